@@ -17,6 +17,7 @@ from app.system import json_text as json
 from app.system.background import start
 from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, print_note
 
+_REPO_HELP = "the model's name on the hub, such as Qwen/Qwen3-0.6B; with a variant of its GGUF files: org/name:Q4_K_M"
 _LOOK_SECONDS = 0.1
 _LINE_SECONDS = 5.0
 _SECONDS_TO_PART = 3.0
@@ -39,7 +40,7 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
     options = _build_parser().parse_args(arguments)
     to = str(Path(options.to).expanduser().absolute()) if options.to else ""
     download = Download(
-        1, Request(options.repo, options.revision, to), dependencies or Dependencies(token=Tokens().secret)
+        1, Request.of(options.repo, options.revision, to), dependencies or Dependencies(token=Tokens().secret)
     )
     reporter: Reporter = JsonLines() if options.json else Line(sys.stderr.isatty())
     interrupted = _follow(download, reporter)
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> i
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="coppice download", description="Download a model from the hub into its local cache.")
-    parser.add_argument("repo", metavar="REPO", help="the model's name on the hub, such as Qwen/Qwen3-0.6B")
+    parser.add_argument("repo", metavar="REPO", help=_REPO_HELP)
     parser.add_argument("--revision", default="main", help="a branch, a tag or a commit; main by default")
     parser.add_argument("--to", metavar="DIR", help="a plain model folder instead of the hub cache")
     parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout")

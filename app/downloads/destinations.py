@@ -104,16 +104,17 @@ class CacheDestination:
         """Remove what is partial."""
         for file in files:
             (self._blobs / f"{file.etag}.incomplete").unlink(missing_ok=True)
+            remove_if_empty((self.folder / file.name).parent)
         remove_if_empty(self.folder, self.folder.parent, self._blobs, self._repo / "refs", self._repo)
 
     def _link(self, file: RemoteFile, is_new: bool) -> None:
         """Where links do not work, a new blob is moved, as the hub's client does; an older one may have other names."""
         blob, name = self._blobs / file.etag, self.folder / file.name
-        make_shared(self.folder)
+        make_shared(name.parent)
         name.unlink(missing_ok=True)
         if self._symlinks:
             try:
-                name.symlink_to(Path(os.path.relpath(blob, self.folder)))
+                name.symlink_to(Path(os.path.relpath(blob, name.parent)))
             except OSError as error:
                 if is_full(error):
                     raise
@@ -124,7 +125,7 @@ class CacheDestination:
             else:
                 shutil.copyfile(blob, name)
                 share(name)
-        sync_folder(self.folder)
+        sync_folder(name.parent)
 
 
 def _is_complete(path: Path, file: RemoteFile) -> bool:
@@ -137,6 +138,7 @@ def _is_complete(path: Path, file: RemoteFile) -> bool:
 class FolderDestination:
     """A folder that somebody named. What lies there already counts only when its checksum is right.
 
+    It is flat: the parts of a model have names of their own, in whatever folder the hub keeps them.
     Its permissions are those that the person's umask means, unless the folder is the application's own (`is_private`).
     """
 
@@ -147,7 +149,7 @@ class FolderDestination:
 
     def has(self, file: RemoteFile, check: Check) -> bool:
         """Reads the whole file, once: its name alone says nothing of its content."""
-        path = self.folder / file.name
+        path = self._path(file)
         if file in self._known:
             return True
         if path.is_symlink() or not path.is_file() or path.stat().st_size != file.bytes:
@@ -166,13 +168,13 @@ class FolderDestination:
 
     def partial(self, file: RemoteFile) -> Path:
         """Beside the file that it becomes."""
-        return self.folder / f"{file.name}.{file.etag}.incomplete"
+        return self._path(file).with_name(f"{self._path(file).name}.{file.etag}.incomplete")
 
     def keep(self, file: RemoteFile) -> None:
         """A file or link of that name is replaced, never written through."""
         if not self._is_private:
             share(self.partial(file))
-        self.partial(file).replace(self.folder / file.name)
+        self.partial(file).replace(self._path(file))
         sync_folder(self.folder)
         self._known.add(file)
 
@@ -184,6 +186,9 @@ class FolderDestination:
         for file in files:
             self.partial(file).unlink(missing_ok=True)
         remove_if_empty(self.folder)
+
+    def _path(self, file: RemoteFile) -> Path:
+        return self.folder / file.name.rpartition("/")[2]
 
 
 def _is_genuine(path: Path, file: RemoteFile, check: Check) -> bool:

@@ -76,9 +76,7 @@ class Download:
 
     def fail(self) -> None:
         """Be failed for a reason that nobody foresaw."""
-        message = say(
-            "The download of {name} has ended because of an error in this program.", name=self.request.repo_id
-        )
+        message = say("The download of {name} has ended because of an error in this program.", name=self.request.source)
         self._tracker.stop(State.FAILED, CoppiceError(message, say("Look into the log, then resume.")))
 
     def discard(self) -> None:
@@ -109,7 +107,7 @@ class Download:
             def open_file(file: RemoteFile, first_byte: int) -> AbstractContextManager["httpx2.Response"]:
                 return client.file(plan.repo_id, plan.commit, file.name, self._control, first_byte)
 
-            transfer = Transfer(plan.repo_id, open_file, destination, using, self._control, self._tracker)
+            transfer = Transfer(self.request.source, open_file, destination, using, self._control, self._tracker)
             self._fetch(plan, destination, transfer)
         return destination.folder
 
@@ -132,7 +130,8 @@ class Download:
     def _ask(self, client: HubClient) -> Plan:
         repo, revision = self.request.repo_id, self.request.revision
         retries = Retries(self._dependencies, self._control, self._tracker)
-        return read_plan(repo, retries.call(lambda: describe(client, repo, revision, self._control)))
+        described = retries.call(lambda: describe(client, repo, revision, self._control))
+        return read_plan(repo, described, self.request.variant)
 
     def _destination(self, place: HubPlace, plan: Plan) -> Destination:
         if self.request.to:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Self
 
 from app.hub.files import Plan, RemoteFile
 from engine.errors import CoppiceError
+from engine.protocol.variants import join_source, split_source
 
 
 class State(StrEnum):
@@ -38,11 +40,26 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants: a repository at a revision, into the hub cache, or into the folder `to` if that is given."""
+    """What somebody wants: a repository at a revision, into the hub cache, or into the folder `to` if that is given.
+
+    With a `variant`, no more of it than the GGUF files that hold this variant.
+    """
 
     repo_id: str
     revision: str = "main"
     to: str = ""
+    variant: str = ""
+
+    @classmethod
+    def of(cls, source: str, revision: str = "main", to: str = "") -> Self:
+        """The request for what is called that: `org/name`, or `org/name:Q4_K_M`."""
+        repo, variant = split_source(source)
+        return cls(repo, revision, to, variant)
+
+    @property
+    def source(self) -> str:
+        """What it is called, and what the engine loads once it is here."""
+        return join_source(self.repo_id, self.variant)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from app.downloads.dependencies import Dependencies
 from app.downloads.download import Download
 from app.downloads.progress import Progress, Request, State
 from app.hub.files import Plan, RemoteFile
-from app.hub.names import is_repo_id, is_revision, is_writable
+from app.hub.names import is_repo_id, is_revision, is_writable_path
 from app.system import json_text as json
 from app.system.background import attempt, start
 from engine.files import write_atomically
+from engine.protocol.variants import is_variant
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +63,10 @@ class Journal:
 
 def _entry(stored: Any) -> Entry:
     """Checked as if it came from outside: names in it become paths. Raises `ValueError`, `KeyError`, `TypeError`."""
-    request = Request(**{name: _text(stored["request"][name]) for name in ("repo_id", "revision", "to")})
-    _require(is_repo_id(request.repo_id) and is_revision(request.revision))
+    variant = _text(stored["request"].get("variant", ""))
+    repo, revision, to = (_text(stored["request"][name]) for name in ("repo_id", "revision", "to"))
+    request = Request(repo, revision, to, variant)
+    _require(is_repo_id(request.repo_id) and is_revision(request.revision) and (not variant or is_variant(variant)))
     described = stored["plan"]
     if described is None:
         return Entry(request)
@@ -71,7 +74,7 @@ def _entry(stored: Any) -> Entry:
         RemoteFile(_text(each["name"]), int(each["bytes"]), _text(each["etag"])) for each in described["files"]
     )
     commit = _text(described["commit"])
-    _require(all(is_writable(each.name) and _is_hex(each.etag) and each.bytes >= 0 for each in files))
+    _require(all(is_writable_path(each.name) and _is_hex(each.etag) and each.bytes >= 0 for each in files))
     _require(_is_hex(commit))
     return Entry(request, Plan(request.repo_id, commit, files))
 
@@ -238,4 +241,4 @@ def _measure(download: Download) -> None:
     try:
         download.measure()
     except OSError as error:
-        _log.warning("What was downloaded of %s cannot be looked at: %s", download.request.repo_id, error)
+        _log.warning("What was downloaded of %s cannot be looked at: %s", download.request.source, error)

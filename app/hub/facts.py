@@ -5,7 +5,7 @@ The folder's format is that of `engine.model.checkpoint`.
 
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,18 @@ from typing import Any
 from app.hub.client import HubClient, Part
 from app.hub.failures import offline, unusable
 from app.hub.files import Listing, list_files
+from app.hub.gguf import ShortError, aligned, read_beginning, read_table
 from app.hub.names import INDEX, SINGLE, TOKENIZER_FILES, is_writable
 from app.system import json_text as json
 from app.system.background import Stop, pool
 from app.system.json_text import count, parse_object, text
 from engine.protocol.sentences import say
+from engine.protocol.variants import SUFFIX, Variant, join_source, split_source
 
 _MOST_TABLE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for
+_GROWTH, _MOST_MORE_BYTES = 8, 4 << 20  # of a GGUF file's beginning, where more of it is needed
+_SLACK_BYTES = 1 << 14  # by which the metadata of two variants may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,41 @@ class RemoteModel:
             raise offline(say("the connection broke"))
         return head, begun.whole_bytes
 
+    def gguf_head(self, name: str) -> tuple[bytes, int]:
+        """A GGUF file up to the end of its table of tensors, and the size of all of it; some megabytes."""
+        begun = self._part(name, 0, _FIRST_BYTES)
+        content, whole_bytes = begun.content, begun.whole_bytes
+        while True:
+            try:
+                return content[: read_beginning(content).end], whole_bytes
+            except ShortError as error:
+                more = min(_MOST_MORE_BYTES, (_GROWTH - 1) * len(content))
+                wanted = min(whole_bytes, max(error.needed, len(content) + more))
+                if wanted <= len(content):
+                    raise unusable(self.repo, say("{file} ends too early", file=name)) from None
+                content += self._part(name, len(content), wanted - len(content)).content
+                if len(content) < wanted:
+                    raise offline(say("the connection broke")) from None
+            except ValueError as error:
+                words = say("its {file} cannot be read: {reason}", file=name, reason=error)
+                raise unusable(self.repo, words) from None
+
+    def gguf_table(self, name: str, like: bytes) -> tuple[bytes, int] | None:
+        """The same for a file that differs from one with this head in its number formats, from a few kilobytes.
+
+        The metadata are those of the other. None where the table is not where it would be expected.
+        """
+        known = read_beginning(like)
+        first = like[known.table : known.table + 8 + len(known.tensors[0].encode())] if known.tensors else b""
+        begin = max(0, known.table - _SLACK_BYTES)
+        window = self._part(name, begin, known.end - begin + 2 * _SLACK_BYTES)
+        found = read_table(window.content, first, len(known.tensors)) if first else None
+        if found is None:
+            return None
+        head = like[: known.table] + window.content[slice(*found)]
+        data_bytes = window.whole_bytes - aligned(begin + found[1], known.scalars)
+        return head, aligned(len(head), known.scalars) + max(0, data_bytes)
+
     def parsed(self, name: str, content: bytes) -> dict[str, Any]:
         """The object in the file `name`, whose content this is."""
         try:
@@ -84,6 +123,7 @@ _MOST_KEPT = 400
 class ModelFacts:
     """A model without its weights. `folder` can be given to the engine as a source to appraise.
 
+    `repo`: what the model is called, `org/name` or, of a GGUF variant, `org/name:Q4_K_M`;
     `weight_bytes`: what its weight files take; `tokenizer_files`: name and digest of each file that a tokenizer is
     made of, so that equal ones mean the same tokenizer; `tokenizer_bytes`: the size of its tokenizer.json.
     """
@@ -97,15 +137,24 @@ class ModelFacts:
     tokenizer_bytes: int = 0
 
 
-def fetch_facts(client: HubClient, repo: str, cache: Path, stop: Stop, revision: str = "") -> ModelFacts:
+def fetch_facts(client: HubClient, source: str, cache: Path, stop: Stop, revision: str = "") -> ModelFacts:
     """The facts of a model, from `cache` if that commit is there, else from the hub; without `revision`, the newest.
 
-    Blocks; raises `HubError` and `Cancelled`, and `OSError` if they cannot be kept: they are there whole or not at all.
+    `source`: a repository, or a variant in it. Blocks; raises `HubError` and `Cancelled`, and `OSError` if they cannot
+    be kept: they are there whole or not at all.
     """
-    if revision and (known := read_facts(facts_folder(cache, repo, revision))):
+    if revision and (known := read_facts(facts_folder(cache, source, revision))):
         return known
-    listing = list_files(client, repo, stop, revision or "main")
-    return read_facts(facts_folder(cache, repo, listing.row.revision)) or _fetch(client, listing, cache, stop)
+    repo, variant = split_source(source)
+    model = RemoteModel(client, list_files(client, repo, stop, revision or "main"), stop)
+    if known := read_facts(facts_folder(cache, source, model.listing.row.revision)):
+        return known
+    if not variant:
+        return _keep(cache, source, model, lambda folder: _write_facts(model, folder))
+    found = next((each for each in model.listing.variants if each.answers_to(variant)), None)
+    if found is None:
+        raise unusable(repo, say("it has no complete variant {variant}", variant=variant))
+    return _keep(cache, source, model, lambda folder: _write_variant(model, found, cache, folder))
 
 
 def prune_facts(cache: Path, most: int = _MOST_KEPT) -> None:
@@ -115,9 +164,9 @@ def prune_facts(cache: Path, most: int = _MOST_KEPT) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def facts_folder(cache: Path, repo: str, revision: str) -> Path:
+def facts_folder(cache: Path, source: str, revision: str) -> Path:
     """Where a commit's facts belong."""
-    return cache / "facts" / f"{repo.replace('/', '--')}-{revision[:12]}"
+    return cache / "facts" / f"{source.replace('/', '--').replace(':', '--')}-{revision[:12]}"
 
 
 def read_facts(folder: Path) -> ModelFacts | None:
@@ -140,12 +189,12 @@ def read_facts(folder: Path) -> ModelFacts | None:
     )
 
 
-def _fetch(client: HubClient, listing: Listing, cache: Path, stop: Stop) -> ModelFacts:
-    folder = facts_folder(cache, listing.row.repo, listing.row.revision)
+def _keep(cache: Path, source: str, model: RemoteModel, write: Callable[[Path], None]) -> ModelFacts:
+    folder = facts_folder(cache, source, model.listing.row.revision)
     beside = folder.with_name(f".{uuid.uuid4().hex}")
     beside.mkdir(parents=True)
     try:
-        _write_facts(RemoteModel(client, listing, stop), beside)
+        write(beside)
         if folder.exists():  # somebody else was faster, or they are damaged
             shutil.rmtree(folder)
         beside.rename(folder)
@@ -164,18 +213,55 @@ def _write_facts(model: RemoteModel, folder: Path) -> None:
     (folder / "config.json").write_bytes(config)
     sizes = _write_heads(model, folder, _shards(model, folder))
     files = model.listing.files
-    about = {
+    tokenizer_files = [(name, files[name].etag) for name in TOKENIZER_FILES if name in files]
+    tokenizer_bytes = files["tokenizer.json"].bytes if "tokenizer.json" in files else 0
+    _write_about(
+        folder, model, model.repo, model_type, sizes, tokenizer_files=tokenizer_files, tokenizer_bytes=tokenizer_bytes
+    )
+
+
+def _write_variant(model: RemoteModel, variant: Variant, cache: Path, folder: Path) -> None:
+    """The beginning of every part, under its own name; the first one holds the metadata and the vocabulary."""
+    source = join_source(model.repo, variant.name)
+    sizes: dict[str, int] = {}
+    model_type = ""
+    for name in variant.files:
+        like = None if sizes else _sibling_head(model, cache)
+        head, whole_bytes = (like and model.gguf_table(name, like)) or model.gguf_head(name)
+        model_type = model_type or read_beginning(head).architecture
+        file = name.rpartition("/")[2]
+        (folder / file).write_bytes(head)
+        sizes[file] = whole_bytes
+    weight_bytes = model.listing.bytes_of(variant) or sum(sizes.values())
+    _write_about(folder, model, source, model_type, sizes, weight_bytes=weight_bytes)
+
+
+def _sibling_head(model: RemoteModel, cache: Path) -> bytes | None:
+    """The beginning of another variant of the same commit, if its facts are here and it is in one file."""
+    pattern = facts_folder(cache, join_source(model.repo, "*"), model.listing.row.revision).name
+    for folder in (cache / "facts").glob(pattern):
+        heads = list(folder.glob(f"*{SUFFIX}"))
+        if len(heads) == 1 and (folder / FACTS).is_file():
+            return heads[0].read_bytes()
+    return None
+
+
+def _write_about(
+    folder: Path, model: RemoteModel, name: str, model_type: str, sizes: Mapping[str, int], **about: object
+) -> None:
+    """facts.json; `about` replaces what is said of weights and tokenizer."""
+    described = {
         "kind": _KIND,
         "format": _FORMAT,
-        "name": model.repo,
+        "name": name,
         "revision": model.listing.row.revision,
         "model_type": model_type,
         "sizes": sizes,
         "weight_bytes": sum(sizes.values()),
-        "tokenizer_files": [(name, files[name].etag) for name in TOKENIZER_FILES if name in files],
-        "tokenizer_bytes": files["tokenizer.json"].bytes if "tokenizer.json" in files else 0,
+        "tokenizer_files": [],
+        "tokenizer_bytes": 0,
     }
-    (folder / FACTS).write_text(json.dumps(about), encoding="utf-8")
+    (folder / FACTS).write_text(json.dumps(described | about), encoding="utf-8")
 
 
 def _shards(model: RemoteModel, folder: Path) -> Sequence[str]:

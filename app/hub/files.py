@@ -8,11 +8,12 @@ from urllib.parse import quote
 
 from app.hub.client import HubClient
 from app.hub.failures import HubError, Reason, unusable
-from app.hub.names import choose, is_repo_id, is_writable, leads_out
+from app.hub.names import choose, choose_variant, is_repo_id, is_writable, is_writable_path, leads_out
 from app.hub.search import ModelRow, row_of
 from app.system.background import Stop
 from app.system.json_text import count
 from engine.protocol.sentences import Amount, say
+from engine.protocol.variants import SUFFIX, Variant, find_variants
 
 MAX_SMALL_BYTES = 512 << 20  # the largest tokenizers have some 30 MB; the engine opens none above this
 MAX_CONFIG_BYTES = 16 << 20
@@ -28,6 +29,8 @@ _CONFIGS = (
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DO_NOT_USE = say("Do not use this model, or tell its authors.")
+_OTHER_REPO = say("Choose a version of the model in the safetensors format, or in GGUF files.")
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,10 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One commit of a model: its row, and the files at its top level whose names mean a file there and nothing else.
+    """One commit of a model: its row, and its files whose names mean a file there and nothing else.
 
-    Of a file, `bytes` is 0 and `etag` empty where the hub does not say it.
+    They are those at its top level, and GGUF files in a folder below. Of a file, `bytes` is 0 and `etag` empty where
+    the hub does not say it.
     """
 
     row: ModelRow
@@ -59,6 +63,15 @@ class Listing:
     def weight_bytes(self) -> int:
         """Bytes of all safetensors files."""
         return sum(file.bytes for name, file in self.files.items() if name.endswith(".safetensors"))
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """What it holds in GGUF files, as far as all parts are there."""
+        return tuple(each for each in find_variants(self.files) if each.is_complete)
+
+    def bytes_of(self, variant: Variant) -> int:
+        """What its parts take together."""
+        return sum(self.files[name].bytes for name in variant.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +111,17 @@ def list_files(client: HubClient, repo: str, stop: Stop, revision: str = "main")
     files = {}
     for sibling in siblings:
         name = sibling.get("rfilename") if isinstance(sibling, dict) else None
-        if isinstance(name, str) and is_writable(name):
+        if isinstance(name, str) and (is_writable_path(name) if name.endswith(SUFFIX) else is_writable(name)):
             size, etag = _content(sibling)
             files[name] = RemoteFile(name, count(size), etag)
     return Listing(row, files)
 
 
-def read_plan(repo_id: str, described: Any) -> Plan:
-    """The plan for what `describe` answered; raises `HubError` where there can be none, or where a name means harm."""
+def read_plan(repo_id: str, described: Any, variant: str = "") -> Plan:
+    """The plan for what `describe` answered, for all of the model or one of its GGUF variants.
+
+    Raises `HubError` where there can be none, or where a name means harm.
+    """
     described = described if isinstance(described, dict) else {}
     commit, siblings = described.get("sha"), described.get("siblings")
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit) or not isinstance(siblings, list):
@@ -113,23 +129,31 @@ def read_plan(repo_id: str, described: Any) -> Plan:
     if len(siblings) > MAX_FILES:
         raise _strange(repo_id, say("it has more than {limit} files", limit=MAX_FILES))
     entries = {_name(repo_id, sibling): sibling for sibling in siblings}
-    chosen = choose(list(entries))
+    chosen = choose_variant(list(entries), variant) if variant else choose(list(entries))
     if not chosen:
-        raise HubError(
-            Reason.UNUSABLE,
-            say(
-                "{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.",
-                name=repo_id,
-            ),
-            say("Choose a version of the model in the safetensors format."),
-        )
-    if "config.json" not in chosen:
+        raise _nothing_to_fetch(repo_id, list(entries), variant)
+    if not variant and "config.json" not in chosen:
         raise HubError(
             Reason.UNUSABLE,
             say("{name} has no config.json.", name=repo_id),
             say("Choose a model in the transformers format."),
         )
     return Plan(repo_id, commit, tuple(_file(repo_id, name, entries[name]) for name in chosen))
+
+
+def _nothing_to_fetch(repo_id: str, names: list[str], variant: str) -> HubError:
+    """Why a plan has no weights, and what there is instead."""
+    there = ", ".join(each.name for each in find_variants(names)[:_MOST_NAMED] if each.is_complete)
+    if variant:
+        message = say("{name} has no complete variant {variant}.", name=repo_id, variant=variant)
+        return HubError(Reason.UNUSABLE, message, say("It has {variants}.", variants=there) if there else _OTHER_REPO)
+    if there:
+        message = say("{name} holds GGUF files, of which a variant is to be chosen.", name=repo_id)
+        return HubError(Reason.UNUSABLE, message, say("Name one, as in {name}:{variant}.", name=repo_id, variant=there))
+    message = say(
+        "{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.", name=repo_id
+    )
+    return HubError(Reason.UNUSABLE, message, _OTHER_REPO)
 
 
 def _name(repo_id: str, sibling: Any) -> str:
@@ -145,7 +169,7 @@ def _name(repo_id: str, sibling: Any) -> str:
 
 
 def _file(repo_id: str, name: str, sibling: dict[str, Any]) -> RemoteFile:
-    if not is_writable(name):
+    if not (is_writable_path(name) if name.endswith(SUFFIX) else is_writable(name)):
         message = say(
             "{name} has a file whose name not every system can keep, {file}.", name=repo_id, file=repr(name[:80])
         )
@@ -154,7 +178,7 @@ def _file(repo_id: str, name: str, sibling: dict[str, Any]) -> RemoteFile:
     if type(size) is not int or size < 0 or not etag:
         raise _strange(repo_id, say("the hub names no size or checksum of {file}", file=name))
     limit = MAX_CONFIG_BYTES if name in _CONFIGS else MAX_SMALL_BYTES
-    if not name.endswith(".safetensors") and size > limit:
+    if not name.endswith((".safetensors", SUFFIX)) and size > limit:
         message = say(
             "{file} of {name} claims to have {size} MB; such a file has at most {most} MB.",
             file=name,

@@ -2,6 +2,8 @@
 
 import re
 
+from engine.protocol.variants import find_variants
+
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 TOKENIZER_FILES = (
@@ -21,6 +23,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 _UNWRITABLE = re.compile(r'[<>:"|?*/\\]')
 _REPO_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
 _LONGEST = 200
+_MOST_FOLDERS = 1
 
 
 def leads_out(name: str) -> bool:
@@ -46,6 +49,12 @@ def is_writable(name: str) -> bool:
         or name.endswith((".", " "))
         or len(name) > _LONGEST
     )
+
+
+def is_writable_path(name: str) -> bool:
+    """The same for a file in the folder or in one inside it, as split weights lie."""
+    parts = name.split("/")
+    return len(parts) <= _MOST_FOLDERS + 1 and all(map(is_writable, parts))
 
 
 def is_repo_id(name: str) -> bool:
@@ -76,3 +85,9 @@ def choose(names: list[str]) -> list[str]:
         return []
     small = [name for name in here if name in _SMALL and not (name == INDEX and weights == [SINGLE])]
     return [*small, *weights]
+
+
+def choose_variant(names: list[str], variant: str) -> list[str]:
+    """The files of a GGUF variant, all of its parts; they hold everything that it needs. Empty where it has none."""
+    found = (each for each in find_variants(names) if each.is_complete and each.answers_to(variant))
+    return list(next((each.files for each in found), ()))

@@ -7,13 +7,17 @@ from typing import Any
 
 from app.hub.client import HubClient
 from app.hub.failures import unusable
+from app.hub.formats import GGUF, OPENED, formats_of
 from app.hub.names import is_repo_id
 from app.system.background import Stop
 from app.system.json_text import count, text
 from engine.protocol.sentences import say
 
-_BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U8": 8, "BOOL": 8}
-_OTHER_FORMATS = ("gguf", "gptq", "awq", "exl2", "mlx", "onnx", "bitsandbytes", "fp8")
+_BITS = {
+    "F64": 64, "F32": 32, "F16": 16, "BF16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4,
+    "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U8": 8, "BOOL": 8,
+}  # fmt: skip
+_TASKS = ("", "text-generation", "image-text-to-text", "any-to-any")  # whose models write text
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -21,9 +25,10 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 class ModelRow:
     """One model of the hub. Numbers are 0 and texts empty where the hub says nothing.
 
-    `weight_bytes`: what the safetensors files hold, about; `number_types`: such as `BF16`; `formats`: `safetensors`,
-    and what else the model is tagged with; `gated`: empty, `auto` or `manual`; `updated`: ISO 8601; `model_type`: the
-    family that its config.json names; `revision`: the commit that all this is about.
+    `weight_bytes`: what the safetensors files hold, about; `number_types`: such as `BF16`; `formats`: those of its
+    weights, as people call them (`app.hub.formats`); `gated`: empty, `auto` or `manual`; `updated`: ISO 8601;
+    `model_type`: the family that its config.json names; `task`: what the model is for, as the hub calls it;
+    `revision`: the commit that all this is about.
     """
 
     repo: str
@@ -38,11 +43,22 @@ class ModelRow:
     likes: int = 0
     updated: str = ""
     model_type: str = ""
+    task: str = ""
 
     @property
     def usable(self) -> bool:
-        """Whether it holds weights that can be opened; the engine says the rest."""
-        return "safetensors" in self.formats
+        """Whether it writes text and holds weights that can be opened; the engine says the rest."""
+        return self.task in _TASKS and (self.has_safetensors or self.has_variants)
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether it holds GGUF files, of which a variant is chosen."""
+        return GGUF in self.formats
+
+    @property
+    def has_safetensors(self) -> bool:
+        """Whether it holds weights that are loaded by the name of the repository."""
+        return any(each in OPENED for each in self.formats)
 
 
 def row_of(described: object) -> ModelRow | None:
@@ -53,21 +69,24 @@ def row_of(described: object) -> ModelRow | None:
     if not isinstance(repo, str) or not is_repo_id(repo):
         return None
     sizes, tags = _sizes(described.get("safetensors")), _tags(described.get("tags"))
+    number_types = tuple(sorted(sizes, key=lambda kind: -sizes[kind]))
     config, commit = described.get("config"), described.get("sha")
-    gated = described.get("gated")
+    gated, gguf = described.get("gated"), described.get("gguf")
+    is_gguf = isinstance(gguf, dict) and bool(gguf)
     return ModelRow(
         repo=repo,
         revision=commit if isinstance(commit, str) and _COMMIT.fullmatch(commit) else "",
-        parameters=sum(sizes.values()),
+        parameters=sum(sizes.values()) or (count(gguf.get("total")) if isinstance(gguf, dict) else 0),
         weight_bytes=sum(number * _BITS.get(kind, 16) // 8 for kind, number in sizes.items()),
-        number_types=tuple(sorted(sizes, key=lambda kind: -sizes[kind])),
-        formats=tuple(kind for kind in ("safetensors", *_OTHER_FORMATS) if kind in tags),
+        number_types=number_types,
+        formats=formats_of(tags, config, number_types, is_gguf),
         licence=_licence(described.get("cardData"), tags),
         gated=gated if isinstance(gated, str) and gated in ("auto", "manual") else ("manual" if gated is True else ""),
         downloads=count(described.get("downloads")),
         likes=count(described.get("likes")),
         updated=text(described.get("lastModified"), 40),
-        model_type=text(config.get("model_type"), 60) if isinstance(config, dict) else "",
+        model_type=_family(config, gguf),
+        task=text(described.get("pipeline_tag"), 60),
     )
 
 
@@ -77,6 +96,12 @@ def _sizes(safetensors: object) -> dict[str, int]:
     if not isinstance(parameters, dict):
         return {}
     return {text(kind, 20): count(number) for kind, number in list(parameters.items())[:20] if count(number)}
+
+
+def _family(config: object, gguf: object) -> str:
+    """As config.json calls it, else as GGUF does."""
+    named = text(config.get("model_type"), 60) if isinstance(config, dict) else ""
+    return named or (text(gguf.get("architecture"), 60) if isinstance(gguf, dict) else "")
 
 
 def _tags(tags: object) -> set[str]:
@@ -94,7 +119,8 @@ def _licence(card: object, tags: set[str]) -> str:
 
 _MOST_BYTES = 32 << 20
 _EXPAND = (
-    "cardData", "config", "downloads", "gated", "lastModified", "likes", "safetensors", "sha", "tags",
+    "cardData", "config", "downloads", "gated", "gguf", "lastModified", "likes", "pipeline_tag", "safetensors", "sha",
+    "tags",
 )  # fmt: skip
 
 
@@ -117,14 +143,17 @@ class SearchPage:
 
 
 def search(client: HubClient, query: SearchQuery, stop: Stop, next_page: str = "") -> SearchPage:
-    """The first page of a search, or the one at `next_page`. Blocks; raises `HubError` and `Cancelled`."""
+    """The first page of a search, or the one at `next_page`, less what cannot be used.
+
+    The hub is not asked to leave out anything: formats and tasks have several names there, and it knows no "or".
+    Blocks; raises `HubError` and `Cancelled`.
+    """
     if next_page:
         found, following = client.json(next_page, stop, _MOST_BYTES)
     else:
         asked = {
             "search": query.words.strip(),
             "author": query.author,
-            "filter": ["text-generation", "safetensors"],
             "sort": query.sort,
             "limit": query.page_rows,
             "expand": list(_EXPAND),
@@ -133,7 +162,7 @@ def search(client: HubClient, query: SearchQuery, stop: Stop, next_page: str = "
         found, following = client.json("api/models", stop, _MOST_BYTES, given)
     if not isinstance(found, list):
         raise unusable(client.endpoint, say("its answer is no list of models"))
-    return SearchPage(tuple(filter(None, map(row_of, found))), following)
+    return SearchPage(tuple(row for row in map(row_of, found) if row is not None and row.usable), following)
 
 
 class SearchResults:

@@ -125,14 +125,14 @@ class PairDownloads(QObject):
         self._orders = [each for each in self._orders if each.options.target != options.target]
         self._orders.append(Order(options, frozenset(repos)))
         for repo in repos:
-            self._downloads.add(Request(repo))
+            self._downloads.add(Request.of(repo))
 
     def options_for(self, repo: str) -> LoadOptions | None:
         """The pair that a model is being fetched for, if there is one."""
         return next((each.options for each in self._orders if repo in each.missing), None)
 
     def _on_ended(self, progress: Progress) -> None:
-        repo = progress.request.repo_id
+        repo = progress.request.source
         if progress.state is State.CANCELLED:
             self._orders = [each for each in self._orders if repo not in each.missing]
         elif progress.state is State.DONE:

@@ -192,7 +192,7 @@ class ModelsFeature(QObject):
     def _on_ended(self, progress: Progress) -> None:
         if progress.state in (State.FAILED, State.PAUSED) and not self.is_open:
             words = tr("The download of {model} has stopped: {reason}").format(
-                model=progress.request.repo_id, reason=translated(progress.message)
+                model=progress.request.source, reason=translated(progress.message)
             )
             self.notice_raised.emit(
                 Notice(DOWNLOAD_NOTICE, words, progress.hint, tr("Downloads…"), on_action=self._open_downloads)
@@ -203,7 +203,7 @@ class ModelsFeature(QObject):
         if self._offered:
             return
         self._offered = True
-        names = [each.request.repo_id for each in downloads if each.state is State.PAUSED]
+        names = [each.request.source for each in downloads if each.state is State.PAUSED]
         if names:
             words = tr("Not finished the last time: the download of {models}.").format(models=", ".join(names))
             self.notice_raised.emit(

@@ -15,6 +15,7 @@ from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
+from app.library.variants import VariantChoice, list_variants
 from app.ui.jobs import Job, Jobs, Work
 from engine.errors import CoppiceError
 
@@ -170,6 +171,53 @@ class FactsController(QObject):
 
 def _fetch(client: HubClient, cache: Path, repo: str, revision: str) -> Work:
     return lambda stop: fetch_facts(client, repo, cache, stop, revision)
+
+
+class VariantsController(QObject):
+    """Asks what variants a repository holds; one at a time is of interest, the one that is looked at."""
+
+    arrived = Signal(str)  # the repository
+    failed = Signal(str, CoppiceError)
+
+    def __init__(self, client: HubClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client = client
+        self._jobs = Jobs(2, "variants", self)
+        self._running: tuple[str, Job] | None = None
+        self.known: dict[str, tuple[VariantChoice, ...]] = {}
+        self.failures: dict[str, CoppiceError] = {}
+
+    def want(self, repo: str) -> None:
+        """Look at this one, unless its variants are known or it has failed; what was looked at before is given up."""
+        if self._running is not None and self._running[0] != repo:
+            self._running[1].cancel()
+            self._running = None
+        if repo in self.known or repo in self.failures or self._running is not None:
+            return
+        job = self._jobs.start(lambda stop: list_variants(self._client, repo, stop))
+        self._running = (repo, job)
+        job.done.connect(lambda choices: self._on_arrived(repo, choices))
+        job.failed.connect(lambda error: self._on_failed(repo, error))
+
+    def retry(self) -> None:
+        """Let what has failed be wanted again."""
+        self.failures.clear()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._running is not None:
+            self._running[1].cancel()
+        self._jobs.close()
+
+    def _on_arrived(self, repo: str, choices: tuple[VariantChoice, ...]) -> None:
+        self._running = None
+        self.known[repo] = choices
+        self.arrived.emit(repo)
+
+    def _on_failed(self, repo: str, error: CoppiceError) -> None:
+        self._running = None
+        self.failures[repo] = error
+        self.failed.emit(repo, error)
 
 
 _SHOWN_LETTERS = 4

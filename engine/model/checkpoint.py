@@ -1,24 +1,26 @@
 """A model on disk, opened safely: what its files say is checked before anything of the weights is read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_for_activations
-from engine.model.gguf.header import SPLIT_NAME, read_gguf, shard_names
+from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_names
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
 from engine.model.text_tensors import text_tensors
 from engine.protocol.sentences import say
+from engine.protocol.variants import split_source
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MAX_INDEX_BYTES = 64 << 20
 MAX_TENSORS = 1_000_000
+MAX_SAID = 80  # characters of what a file calls itself
 
 DOWNLOAD_AGAIN = say("Download the model again.")
 WHOLE: Mapping[str, int] = MappingProxyType({})
@@ -245,13 +247,12 @@ def find_gguf(folder: ModelFolder) -> str:
     return "".join(models)
 
 
-def _open_gguf(source: str, folder: ModelFolder, name: str) -> Checkpoint:
+def _open_gguf(source: str, folder: ModelFolder, name: str, sizes: Mapping[str, int] = WHOLE) -> Checkpoint:
     from engine.model.gguf.contents import contents_of  # noqa: PLC0415 - torch comes with it
 
     shards = tuple(folder.file(shard) for shard in shard_names(name))
-    match = SPLIT_NAME.fullmatch(name)
-    called = match["stem"] if match else Path(name).stem
-    header = read_gguf(shards)
+    header = read_gguf(shards, sizes)
+    called = _called(source, name, header)
     contents = contents_of(header, called)
     return Checkpoint(
         source=source,
@@ -263,6 +264,18 @@ def _open_gguf(source: str, folder: ModelFolder, name: str) -> Checkpoint:
         packed=MappingProxyType(contents.packed),
         metadata=header.metadata,
     )
+
+
+def _called(source: str, name: str, header: GgufHeader) -> str:
+    """A variant on the hub by its source, a file by its name; a blob, whose name is a checksum, by what it says."""
+    if split_source(source)[1]:
+        return source
+    match = SPLIT_NAME.fullmatch(name)
+    stem = match["stem"] if match else Path(name).stem
+    said = header.metadata.get("general.name")
+    if name.lower().endswith(GGUF) or not isinstance(said, str):
+        return stem
+    return "".join(character for character in said[:MAX_SAID] if character.isprintable()) or stem
 
 
 def read_config(folder: ModelFolder) -> dict[str, object]:
@@ -296,10 +309,11 @@ def open_header_only(folder: Path) -> Checkpoint:
     if not isinstance(name, str) or not isinstance(sizes, dict):
         raise ModelError(say("{file} is damaged.", file=folder / FACTS), FETCH_AGAIN)
     model_folder = ModelFolder(folder)
+    whole = {file: size for file, size in sizes.items() if type(size) is int and size >= 0}
+    if model := find_gguf(model_folder):
+        return replace(_open_gguf(str(folder), model_folder, model, whole), name=name)
     config = read_config(model_folder)
-    weights = read_weight_files(
-        model_folder, {file: size for file, size in sizes.items() if type(size) is int and size >= 0}
-    )
+    weights = read_weight_files(model_folder, whole)
     tensors = dict(text_tensors(config, weights.tensors))
     return Checkpoint(
         source=str(folder),

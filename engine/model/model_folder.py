@@ -9,13 +9,14 @@ from engine.errors import ModelError
 from engine.model.json_file import reason, shown
 from engine.protocol.options import EMBEDDED
 from engine.protocol.sentences import say
+from engine.protocol.variants import split_source, variants_in_cache
 
 ModelRole = Literal["target", "draft"]
 
 EMBEDDED_MODELS = Path(__file__).parents[2] / "resources" / "models"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
-GGUF = ".gguf"
+GGUF, MAGIC = ".gguf", b"GGUF"
 HUB_FOLDER_PREFIX = "models--"
 
 
@@ -27,7 +28,7 @@ def find_model(source: str, role: ModelRole) -> Path:
         return EMBEDDED_MODELS / f"demo-{role}"
     try:
         path = Path(source).expanduser()
-        if path.is_dir() or (path.is_file() and path.suffix.lower() == GGUF):
+        if path.is_dir() or (path.is_file() and _is_gguf(path)):
             return path
         if path.exists():
             raise ModelError(
@@ -39,9 +40,34 @@ def find_model(source: str, role: ModelRole) -> Path:
         ) from None
     if HUB_ID.fullmatch(source):
         return _cached_snapshot(source)
+    repo, variant = split_source(source)
+    if variant:
+        return _cached_variant(repo, variant)
     raise ModelError(
         say("There is no model folder {folder}.", folder=shown(source)),
         say("Check the path, or give a hub id like 'org/name'."),
+    )
+
+
+def _is_gguf(path: Path) -> bool:
+    """Whether a file is one of GGUF by its name or, as blobs have none that says it, by how it begins."""
+    if path.suffix.lower() == GGUF:
+        return True
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _cached_variant(repo: str, variant: str) -> Path:
+    """The (first) GGUF file of a variant in the hub's cache, as `org/name:Q4_K_M` names it."""
+    from huggingface_hub import constants  # noqa: PLC0415 - takes a fifth of a second, and most sources are folders
+
+    root = Path(constants.HF_HUB_CACHE) / f"{HUB_FOLDER_PREFIX}{repo.replace('/', '--')}"
+    for snapshot, found in variants_in_cache(root):
+        if found.answers_to(variant):
+            return snapshot / found.files[0]
+    raise ModelError(
+        say("The hub cache holds no complete variant {variant} of {name}.", name=repo, variant=variant),
+        say("Download it first, or give the path of a GGUF file."),
     )
 
 
@@ -120,7 +146,7 @@ def is_file_name(name: str) -> bool:
 
 def _hub_folder(path: Path) -> Path | None:
     """The `models--org--name` folder that a snapshot belongs to; None for any other folder."""
-    around = path.resolve().parent
-    if around.name == "snapshots" and around.parent.name.startswith(HUB_FOLDER_PREFIX):
-        return around.parent
+    for around in path.resolve().parents[:2]:  # split weights lie in a folder of the snapshot
+        if around.name == "snapshots" and around.parent.name.startswith(HUB_FOLDER_PREFIX):
+            return around.parent
     return None

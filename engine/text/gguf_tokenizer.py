@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine.errors import ModelError
-from engine.panics import no_panic
+from engine.errors import ModelError, no_panic
 from engine.protocol.sentences import say
 from engine.text.backend import ANOTHER, complaint_of
 

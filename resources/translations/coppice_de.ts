@@ -1551,6 +1551,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
+            <source>it has no complete variant {variant}</source>
+            <translation>es hat keine vollständige Variante {variant}</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
             <source>it has no weights in the safetensors format</source>
             <translation>es hat keine Gewichte im safetensors-Format</translation>
         </message>
@@ -1593,6 +1598,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/facts.py" />
             <source>{file} does not begin as a safetensors file does</source>
             <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
+            <source>{file} ends too early</source>
+            <translation>{file} endet zu früh</translation>
         </message>
         <message>
             <location filename="../../app/hub/failures.py" />
@@ -1756,13 +1766,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
-            <source>Choose a version of the model in the safetensors format.</source>
-            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+            <source>Choose a version of the model in the safetensors format, or in GGUF files.</source>
+            <translation>Wählen Sie eine Fassung des Modells im Format safetensors oder in GGUF-Dateien.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
             <source>Do not use this model, or tell its authors.</source>
             <translation>Benutzen Sie dieses Modell nicht, oder sagen Sie es seinen Verfassern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>It has {variants}.</source>
+            <translation>Es hat {variants}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>Name one, as in {name}:{variant}.</source>
+            <translation>Nennen Sie eine, wie in {name}:{variant}.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
@@ -1821,13 +1841,53 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
+            <source>{name} has no complete variant {variant}.</source>
+            <translation>{name} hat keine vollständige Variante {variant}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
             <source>{name} has no config.json.</source>
             <translation>{name} hat keine config.json.</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
+            <source>{name} holds GGUF files, of which a variant is to be chosen.</source>
+            <translation>{name} enthält GGUF-Dateien, von denen eine Variante zu wählen ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
             <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
             <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it claims to have more entries than any model</source>
+            <translation>sie gibt mehr Einträge an, als ein Modell haben kann</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it ends too early</source>
+            <translation>sie endet zu früh</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it has metadata of an unknown type</source>
+            <translation>sie hat Metadaten einer unbekannten Art</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>it is no GGUF file of a version that is known</source>
+            <translation>sie ist keine GGUF-Datei einer bekannten Version</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>its metadata are too large</source>
+            <translation>ihre Metadaten sind zu groß</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/gguf.py" />
+            <source>its table of tensors is damaged</source>
+            <translation>ihre Tabelle der Tensoren ist beschädigt</translation>
         </message>
         <message>
             <location filename="../../app/hub/search.py" />
@@ -2625,6 +2685,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{model} ist heruntergeladen.</translation>
         </message>
         <message>
+            <location filename="../../app/library/local/gguf_models.py" />
+            <source>It cannot be read.</source>
+            <translation>Es kann nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/gguf_models.py" />
+            <source>It is no GGUF file of a known version.</source>
+            <translation>Es ist keine GGUF-Datei einer bekannten Version.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/gguf_models.py" />
+            <source>{missing} of {count} weight files are missing.</source>
+            <translation>{missing} von {count} Gewichtsdateien fehlen.</translation>
+        </message>
+        <message>
             <location filename="../../app/library/local/local_models.py" />
             <source>Copy its files again.</source>
             <translation>Kopieren Sie seine Dateien noch einmal.</translation>
@@ -2660,9 +2735,9 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Nur safetensors werden geöffnet, nicht {name}.</translation>
         </message>
         <message>
-            <location filename="../../app/library/local/models.py" />
-            <source>{missing} of {count} weight files are missing.</source>
-            <translation>{missing} von {count} Gewichtsdateien fehlen.</translation>
+            <location filename="../../app/library/local/other_apps.py" />
+            <source>It consists of a model and an adapter, which cannot be put together here.</source>
+            <translation>Es besteht aus einem Modell und einem Adapter, die hier nicht zusammengesetzt werden können.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/removal.py" />
@@ -2819,6 +2894,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
+            <source>Asking the hub for its variants…</source>
+            <translation>Der Hub wird nach den Varianten gefragt …</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
             <source>Cannot be used</source>
             <translation>Nicht verwendbar</translation>
         </message>
@@ -2889,6 +2969,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
+            <source>Variant</source>
+            <translation>Variante</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/details.py" />
             <source>about {count:.1f} tokens per pass</source>
             <translation>etwa {count:.1f} Token je Durchlauf</translation>
         </message>
@@ -2926,6 +3011,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/dialog.py" />
             <source>Pages</source>
             <translation>Seiten</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>{variant}: {words}</source>
+            <translation>{variant}: {words}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
@@ -3194,6 +3284,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
+            <source>about {size}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
             <source>used {day}</source>
             <translation>zuletzt benutzt {day}</translation>
         </message>
@@ -3311,6 +3406,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/local_page.py" />
             <source>Get it again from where it came.</source>
             <translation>Holen Sie es noch einmal von dort, woher es kam.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
+            <source>It belongs to {app}, which shares it with Coppice: delete it there.</source>
+            <translation>Es gehört {app} und wird von Coppice nur mitbenutzt: Löschen Sie es dort.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
@@ -3483,6 +3583,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Ladefortschritt</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/services.py" />
+            <source>Choose it to see how its variants would run</source>
+            <translation>Auswählen, um zu sehen, wie seine Varianten laufen würden</translation>
+        </message>
+        <message>
             <location filename="../../app/library/picker/terms_form.py" />
             <source> tokens</source>
             <translation> Token</translation>
@@ -3566,6 +3671,29 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/terms_form.py" />
             <source>Where the target's layers are kept. Automatic takes the fastest place that has room.</source>
             <translation>Wo die Schichten des Zielmodells liegen. Automatisch nimmt den schnellsten Ort mit Platz.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>In %n files</source>
+            <translation>
+                <numerusform>In einer Datei</numerusform>
+                <numerusform>In %n Dateien</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>Recommended: four bits lose little and stream fast.</source>
+            <translation>Empfohlen: Vier Bit verlieren wenig und strömen schnell.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>here</source>
+            <translation>hier</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>{name} (recommended)</source>
+            <translation>{name} (empfohlen)</translation>
         </message>
         <message>
             <location filename="../../app/preferences/dialog.py" />
@@ -6583,6 +6711,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
+            <source>Choose a version of the model in the safetensors format.</source>
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/checkpoint.py" />
             <source>Do not use this model.</source>
             <translation>Verwenden Sie dieses Modell nicht.</translation>
         </message>
@@ -7023,6 +7156,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
+            <source>Download it first, or give the path of a GGUF file.</source>
+            <translation>Laden Sie sie erst herunter, oder geben Sie den Pfad einer GGUF-Datei an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
             <source>Download the model first, or give its folder.</source>
             <translation>Laden Sie das Modell erst herunter, oder geben Sie seinen Ordner an.</translation>
         </message>
@@ -7050,6 +7188,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/model_folder.py" />
             <source>Put the model's own file there.</source>
             <translation>Legen Sie die Datei des Modells dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/model_folder.py" />
+            <source>The hub cache holds no complete variant {variant} of {name}.</source>
+            <translation>Der Zwischenspeicher des Hubs enthält keine vollständige Variante {variant} von {name}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -8163,38 +8306,68 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
+            <source>A dense model for programming in 8 bits, streamed from RAM as it is stored.</source>
+            <translation>Ein dichtes Modell zum Programmieren in 8 Bit, strömt aus dem RAM, wie es gespeichert ist.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
             <source>A mixture of experts that reasons; there is no smaller model with its vocabulary.</source>
             <translation>Eine Mischung von Experten, die nachdenkt; ein kleineres Modell mit ihrem Vokabular gibt es nicht.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>A mixture of experts that streams from RAM.</source>
-            <translation>Eine Mischung von Experten, die aus dem Arbeitsspeicher strömt.</translation>
+            <source>A quick all-rounder, of which a part streams from RAM.</source>
+            <translation>Ein schneller Allrounder, von dem ein Teil aus dem RAM strömt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>A quick all-rounder that fits on a card of 8 GB in 4 bits.</source>
-            <translation>Ein flinker Alleskönner, der in 4 Bit auf eine Karte mit 8 GB passt.</translation>
+            <source>As its authors publish it, in 8 bits; streamed from RAM as it is stored.</source>
+            <translation>So, wie es veröffentlicht ist, in 8 Bit; es strömt aus dem RAM, wie es gespeichert ist.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Answers without thinking aloud first.</source>
-            <translation>Antwortet, ohne erst laut zu denken.</translation>
+            <source>Dense and five times as large as the card: what a tree is for. One download of one variant.</source>
+            <translation>Dicht und größer als jede Karte: wofür ein Baum da ist. Ein Download einer einzigen Variante.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Far larger than the card, streamed from RAM; without a licence to accept first.</source>
-            <translation>Weit größer als die Karte, strömt aus dem Arbeitsspeicher; ohne Lizenz, die erst anzunehmen wäre.</translation>
+            <source>Dense and of this year, larger than the card: a part of it streams from RAM.</source>
+            <translation>Dicht, von diesem Jahr und größer als die Karte: Ein Teil davon strömt aus dem RAM.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>For a card of 12 GB in 4 bits, or streamed from RAM in 16.</source>
-            <translation>Für eine Karte mit 12 GB in 4 Bit oder aus dem Arbeitsspeicher strömend in 16.</translation>
+            <source>Eight bits, a little more than the card holds: the rest streams from RAM.</source>
+            <translation>Acht Bit, etwas mehr, als auf die Karte passt: Der Rest strömt aus dem RAM.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Good at many languages; its licence is accepted once on the hub.</source>
-            <translation>Gut in vielen Sprachen; seine Lizenz nimmt man einmal auf dem Hub an.</translation>
+            <source>Eight bits, nearly as exact as sixteen; what does not fit on the card streams from RAM.</source>
+            <translation>Acht Bit, fast so genau wie sechzehn; was nicht auf die Karte passt, strömt aus dem RAM.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Far larger than the card, streamed from RAM, in the variant that most people use.</source>
+            <translation>Weit größer als die Karte, strömt aus dem RAM, in der Variante, die die meisten nutzen.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Fits on a card of 8 GB as a whole, beside its draft.</source>
+            <translation>Passt ganz auf eine Karte mit 8 GB, neben sein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Four bits in the format AWQ, with a small draft that leaves room on the card.</source>
+            <translation>Vier Bit im Format AWQ, mit einem kleinen Entwurfsmodell, das auf der Karte Platz lässt.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Four bits in the format of bitsandbytes, streamed from RAM as it is stored.</source>
+            <translation>Vier Bit im Format von bitsandbytes, strömt aus dem RAM, wie es gespeichert ist.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Good at many languages; choose a draft of its family beside it.</source>
+            <translation>Gut in vielen Sprachen; wählen Sie dazu ein Entwurfsmodell seiner Familie.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
@@ -8203,28 +8376,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Of its experts only a few work on each token.</source>
-            <translation>Von seinen Experten arbeiten an jedem Token nur wenige.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>Strong at instructions, without thinking aloud first.</source>
-            <translation>Stark bei Anweisungen, ohne erst laut zu denken.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>The largest one here; a mixture of experts, drafted for by its smaller sister.</source>
-            <translation>Das größte hier; eine Mischung von Experten, für die das kleinere Schwestermodell vorausrät.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>What speculation trees were made for: far larger than the card, streamed from RAM.</source>
-            <translation>Wofür Spekulationsbäume gemacht sind: weit größer als die Karte, strömt aus dem Arbeitsspeicher.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>Widely known; its licence is accepted once on the hub.</source>
-            <translation>Weithin bekannt; seine Lizenz nimmt man einmal auf dem Hub an.</translation>
+            <source>The largest mixture of experts here, drafted for by its smaller sister; trees pay less for those.</source>
+            <translation>Die größte Expertenmischung hier, mit der kleineren Schwester als Entwurfsmodell; Bäume lohnen sich dafür weniger.</translation>
         </message>
     </context>
 </TS>

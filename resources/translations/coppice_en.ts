@@ -35,5 +35,13 @@
                 <numerusform>%n layers</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/variant_list.py" />
+            <source>In %n files</source>
+            <translation>
+                <numerusform>In %n file</numerusform>
+                <numerusform>In %n files</numerusform>
+            </translation>
+        </message>
     </context>
 </TS>

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine.cancellation import Cancellation
 from engine.cli import plan as command
 from engine.cli.arguments import Parser
 from engine.cli.contenders import assisted
 from engine.engine import Engine, load
-from engine.errors import InputError, ModelError
+from engine.errors import Cancellation, InputError, ModelError
 from engine.loading import pair as pairs
 from engine.loading.pair import open_pair
 from engine.protocol.messages import CommonTokens, Finished, Loaded, Loading, Round, Statistics

@@ -8,9 +8,9 @@ Put `from tests.hub.fixture import hub` and `__all__ = ["hub"]` into the `confte
         ...  # anything that honours HF_ENDPOINT talks to it; `hub.environment` is the same for a subprocess
         assert not [each for each in hub.requests if each.server == "cdn" and each.token]
 
-Files ending in `.safetensors`, and every file above 1 MiB, are LFS files: they are redirected to a second server on
-another port, as the real hub sends them to its content network. Faults are described in `tests.hub.faults`, gated and
-private models in `tests.hub.repo`. `hub.requests` logs every request with its headers, on both servers.
+Files ending in `.safetensors` or `.gguf`, and every file above 1 MiB, are LFS files: they are redirected to a second
+server on another port, as the real hub sends them to its content network. Faults are described in `tests.hub.faults`,
+gated and private models in `tests.hub.repo`. `hub.requests` logs every request with its headers, on both servers.
 """
 
 from tests.hub.faults import corrupt, drop, no_range, redirect, slow, stall, status, wrong_length

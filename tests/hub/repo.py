@@ -56,7 +56,7 @@ class Repo:
 
     def is_lfs(self, name: str) -> bool:
         """Whether the file is kept in large-file storage."""
-        return name.endswith(".safetensors") or len(self.files[name]) > LFS_FROM_BYTES
+        return name.endswith((".safetensors", ".gguf")) or len(self.files[name]) > LFS_FROM_BYTES
 
     def etag(self, name: str) -> str:
         """What the blob is called in a cache: SHA-256 for an LFS file, git's own id for any other."""

@@ -10,8 +10,10 @@ from PySide6.QtCore import QObject, Signal
 
 from app.hub.place import hub_place
 from app.i18n.translation import tr
-from app.library.local.models import Home, LocalModel, PreparedCopy, find_models, find_prepared
+from app.library.local.models import Home, LocalModel, PreparedCopy, find_prepared
+from app.library.local.other_apps import Store, stores_here
 from app.library.local.removal import Removals, Removed, settle_leftovers
+from app.library.local.scan import find_models
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.background import Stop
 from app.ui.jobs import Job, Jobs
@@ -37,9 +39,16 @@ class LocalModels(QObject):
     verifying = Signal(str, Verifying)
     verified = Signal(str, Verifying)
 
-    def __init__(self, cache: Path, folders: Callable[[], Sequence[str]], parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        cache: Path,
+        folders: Callable[[], Sequence[str]],
+        parent: QObject | None = None,
+        stores: Callable[[], Sequence[Store]] = stores_here,
+    ) -> None:
         """`cache`: the application's own, for prepared copies; `folders`: those that a person has added."""
         super().__init__(parent)
+        self._stores = stores
         self._cache = cache
         self._folders = folders
         self._jobs = Jobs(2, "models", self)
@@ -55,19 +64,20 @@ class LocalModels(QObject):
         """Look what there is; `changed` tells."""
         if self._scan is not None:
             self._scan.cancel()
-        folders, first = tuple(map(Path, self._folders())), self._is_first
+        folders, stores, first = tuple(map(Path, self._folders())), self._stores, self._is_first
         self._is_first = False
-        self._scan = self._jobs.start(lambda stop: _look(self._cache, folders, stop, first))
+        self._scan = self._jobs.start(lambda stop: _look(self._cache, folders, stores(), stop, first))
         self._scan.done.connect(self._on_found)
         self._scan.failed.connect(self.failed)
 
     def model(self, source: str) -> LocalModel | None:
         """A model that is here and can be loaded, by what the engine loads it as."""
-        return next((each for each in self.found.models if each.source == source and not each.problem), None)
+        here = (each for each in self.found.models if not each.problem)
+        return next((each for each in here if source in (each.source, each.alias)), None)
 
-    def remove(self, key: str, root: Path, to_trash: bool) -> None:
-        """Set a folder aside; `removed` tells, with what `undo` needs."""
-        job = self._jobs.start(lambda _stop: self._guarded(lambda: self._removals.remove(root, to_trash)))
+    def remove(self, key: str, root: Path, to_trash: bool, parts: Sequence[Path] = ()) -> None:
+        """Set a folder, or some files of it, aside; `removed` tells, with what `undo` needs."""
+        job = self._jobs.start(lambda _stop: self._guarded(lambda: self._removals.remove(root, to_trash, parts)))
         job.done.connect(lambda removed: self._on_removed(key, removed))
         job.failed.connect(self.failed)
 
@@ -139,20 +149,21 @@ class LocalModels(QObject):
         self.failed.emit(error)
 
 
-def _look(cache: Path, folders: Sequence[Path], stop: Stop, first: bool) -> Found:
+def _look(cache: Path, folders: Sequence[Path], stores: Sequence[Store], stop: Stop, first: bool) -> Found:
     hub = hub_place().cache
     if first:  # what an earlier session had set aside when it was killed
         settle_leftovers(hub)
         settle_leftovers(cache / "prepared")
-    return Found(tuple(find_models(hub, folders, stop)), find_prepared(cache))
+    return Found(tuple(find_models(hub, folders, stop, stores)), find_prepared(cache))
 
 
 def _discard(model: LocalModel, names: Sequence[str]) -> None:
     if model.home is not Home.HUB_CACHE:
         words = tr("{name} is not from the hub's cache.").format(name=model.name)
         raise CoppiceError(words, tr("Copy its files again."))
+    known = {path.name: path for path in model.files}
     for name in names:
-        path = model.folder / name
+        path = known.get(name, model.folder / name)
         blob = path.resolve()
         path.unlink(missing_ok=True)
         if blob.is_relative_to(model.root):

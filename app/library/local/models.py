@@ -2,13 +2,13 @@
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from app.hub.formats import FLOAT32, PLAIN, stored_format
 from app.hub.names import INDEX, SINGLE, is_writable
-from app.hub.place import CACHE_PREFIX
 from app.i18n.translation import tr
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
@@ -16,7 +16,7 @@ from app.system.json_text import count, parse_object, text
 _log = logging.getLogger(__name__)
 
 _MOST_BYTES = 64 << 20
-_NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5")
+_NOT_OPENED = (".bin", ".pt", ".pth", ".ckpt", ".h5")
 
 
 class Home(Enum):
@@ -24,14 +24,24 @@ class Home(Enum):
 
     HUB_CACHE = "hub cache"
     FOLDER = "folder"
+    LM_STUDIO = "LM Studio"
+    OLLAMA = "Ollama"
+    JAN = "Jan"
+    LLAMA_CPP = "llama.cpp"
+
+    @property
+    def is_of_another_app(self) -> bool:
+        """Whether another program keeps it: it is used in place, and never deleted here."""
+        return self not in (Home.HUB_CACHE, Home.FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """`source` is what the engine loads; `folder` holds config.json, and `root` all that deleting would take away.
+    """`source` is what the engine loads; `folder` holds its files, and `root` all that deleting would take away.
 
     `bytes`: on disk; `last_used`: seconds since 1970, as the file system knows it; `problem`: why it cannot be loaded,
-    empty if nothing speaks against it.
+    empty if nothing speaks against it; `format`: of its weights, as people call it; `files`: of a model in GGUF files,
+    these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source that means it.
     """
 
     source: str
@@ -43,11 +53,20 @@ class LocalModel:
     last_used: float
     model_type: str = ""
     problem: str = ""
+    format: str = PLAIN
+    files: tuple[Path, ...] = ()
+    parts: tuple[Path, ...] = ()
+    alias: str = ""
+
+    @property
+    def place(self) -> Path:
+        """Where its tokenizer is: its folder, or its GGUF file."""
+        return self.files[0] if self.files else self.folder
 
 
 def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> LocalModel:
     """The model in a folder that holds a config.json."""
-    config, problem = _config(folder)
+    model_type, stored, problem = _config(folder)
     files = list(_files(root))
     return LocalModel(
         source=source,
@@ -57,8 +76,9 @@ def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> 
         root=root,
         bytes=sum(state.st_size for state in files),
         last_used=max((max(state.st_atime, state.st_mtime) for state in files), default=0.0),
-        model_type=config,
+        model_type=model_type,
         problem=problem or _missing(folder),
+        format=stored,
     )
 
 
@@ -80,13 +100,16 @@ def _files(root: Path) -> Iterator[os.stat_result]:
         yield state
 
 
-def _config(folder: Path) -> tuple[str, str]:
-    """The family, and what is wrong with config.json."""
+def _config(folder: Path) -> tuple[str, str, str]:
+    """The family, the format of the weights, and what is wrong with config.json."""
     try:
-        model_type = text(_object(folder / "config.json").get("model_type"), 60)
+        config = _object(folder / "config.json")
     except (OSError, ValueError):
-        return "", tr("Its config.json cannot be read.")
-    return model_type, "" if model_type else tr("Its config.json names no model_type.")
+        return "", PLAIN, tr("Its config.json cannot be read.")
+    described, model_type = config.get("quantization_config"), text(config.get("model_type"), 60)
+    stored = stored_format(described) if isinstance(described, dict) else ""
+    plain = FLOAT32 if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
+    return model_type, stored or plain, "" if model_type else tr("Its config.json names no model_type.")
 
 
 def _missing(folder: Path) -> str:
@@ -115,28 +138,10 @@ def _object(path: Path) -> dict[str, object]:
 
 
 CONFIG = "config.json"
-_DEPTH = 3  # a folder of models, perhaps by owner
 _MOST_FOLDERS = 20_000
 
 
-def find_models(cache: Path, folders: Sequence[Path], stop: Stop) -> Iterator[LocalModel]:
-    """Every model in the hub's cache, then in each of the folders. Blocks on the disk; raises `Cancelled`."""
-    yield from _cached(cache, stop)
-    for folder in folders:
-        for found in _folders_of_models(folder, stop):
-            yield read_model(found, Home.FOLDER, found.name, str(found), found)
-
-
-def _cached(cache: Path, stop: Stop) -> Iterator[LocalModel]:
-    for root in sorted(cache.glob(f"{CACHE_PREFIX}*")) if cache.is_dir() else ():
-        stop.check()
-        repo = root.name.removeprefix(CACHE_PREFIX).replace("--", "/", 1)
-        snapshot = _snapshot(root)
-        if snapshot is not None and "/" in repo:
-            yield read_model(snapshot, Home.HUB_CACHE, repo, repo, root)
-
-
-def _snapshot(root: Path) -> Path | None:
+def snapshot_of(root: Path) -> Path | None:
     """The commit that the branch `main` is at, which is what the engine loads; else the newest one."""
     try:
         commit = (root / "refs" / "main").read_text(encoding="utf-8").strip()
@@ -147,23 +152,24 @@ def _snapshot(root: Path) -> Path | None:
     return max(current or snapshots, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _folders_of_models(folder: Path, stop: Stop) -> Iterator[Path]:
-    """The folder itself if it holds a model, else those inside that do; never far down, and links are not followed."""
+def folders_below(folder: Path, most_depth: int, stop: Stop) -> Iterator[Path]:
+    """The folder itself and those inside, but not inside a model; never far down, and links are not followed."""
     waiting = [(folder, 0)]
     visited = 0
     while waiting:
         stop.check()
         here, depth = waiting.pop()
         visited += 1
-        if (here / CONFIG).is_file():
-            yield here
-        elif depth < _DEPTH and visited < _MOST_FOLDERS:
+        yield here
+        if not (here / CONFIG).is_file() and depth < most_depth and visited < _MOST_FOLDERS:
             waiting += ((inside, depth + 1) for inside in reversed(_inside(here)))
 
 
 def _inside(folder: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
     except OSError as error:
         _log.info("The folder %s cannot be looked into: %s", folder, error)
         return []

@@ -1,8 +1,10 @@
 """Deleting models so that a slip of the hand costs nothing: set aside at once, removed only when it is settled."""
 
 import logging
+import os
 import shutil
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +19,16 @@ ASIDE = ".coppice-removed-"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A folder that was set aside. `to_trash`: it belongs to the person, and ends in the trash, not in nothing."""
+    """A folder that was set aside, or these `parts` of it, as paths in it.
+
+    `to_trash`: it belongs to the person, and ends in the trash, not in nothing.
+    """
 
     original: Path
     aside: Path
     bytes: int
     to_trash: bool
+    parts: tuple[Path, ...] = ()
 
 
 @dataclass
@@ -31,14 +37,20 @@ class Removals:
 
     waiting: list[Removed] = field(default_factory=list)
 
-    def remove(self, root: Path, to_trash: bool) -> Removed:
-        """Set a folder aside, beside itself, where that costs nothing. `CoppiceError` if that is not possible."""
+    def remove(self, root: Path, to_trash: bool, parts: Sequence[Path] = ()) -> Removed:
+        """Set a folder aside, beside itself, where that costs nothing; with `parts`, no more of it than these files.
+
+        `CoppiceError` if that is not possible.
+        """
         if root.is_symlink() or not root.is_dir() or root == root.parent:
             words = tr("{folder} is not a folder that can be deleted.").format(folder=root)
             raise CoppiceError(words, tr("Nothing was deleted."))
-        removed = Removed(root, root.with_name(f"{ASIDE}{uuid.uuid4().hex}"), bytes_below(root), to_trash)
+        aside = root.with_name(f"{ASIDE}{uuid.uuid4().hex}")
+        taken = tuple(path.relative_to(root) for path in _with_blobs(root, parts))
+        size = sum((root / each).lstat().st_size for each in taken) if parts else bytes_below(root)
+        removed = Removed(root, aside, size, to_trash, taken)
         try:
-            root.rename(removed.aside)
+            _move(root, aside, taken)
         except OSError as error:
             why = error.strerror or type(error).__name__
             words = tr("{folder} cannot be deleted: {reason}.").format(folder=root, reason=why)
@@ -49,10 +61,10 @@ class Removals:
     def undo(self, removed: Removed) -> None:
         """Put it back where it was. `CoppiceError` if something else has taken its place."""
         hint = tr("What was deleted is in {folder}.").format(folder=removed.aside)
-        if removed.original.exists():
-            raise CoppiceError(tr("{folder} is there again.").format(folder=removed.original), hint)
+        if any(os.path.lexists(path) for path in _originals(removed)):
+            raise CoppiceError(tr("{folder} is there again.").format(folder=_originals(removed)[0]), hint)
         try:
-            removed.aside.rename(removed.original)
+            _move(removed.aside, removed.original, removed.parts)
         except OSError as error:
             why = error.strerror or type(error).__name__
             raise CoppiceError(tr("It cannot be put back: {reason}.").format(reason=why), hint) from None
@@ -91,7 +103,51 @@ def _to_trash(removed: Removed) -> None:
     """Under its own name, so that it can be found there. Where there is no trash, it goes back where it was."""
     import send2trash  # noqa: PLC0415  # only for whoever deletes
 
-    if removed.original.exists():
+    originals = _originals(removed)
+    if any(os.path.lexists(path) for path in originals):
         raise FileExistsError("something else has taken its place")
-    removed.aside.rename(removed.original)
-    send2trash.send2trash(removed.original)
+    _move(removed.aside, removed.original, removed.parts)
+    for path in originals:
+        send2trash.send2trash(path)
+
+
+def _originals(removed: Removed) -> tuple[Path, ...]:
+    return tuple(removed.original / each for each in removed.parts) or (removed.original,)
+
+
+def _move(source: Path, target: Path, parts: tuple[Path, ...]) -> None:
+    """Rename a folder, or take files from it into another one; what was moved goes back where one cannot be."""
+    if not parts:
+        source.rename(target)
+        return
+    moved: list[Path] = []
+    try:
+        for part in parts:
+            (target / part).parent.mkdir(parents=True, exist_ok=True)
+            (source / part).rename(target / part)
+            moved.append(part)
+    except OSError:
+        for part in moved:
+            (target / part).rename(source / part)
+        _remove_empty(target)
+        raise
+    _remove_empty(source)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folders in a folder, and itself, as far as they hold nothing."""
+    inside = [each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink()]
+    for path in [*sorted(inside, reverse=True), folder]:
+        try:
+            path.rmdir()
+        except OSError:
+            continue
+
+
+def _with_blobs(root: Path, parts: Sequence[Path]) -> list[Path]:
+    """The files, and what those of them that are links lead to in the same folder, unless others lead there too."""
+    inside, taken = root.resolve(), set(parts)
+    links = {path: path.resolve() for path in (root / "snapshots").rglob("*") if path.is_symlink()} if parts else {}
+    kept = {blob for path, blob in links.items() if path not in taken}
+    blobs = {blob for path, blob in links.items() if path in taken and blob not in kept and blob.is_relative_to(inside)}
+    return [*parts, *(root / blob.relative_to(inside) for blob in sorted(blobs))]

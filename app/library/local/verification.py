@@ -26,9 +26,16 @@ class Verifying:
 
 def verify_model(model: LocalModel, stop: Stop) -> Iterator[Verifying]:
     """Read every file of a model; yields as it goes, the result last. Blocks; raises `Cancelled`, `OSError`."""
-    paths = [path for path in sorted(model.folder.iterdir()) if path.is_file()]
-    digests = {path: path.resolve().name if model.home is Home.HUB_CACHE else "" for path in paths}
+    paths = model.files or [path for path in sorted(model.folder.iterdir()) if path.is_file()]
+    digests = {path: _digest(path, model.home) for path in paths}
     yield from _verify(digests, stop)
+
+
+def _digest(path: Path, home: Home) -> str:
+    """What the file's name in its store says that its content is; empty where it says nothing."""
+    if home is Home.HUB_CACHE:
+        return path.resolve().name
+    return path.name.removeprefix("sha256-") if home is Home.OLLAMA else ""
 
 
 def verify_prepared(copy: PreparedCopy, stop: Stop) -> Iterator[Verifying]:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts, fetch_facts
 from app.hub.failures import HubError
+from app.hub.formats import parameters_in
 from app.hub.search import ModelRow
 from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
@@ -117,9 +118,9 @@ _LEAST_RATIO = 2
 
 
 def local_candidate(model: LocalModel) -> Placed:
-    """A model that is here; its parameters are guessed from its size."""
-    parameters = model.bytes // _BYTES_PER_PARAMETER
-    return Placed(Candidate(model.source, model.name, parameters, model.bytes), model.folder)
+    """A model that is here; its parameters are guessed from its size and the format of its weights."""
+    parameters = parameters_in(model.bytes, model.format)
+    return Placed(Candidate(model.source, model.name, parameters, model.bytes), model.place)
 
 
 def demo_candidate(target: str) -> Placed:
@@ -147,7 +148,7 @@ def draft_candidates(
         candidate = Candidate(each.repo, each.repo, each.parameters, each.bytes, None, Origin.SUGGESTED)
         remote.setdefault(each.repo, Placed(candidate))
     for row in rows:
-        if row.usable and row.model_type == family and 0 < row.parameters * _LEAST_RATIO <= target.parameters:
+        if row.has_safetensors and row.model_type == family and 0 < row.parameters * _LEAST_RATIO <= target.parameters:
             candidate = Candidate(row.repo, row.repo, row.parameters, row.weight_bytes, None, Origin.HUB)
             remote.setdefault(row.repo, Placed(candidate, revision=row.revision))
     fitting = [each for repo, each in remote.items() if repo not in known]

@@ -4,19 +4,26 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from app.hub.formats import PLAIN
 from app.system import json_text as json
 from app.system.paths import resource
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedModel:
-    """A model on the hub. `bytes`: of its weights as downloaded; `gated`: its licence must be accepted there first."""
+    """A model on the hub, `org/name` or a variant of it, `org/name:Q4_K_M`.
+
+    `bytes`: of its weights as downloaded, until the hub has been asked; `gated`: its licence must be accepted there
+    first; `format`: of its weights; `estimated`: its bytes are arithmetic, parameters times bits.
+    """
 
     repo: str
     parameters: int
     bytes: int
     licence: str
     gated: bool
+    format: str = PLAIN
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,13 @@ from typing import Any
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.failures import unusable
+from app.hub.gguf import MAX_BYTES, read_beginning
 from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.background import Stop
 from app.system.files import write_private
 from app.system.json_text import count, parse_object
+from engine.protocol.variants import SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -85,10 +87,13 @@ def read_vocabulary(tokenizer: bytes, config: bytes = b"{}") -> Vocabulary:
         special |= {name} if is_special else set()
     if not ids:
         raise ValueError(tr("it has no vocabulary"))
+    return _described(ids, special, '"ByteLevel"' in json.dumps(content.get("decoder")))
+
+
+def _described(ids: Mapping[str, int], special: Set[str], has_letters: bool) -> Vocabulary:
     digest = hashlib.sha256()
     for name, token in sorted(ids.items()):
         digest.update(f"{token}\0{json.dumps(name)}\n".encode())
-    has_letters = '"ByteLevel"' in json.dumps(content.get("decoder"))
     return Vocabulary(digest.hexdigest(), _sample(ids, special, has_letters))
 
 
@@ -112,6 +117,14 @@ def _written(name: str, is_special: bool, has_letters: bool) -> bytes:
     if byte := _BYTE_TOKEN.fullmatch(name):
         return bytes((int(byte[1], 16),))
     return name.replace("\u2581", " ").encode()
+
+
+def _of_gguf(path: Path) -> Vocabulary | None:
+    with path.open("rb") as file:
+        beginning = read_beginning(file.read(MAX_BYTES))
+    ids = {name: token for token, name in enumerate(beginning.tokens) if name is not None}
+    has_letters = beginning.scalars.get("tokenizer.ggml.model") == "gpt2"
+    return _described(ids, frozenset(), has_letters) if ids else None
 
 
 def _model_tokens(tokenizer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -151,12 +164,19 @@ class VocabularyCache:
         self._known: dict[str, Vocabulary] | None = None
 
     def of_folder(self, folder: Path) -> Vocabulary | None:
-        """The vocabulary of a model folder. Raises `OSError`, and `ValueError` for damaged files."""
+        """The vocabulary of a model folder, or of a GGUF file. Raises `OSError`, and `ValueError` for damaged ones."""
+        if folder.is_file():
+            return self.of_gguf(folder)
         tokenizer, config = _content(folder / TOKENIZER), _content(folder / CONFIG)
         if not tokenizer:
             return None
         digest = hashlib.sha256(tokenizer + b"\0" + config).hexdigest()
         return self._look_up(digest, lambda: read_vocabulary(tokenizer, config or b"{}"))
+
+    def of_gguf(self, path: Path) -> Vocabulary | None:
+        """That of a GGUF file, or of its beginning; read once, as long as the file stays as it is."""
+        state = path.stat()
+        return self._look_up(f"{path}:{state.st_size}:{state.st_mtime_ns}", lambda: _of_gguf(path))
 
     def of_remote(self, client: HubClient, facts: ModelFacts, stop: Stop) -> Vocabulary | None:
         """That of a model on the hub; its tokenizer is fetched unless one with the same hash has been read before.
@@ -165,7 +185,8 @@ class VocabularyCache:
         """
         digests = dict(facts.tokenizer_files)
         if TOKENIZER not in digests:
-            return None
+            heads = sorted(facts.folder.glob(f"*{SUFFIX}"))
+            return self.of_gguf(heads[0]) if heads else None
 
         def read() -> Vocabulary:
             files = [
@@ -181,11 +202,10 @@ class VocabularyCache:
             return read()
         return self._look_up(f"{digests[TOKENIZER]}+{digests.get(CONFIG, '')}", read)
 
-    def _look_up(self, digest: str, read: Callable[[], Vocabulary]) -> Vocabulary:
+    def _look_up(self, digest: str, read: Callable[[], Vocabulary | None]) -> Vocabulary | None:
         with self._lock:
             known = self._load().get(digest)
-        if known is None:
-            known = read()
+        if known is None and (known := read()):
             with self._lock:
                 self._load()[digest] = known
                 self._save()

@@ -16,6 +16,7 @@ from app.library.picker.entry_list import describe, tone_color
 from app.library.picker.offer import OfferAction
 from app.library.picker.pair_choice import PairChoice
 from app.library.picker.terms_form import TermsForm
+from app.library.picker.variant_list import VariantList
 from app.system.plain_text import tip
 from app.ui.theme import Colors
 from app.ui.widgets import label
@@ -132,6 +133,8 @@ class DetailsPane(QFrame):
         self.tiers = label("quiet-text", "", self)
         self.tiers.setToolTip(tr(_TIERS))
         self.access = AccessBox(self)
+        self.variant_title = label("box-title", tr("Variant"), self)
+        self.variants = VariantList(colors, self)
         self.terms = TermsForm(self)
         self.draft_title = label("box-title", tr("Draft"), self)
         self.drafts = DraftList(colors, self)
@@ -143,6 +146,7 @@ class DetailsPane(QFrame):
         pair_choice.drafts_changed.connect(self._show_drafts)
         self.terms.edited.connect(pair_choice.choose_terms)
         self.drafts.picked.connect(pair_choice.choose_draft)
+        self.variants.picked.connect(pair_choice.choose_variant)
         self.primary.clicked.connect(self.press)
         self.access.again_requested.connect(self.again_requested)
         self.access.token_given.connect(self.token_given)
@@ -159,6 +163,9 @@ class DetailsPane(QFrame):
         column.addWidget(self.estimate)
         column.addWidget(self.tiers)
         column.addWidget(self.access)
+        column.addSpacing(4)
+        column.addWidget(self.variant_title)
+        column.addWidget(self.variants)
         column.addSpacing(6)
         column.addWidget(self.terms)
         column.addSpacing(6)
@@ -197,8 +204,9 @@ class DetailsPane(QFrame):
 
     def set_theme(self, colors: Colors) -> None:
         """Paint in these colours."""
-        self._colors = self.drafts.painter_.colors = colors
+        self._colors = self.drafts.painter_.colors = self.variants.painter_.colors = colors
         self.drafts.viewport().update()
+        self.variants.viewport().update()
         self._show()
 
     def _show(self) -> None:
@@ -222,7 +230,10 @@ class DetailsPane(QFrame):
         self.tiers.setVisible(bool(self.tiers.text()))
         self._show_terms(pair_choice.terms)
         for part in (self.terms, self.draft_title, self.drafts):
-            part.setVisible(error is None and not entry.problem)
+            part.setVisible(error is None and not entry.problem and not entry.needs_variant)
+        self.variants.show_choices(pair_choice.variants, pair_choice.here, entry.source)
+        self.variant_title.setVisible(bool(pair_choice.variants))
+        self.variants.setVisible(bool(pair_choice.variants))
         offer = pair_choice.offer
         self.primary.setText(offer.text)
         self.primary.setEnabled(offer.enabled)
@@ -235,6 +246,8 @@ class DetailsPane(QFrame):
         entry = self._pair_choice.entry
         if entry is not None and entry.problem:
             return Verdict(entry.problem, Tone.BAD)
+        if entry is not None and entry.needs_variant and self._pair_choice.hub_error is None:
+            return Verdict(tr("Asking the hub for its variants…"))
         if (price := self._pair_choice.price) is not None:
             return priced(price)
         return asking() if self._pair_choice.is_asking else Verdict("")

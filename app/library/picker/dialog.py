@@ -1,5 +1,6 @@
 """The Models dialog: pages at the left, the chosen model at the right, the engine's state below."""
 
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, Signal
@@ -16,12 +17,13 @@ from PySide6.QtWidgets import (
 
 from app.downloads.progress import Progress
 from app.engine.state import EngineState
+from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
 from app.library.picker.downloads_page import DownloadsPage
-from app.library.picker.entry import Entry
+from app.library.picker.entry import Entry, Verdict
 from app.library.picker.entry_view import EntryView
 from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import OfferAction
@@ -33,6 +35,7 @@ from app.ui.theme import Colors
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
+from engine.protocol.variants import split_source
 
 _SIZE = (1080, 720)
 _LIST_WIDTH, _DETAILS_WIDTH = 620, 460
@@ -57,7 +60,7 @@ class ModelsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self._library, self._settings, self._downloads = library, settings, downloads
-        self._asked = False
+        self._asked = self._has_failed = False
         self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
@@ -111,8 +114,11 @@ class ModelsDialog(QDialog):
             page.view.opened.connect(self._on_opened)
             library.prices.judged.connect(page.entries.set_verdict)
             page.field.installEventFilter(self)
+        library.prices.judged.connect(self._on_judged)
         library.search.cleared.connect(library.facts.retry)
-        library.facts.arrived.connect(lambda _facts: self._on_view_changed())
+        library.search.cleared.connect(library.variants.retry)
+        library.pair_choice.variant_changed.connect(self._on_view_changed)
+        library.facts.arrived.connect(self._on_facts)
         library.local_models.changed.connect(lambda _found: self._on_view_changed())
         library.pair_choice.terms_chosen.connect(lambda _terms: self._on_view_changed())
         library.token_kept.connect(self._on_again)
@@ -154,15 +160,17 @@ class ModelsDialog(QDialog):
 
     def on_pair_loaded(self) -> None:
         """What was asked for is there: nothing is left to do here."""
-        self.notices.dismiss(LOAD_NOTICE)
         self._library.price_again()
+        if not self._has_failed:  # else it is the pair before: the reason stays to be read
+            self.notices.dismiss(LOAD_NOTICE)
+        self._has_failed = False
         if self._asked:
             self._asked = False
             self.accept()
 
     def on_load_failed(self, failed: Failed) -> None:
         """Say why, above the button that tries again."""
-        self._asked = False
+        self._asked, self._has_failed = False, True
         self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint))
 
     def set_theme(self, colors: Colors) -> None:
@@ -240,7 +248,21 @@ class ModelsDialog(QDialog):
     def _on_view_changed(self) -> None:
         view = self._view
         if view is not None:
-            self._library.prices.show(view.in_view(), view.current)
+            variants = self._library.pair_choice.variants_to_price
+            self._library.prices.show([*variants, *view.in_view()], view.current)
+
+    def _on_facts(self, facts: ModelFacts) -> None:
+        self.discover.entries.set_bytes(facts.repo, facts.weight_bytes)
+        self._on_view_changed()
+
+    def _on_judged(self, key: str, verdict: Verdict) -> None:
+        """What is said of a variant stands in the list of variants; of the chosen one, in its repository's line too."""
+        self.details.variants.variants.set_verdict(key, verdict)
+        pair_choice = self._library.pair_choice
+        base, entry = pair_choice.base, pair_choice.entry
+        if base is not None and entry is not None and base.needs_variant and key == entry.key != base.key:
+            words = tr("{variant}: {words}").format(variant=split_source(entry.source)[1], words=verdict.words)
+            self.discover.entries.set_verdict(base.key, replace(verdict, words=words))
 
     def _on_chosen_in(self, view: EntryView, entry: Entry | None) -> None:
         """Ignore the hidden tab's selection."""
@@ -262,7 +284,7 @@ class ModelsDialog(QDialog):
 
     def _on_load(self, options: LoadOptions) -> None:
         self.notices.dismiss(LOAD_NOTICE)
-        self._asked = True
+        self._asked, self._has_failed = True, False
         self.load_requested.emit(options)
 
     def _on_arrived_load(self, repo: str) -> None:
@@ -272,6 +294,7 @@ class ModelsDialog(QDialog):
     def _on_again(self) -> None:
         self.notices.dismiss(TOKEN_NOTICE)
         self._library.facts.retry()
+        self._library.variants.retry()
         self._library.pair_choice.look_again()
         self._on_view_changed()
 

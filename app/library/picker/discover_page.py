@@ -26,6 +26,7 @@ from app.library.picker.entry_view import EntryView
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import label
+from engine.protocol.variants import split_source
 
 DEBOUNCE_MS = 300
 SEARCH_NOTICE = "search"
@@ -188,6 +189,7 @@ class DiscoverPage(QWidget):
 
     def _on_local_models(self) -> None:
         here = {each.source for each in self._local_models.found.models if not each.problem}
+        here |= {split_source(each)[0] for each in here}  # a repository of which a variant is here
         self.entries.set_badges(dict.fromkeys(here, tr("On this computer")))
 
     def _on_return(self) -> None:

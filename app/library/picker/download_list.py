@@ -66,9 +66,9 @@ class DownloadList(QAbstractListModel):
         progress = self.progress(index.row())
         if progress is None:
             return None
-        words = f"{progress.request.repo_id}: {describe(progress)}"
+        words = f"{progress.request.source}: {describe(progress)}"
         texts = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole)
-        tip = "\n".join(filter(None, (progress.request.repo_id, describe(progress), progress.file)))
+        tip = "\n".join(filter(None, (progress.request.source, describe(progress), progress.file)))
         return progress if role == PROGRESS else words if role in texts else tip if role == _TIP else None
 
     def progress(self, row: int) -> Progress | None:
@@ -144,7 +144,7 @@ class DownloadDelegate(QStyledItemDelegate):
         painter.setFont(bold)
         share = share_text(progress.fraction) if progress.bytes_total else ""
         width = painter.fontMetrics().horizontalAdvance(share_text(1)) + 8
-        self._write(painter, line.adjusted(0, 0, -width, 0), progress.request.repo_id, self.colors.text)
+        self._write(painter, line.adjusted(0, 0, -width, 0), progress.request.source, self.colors.text)
         painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, share)
 
     def _paint_bar(self, painter: QPainter, bar: QRectF, progress: Progress) -> None:

@@ -148,7 +148,7 @@ class DownloadsPage(QWidget):
 
     def _on_load(self) -> None:
         if (progress := self.current) is not None:
-            self.load_requested.emit(progress.request.repo_id)
+            self.load_requested.emit(progress.request.source)
 
     def _on_page(self) -> None:
         if (progress := self.current) is not None and isinstance(progress.error, HubError):

@@ -1,12 +1,13 @@
 """A model as a line of a list, wherever it is: on the hub, in its cache, in a folder, prepared, or shipped with us."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 
 from PySide6.QtCore import QLocale
 
 from app.hub.failures import HubError, Reason
+from app.hub.formats import GGUF, PLAIN
 from app.hub.search import ModelRow
 from app.i18n.number_text import Number, size_text
 from app.i18n.sentences import error_text, translated
@@ -15,6 +16,7 @@ from app.i18n.wording import mark
 from app.library.estimates import in_words
 from app.library.local.models import Home, LocalModel, PreparedCopy
 from app.library.pairing.suggestions import Suggestion
+from app.library.variants import VariantChoice
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import EMBEDDED
@@ -82,6 +84,10 @@ class Where(Enum):
     HUB = mark("On the hub")
     CACHE = mark("Hub cache")
     FOLDER = mark("Folder")
+    LM_STUDIO = "LM Studio"
+    OLLAMA = "Ollama"
+    JAN = "Jan"
+    LLAMA_CPP = "llama.cpp"
     PREPARED = mark("Prepared copy")
     SHIPPED = mark("Shipped with Coppice")
 
@@ -91,7 +97,9 @@ class Entry:
     """One line. `key` is unique in its list; `source` is what the engine loads, of the hub's models once they are here.
 
     Numbers are 0 and texts empty where nothing is known. `about`: a sentence, or a path; `problem`: why it cannot be
-    loaded; `weights`: the type of numbers to begin with; what it was made from is kept in the last three.
+    loaded; `weights`: the type of numbers to begin with; `is_estimate`: its bytes are arithmetic; `has_variants`: it
+    holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has to be chosen; what it was
+    made from is kept in the last three.
     """
 
     key: str
@@ -109,6 +117,9 @@ class Entry:
     last_used: float = 0.0
     problem: str = ""
     weights: str = ""
+    is_estimate: bool = False
+    has_variants: bool = False
+    needs_variant: bool = False
     local: LocalModel | None = None
     prepared: PreparedCopy | None = None
     suggestion: Suggestion | None = None
@@ -120,7 +131,7 @@ class Entry:
 
     @property
     def can_be_deleted(self) -> bool:
-        """Whether it is a folder of models, and not the hub's or ours."""
+        """Whether it is kept by nobody else: not the hub's, not shipped with us, and not another program's."""
         return self.where in (Where.CACHE, Where.FOLDER, Where.PREPARED)
 
     @property
@@ -137,9 +148,10 @@ class Entry:
         """What is known of it, in one line; of what is here, also where, and when it was used."""
         parameters = tr("{count} parameters").format(count=parameters_text(self.parameters)) if self.parameters else ""
         size = size_text(self.bytes) if self.bytes else ""
+        size = tr("about {size}").format(size=size) if size and self.is_estimate else size
         used = tr("used {day}").format(day=self.last_used_text) if self.last_used else ""
-        here = ("" if self.of_hub else tr(self.where.value), used)
-        return "  ·  ".join(filter(None, (parameters, self.format, size, self.licence, self.family, *here)))
+        here = "" if self.of_hub else tr(self.where.value)
+        return "  ·  ".join(filter(None, (parameters, self.format, size, here, self.licence, self.family, used)))
 
 
 def parameters_text(parameters: int) -> str:
@@ -153,8 +165,6 @@ def parameters_text(parameters: int) -> str:
 
 def found_entry(row: ModelRow) -> Entry:
     """A result of a search."""
-    numbers = " + ".join(row.number_types[:2])
-    formats = ", ".join(each for each in row.formats if each != "safetensors")
     return Entry(
         key=row.repo,
         name=row.repo,
@@ -162,11 +172,29 @@ def found_entry(row: ModelRow) -> Entry:
         where=Where.HUB,
         parameters=row.parameters,
         bytes=row.weight_bytes,
-        format=" ".join(filter(None, ("safetensors" if row.usable else formats, numbers))),
+        format=", ".join(row.formats),
         licence=row.licence,
         gated=row.gated,
         family=row.model_type,
         revision=row.revision,
+        has_variants=row.has_variants,
+        needs_variant=row.has_variants and not row.has_safetensors,
+    )
+
+
+def variant_entry(entry: Entry, choice: VariantChoice) -> Entry:
+    """A repository's line, but of one of its variants."""
+    return replace(
+        entry,
+        key=choice.source,
+        name=choice.source,
+        source=choice.source,
+        bytes=choice.bytes,
+        is_estimate=False,
+        format=f"{GGUF} {choice.name}" if choice.name else entry.format.removesuffix(f", {GGUF}"),
+        revision=choice.revision,
+        needs_variant=False,
+        suggestion=entry.suggestion if choice.source == entry.source else None,
     )
 
 
@@ -180,27 +208,39 @@ def suggested_entry(suggestion: Suggestion) -> Entry:
         where=Where.HUB,
         parameters=target.parameters,
         bytes=target.bytes,
-        format="safetensors",
+        format=target.format,
         licence=target.licence,
         gated="manual" if target.gated else "",
         about=tr(suggestion.about),
         weights=suggestion.weights,
+        has_variants=GGUF in target.format,
+        is_estimate=target.estimated,
         suggestion=suggestion,
     )
 
 
+_PLACES = {
+    Home.HUB_CACHE: Where.CACHE,
+    Home.FOLDER: Where.FOLDER,
+    Home.LM_STUDIO: Where.LM_STUDIO,
+    Home.OLLAMA: Where.OLLAMA,
+    Home.JAN: Where.JAN,
+    Home.LLAMA_CPP: Where.LLAMA_CPP,
+}
+
+
 def local_entry(model: LocalModel) -> Entry:
-    """A model in the hub's cache, or in a folder."""
+    """A model in the hub's cache, in a folder, or in that of another program."""
     cached = model.home is Home.HUB_CACHE
     return Entry(
         key=model.source,
         name=model.name,
         source=model.source,
-        where=Where.CACHE if cached else Where.FOLDER,
+        where=_PLACES[model.home],
         bytes=model.bytes,
-        format="safetensors",
+        format=model.format,
         family=model.model_type,
-        about="" if cached else str(model.folder),
+        about="" if cached else str(model.files[0] if model.files else model.folder),
         last_used=model.last_used,
         problem=model.problem,
         local=model,
@@ -231,7 +271,7 @@ def demo_entry() -> Entry:
         source=EMBEDDED,
         where=Where.SHIPPED,
         parameters=_DEMO_PARAMETERS,
-        format="safetensors",
+        format=PLAIN,
         about=tr("A tiny pair that shows how everything works, at once and without a download."),
     )
 

@@ -118,6 +118,14 @@ class EntryList(QAbstractListModel):
             if (row := self.row_of(key)) >= 0:
                 self._touch(row)
 
+    def set_bytes(self, source: str, size: int) -> None:
+        """Say how large a model really is, once the hub has told."""
+        for place, entry in enumerate(self._entries):
+            if entry.source == source and entry.is_estimate and size:
+                self._entries[place] = replace(entry, bytes=size, is_estimate=False)
+                if (row := self.row_of(entry.key)) >= 0:
+                    self._touch(row)
+
     def forget_estimates(self) -> None:
         """Nothing is known any more, as when the terms have changed."""
         self._verdicts.clear()

@@ -165,7 +165,8 @@ class LocalPage(QWidget):
 
     def _delete(self, entry: Entry) -> None:
         if entry.local is not None:
-            self._local_models.remove(entry.name, entry.local.root, entry.local.home is Home.FOLDER)
+            local = entry.local
+            self._local_models.remove(entry.name, local.root, local.home is Home.FOLDER, local.parts)
         elif entry.prepared is not None:
             self._local_models.remove(entry.name, entry.prepared.folder, False)
 
@@ -188,11 +189,12 @@ class LocalPage(QWidget):
         self.field.insert(text)
 
     def _on_chosen(self, entry: Entry | None) -> None:
+        has_files = entry is not None and (entry.local is not None or entry.prepared is not None)
         deletable = entry is not None and entry.can_be_deleted
-        self.open.setEnabled(deletable)
-        self.verify.setEnabled(deletable and self._verifying is None)
+        self.open.setEnabled(has_files)
+        self.verify.setEnabled(has_files and self._verifying is None)
         self.delete.setEnabled(deletable and entry is not None and entry.source not in self._in_use)
-        self.delete.setToolTip("" if self.delete.isEnabled() or not deletable else tr("It is loaded"))
+        self.delete.setToolTip("" if self.delete.isEnabled() or entry is None else _why_it_stays(entry))
 
     def _on_add_folder(self) -> None:
         if folder := QFileDialog.getExistingDirectory(self, tr("A folder that holds models")):
@@ -266,6 +268,14 @@ class LocalPage(QWidget):
             job = self._local_models.discard_damaged(entry.local, names)
             job.done.connect(lambda _done: self.repair_requested.emit(entry.source))
             job.failed.connect(self._on_failed)
+
+
+def _why_it_stays(entry: Entry) -> str:
+    """Why a model is not deleted here; empty for what is no model of the person's."""
+    if entry.local is not None and entry.local.home.is_of_another_app:
+        app = entry.local.home.value
+        return tr("It belongs to {app}, which shares it with Coppice: delete it there.").format(app=app)
+    return tr("It is loaded") if entry.can_be_deleted else ""
 
 
 def _all_is_well(entry: Entry, result: Verifying) -> str:

@@ -7,26 +7,33 @@ from PySide6.QtCore import QObject, Signal
 
 from app.downloads.progress import Progress
 from app.hub.facts import ModelFacts
+from app.hub.formats import parameters_in
 from app.hub.search import ModelRow
 from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
-from app.library.hub_queries import FactsController
+from app.library.hub_queries import FactsController, VariantsController
 from app.library.local.local_models import LocalModels
 from app.library.pairing.draft_finder import DraftFinder, Placed, draft_candidates
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin
 from app.library.pairing.suggestions import Suggestion
-from app.library.picker.entry import Entry
+from app.library.picker.entry import Entry, variant_entry
 from app.library.picker.offer import Missing, Offer, OfferAction, no_offer, offer_for
+from app.library.variants import VariantChoice
 from app.system.paths import resource
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import EMBEDDED, NO_DRAFT, LoadOptions
+from engine.protocol.variants import split_source
 
 
 class PairChoice(QObject):
-    """`changed` tells that something is to be shown anew; `drafts_changed` that the list of drafts is another."""
+    """`changed` tells that something is to be shown anew; `drafts_changed` that the list of drafts is another.
+
+    `base` is the line that was chosen, and `entry` what would be loaded: the same, or one of its variants.
+    """
 
     changed = Signal()
     drafts_changed = Signal()
+    variant_changed = Signal()
     terms_chosen = Signal(Terms)
 
     def __init__(
@@ -37,15 +44,18 @@ class PairChoice(QObject):
         local_models: LocalModels,
         memory: TermsMemory,
         suggested: tuple[Suggestion, ...],
+        variants: VariantsController,
         parent: QObject | None = None,
     ) -> None:
         """`estimator` is asked about nothing but this pair."""
         super().__init__(parent)
+        self._variants = variants
         self._estimator, self._facts, self._finder = estimator, facts, finder
         self._local_models, self._memory, self._suggested = local_models, memory, suggested
         self._rows: Iterable[ModelRow] = ()
         self._downloads: tuple[Progress, ...] = ()
         self._draft_was_chosen = False
+        self.base: Entry | None = None
         self.entry: Entry | None = None
         self.common_terms = estimator.terms
         self.choices: tuple[DraftChoice, ...] = ()
@@ -55,15 +65,32 @@ class PairChoice(QObject):
         finder.found.connect(self._on_drafts)
         estimator.priced.connect(lambda _key, _found: self.changed.emit())
         local_models.changed.connect(lambda _found: self.look_again())
+        variants.arrived.connect(self._on_variants)
+        variants.failed.connect(lambda repo, _error: self._on_variants(repo))
 
     # ---- what a person does -----------------------------------------------------------------------------------------
 
     def choose(self, entry: Entry | None, rows: Iterable[ModelRow] = ()) -> None:
         """Look at another model; `rows` are what was found with it, where drafts may be among."""
-        if entry is not None and self.entry is not None and _is_same(entry, self.entry):
-            self.entry = entry
+        if entry is not None and self.base is not None and _is_same(entry, self.base):
+            self.entry = entry if self.entry == self.base else self.entry
+            self.base = entry
             return
-        self.entry, self._rows = entry, rows
+        self.base, self._rows = entry, rows
+        if entry is not None and entry.of_hub and entry.has_variants:
+            self._variants.want(split_source(entry.source)[0])
+        self._take(entry)
+        self._take_recommended()
+
+    def choose_variant(self, source: str) -> None:
+        """Another variant of the same repository."""
+        choice = next((each for each in self.variants if each.source == source), None)
+        if self.base is not None and self.entry is not None and choice is not None and source != self.entry.source:
+            self._take(variant_entry(self.base, choice))
+            self.variant_changed.emit()
+
+    def _take(self, entry: Entry | None) -> None:
+        self.entry = entry
         self.choices, self.draft, self._draft_was_chosen = (), NO_DRAFT, False
         self._finder.cancel()
         if entry is not None:
@@ -91,15 +118,17 @@ class PairChoice(QObject):
 
     def follow_downloads(self, downloads: tuple[Progress, ...]) -> None:
         """What is being fetched is not offered again."""
-        states = [(each.request.repo_id, each.state) for each in downloads]
-        before = [(each.request.repo_id, each.state) for each in self._downloads]
+        states = [(each.request.source, each.state) for each in downloads]
+        before = [(each.request.source, each.state) for each in self._downloads]
         self._downloads = downloads
         if states != before:
             self.changed.emit()
 
     def look_again(self) -> None:
         """The models on this computer, or the connection, have changed."""
-        if self.entry is not None and not self.entry.problem:
+        if self.base is not None and self.base.of_hub and self.base.has_variants:
+            self._variants.want(split_source(self.base.source)[0])
+        if self.entry is not None and not self.entry.problem and not self.entry.needs_variant:
             self._find_drafts(self.entry.of_hub)
         self._price()
 
@@ -138,7 +167,31 @@ class PairChoice(QObject):
         """What the hub has against it."""
         if self.entry is None or self.is_here:
             return None
+        if self.entry.needs_variant:
+            return self._variants.failures.get(self.entry.source)
         return self._facts.failures.get(self.entry.source)
+
+    @property
+    def variants(self) -> tuple[VariantChoice, ...]:
+        """What the repository holds, if there is something to choose; empty until the hub has told."""
+        if self.base is None or not self.base.of_hub or not self.base.has_variants:
+            return ()
+        return self._variants.known.get(split_source(self.base.source)[0], ())
+
+    @property
+    def here(self) -> frozenset[str]:
+        """Those of the variants that are on this computer."""
+        return frozenset(each.source for each in self.variants if self._local_models.model(each.source))
+
+    @property
+    def variants_to_price(self) -> list[Entry]:
+        """The variants as lines of a list: the chosen one first, the others once its facts have made theirs cheap."""
+        if self.base is None or self.entry is None or not self.variants:
+            return []
+        lines = [variant_entry(self.base, each) for each in self.variants]
+        chosen = [each for each in lines if each.source == self.entry.source]
+        known = self.is_here or self.entry.source in self._facts.known or self.entry.source in self._facts.failures
+        return [*chosen, *(each for each in lines if each not in chosen)] if known else chosen
 
     @property
     def facts(self) -> ModelFacts | None:
@@ -160,11 +213,11 @@ class PairChoice(QObject):
     def offer(self) -> Offer:
         """What the button does."""
         entry = self.entry
-        if entry is None:
+        if entry is None or (entry.needs_variant and self.hub_error is None):
             return no_offer()
         missing = self.missing
         repos = {each.repo for each in missing}
-        download = next((each for each in self._downloads if each.request.repo_id in repos), None)
+        download = next((each for each in self._downloads if each.request.source in repos), None)
         return offer_for(missing, self.price, entry.problem, self.hub_error, download, not self.is_here)
 
     @property
@@ -203,9 +256,9 @@ class PairChoice(QObject):
 
     def _placed(self, entry: Entry) -> Placed:
         here = self._local_models.model(entry.source)
-        folder = here.folder if here else resource("models", "demo-target") if entry.source == EMBEDDED else None
+        folder = here.place if here else resource("models", "demo-target") if entry.source == EMBEDDED else None
         size = entry.bytes or (self.facts.weight_bytes if self.facts else 0)
-        candidate = Candidate(entry.source, entry.name, entry.parameters or size // 2, size)
+        candidate = Candidate(entry.source, entry.name, entry.parameters or parameters_in(size, entry.format), size)
         return Placed(candidate, folder, entry.revision)
 
     def _on_drafts(self, target: str, choices: tuple[DraftChoice, ...]) -> None:
@@ -222,7 +275,22 @@ class PairChoice(QObject):
         self.drafts_changed.emit()
         self._price()
 
+    def _on_variants(self, repo: str) -> None:
+        """The hub has told what the repository holds, or why not."""
+        if self.base is not None and split_source(self.base.source)[0] == repo:
+            self._take_recommended()
+            self.changed.emit()
+
+    def _take_recommended(self) -> None:
+        """Where one has to be chosen: one that is here already, else the one that suggests itself."""
+        if self.entry is None or not self.entry.needs_variant or not self.variants:
+            return
+        ranked = sorted(self.variants, key=lambda each: (each.source not in self.here, not each.recommended))
+        self.choose_variant(ranked[0].source)
+
     def _on_facts(self, facts: ModelFacts) -> None:
+        if self.entry is not None and self.entry.source == facts.repo and self.entry.is_estimate:
+            self.entry = replace(self.entry, bytes=facts.weight_bytes, is_estimate=False)
         self._on_news(facts.repo)
 
     def _on_news(self, repo: str) -> None:

@@ -8,8 +8,9 @@ from app.engine.link import EngineLink
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.tokens import Tokens
+from app.i18n.translation import tr
 from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
-from app.library.hub_queries import FactsController, SearchController
+from app.library.hub_queries import FactsController, SearchController, VariantsController
 from app.library.local.local_models import LocalModels
 from app.library.pairing.draft_finder import DraftFinder
 from app.library.pairing.suggestions import Suggestion, suggestions
@@ -36,13 +37,19 @@ class RowPrices(QObject):
         self._local_models = local_models
         self._shown: list[Entry] = []
         self._chosen: Entry | None = None
+        self._told: set[str] = set()  # whose variants are to be chosen among first
         facts.arrived.connect(self._on_facts)
         facts.failed.connect(self._on_failed)
         estimator.priced.connect(self._on_priced)
 
     def show(self, entries: Sequence[Entry], chosen: Entry | None) -> None:
         """These are in view, the most urgent first. The hub is not asked about suggestions, unless one is chosen."""
-        self._shown, self._chosen = list(entries), chosen
+        self._shown = [each for each in entries if not each.needs_variant]
+        self._chosen = chosen
+        for each in entries:
+            if each.needs_variant and each.key not in self._told:
+                self._told.add(each.key)
+                self.judged.emit(each.key, Verdict(tr("Choose it to see how its variants would run")))
         unknown = [each for each in self._shown if self._asks_hub(each)]
         self._facts.want((each.source, each.revision) for each in unknown)
         for each in self._shown:
@@ -112,6 +119,7 @@ class ModelLibrary(QObject):
         self.client = HubClient(tokens.secret)
         self.search = SearchController(self.client, self)
         self.facts = FactsController(self.client, cache, self)
+        self.variants = VariantsController(self.client, self)
         self.local_models = LocalModels(cache, lambda: settings.current.model_folders, self)
         self.drafts = DraftFinder(self.client, VocabularyCache(cache / "vocabularies.json"), cache, self)
         self._row_estimator, self._pair_estimator = (
@@ -125,6 +133,7 @@ class ModelLibrary(QObject):
             self.local_models,
             TermsMemory(settings),
             self.suggested,
+            self.variants,
             self,
         )
         self._jobs = Jobs(1, "token", self)
@@ -159,6 +168,7 @@ class ModelLibrary(QObject):
         """End the threads; removals become final."""
         self.search.close()
         self.facts.close()
+        self.variants.close()
         self.drafts.close()
         self.local_models.close()
         self._jobs.close()

@@ -103,13 +103,14 @@ class GgufHeader:
         return kind if isinstance(kind, str) else ""
 
 
-def read_gguf(shards: Sequence[Path]) -> GgufHeader:
+def read_gguf(shards: Sequence[Path], sizes: Mapping[str, int] = MappingProxyType({})) -> GgufHeader:
     """The header of one file, or of all files of a split model in their order.
 
-    Raises `ModelError` when a file cannot be read, or when what it says is impossible: tensors must follow each other
-    in the file without gap or overlap, and a set must be complete.
+    `sizes`: in bytes, by name, of the files of which only the beginning is there. Raises `ModelError` when a file
+    cannot be read, or when what it says is impossible: tensors must follow each other in the file without gap or
+    overlap, and a set must be complete.
     """
-    headers = [_read_file(shard) for shard in shards]
+    headers = [_read_file(shard, sizes.get(shard.name)) for shard in shards]
     for number, header in enumerate(headers):
         _require_place(header, number, len(headers))
     tensors: dict[str, GgufTensor] = {}
@@ -147,15 +148,15 @@ def shard_names(name: str) -> tuple[str, ...]:
     return tuple(f"{match['stem']}-{part:05}-of-{count:05}.gguf" for part in range(1, count + 1))
 
 
-def _read_file(path: Path) -> GgufHeader:
+def _read_file(path: Path, whole_bytes: int | None) -> GgufHeader:
     try:
         with path.open("rb") as file:
-            return _read_head(HeadReader(file, path), path)
+            return _read_head(HeadReader(file, path), path, whole_bytes)
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
-def _read_head(head: HeadReader, path: Path) -> GgufHeader:
+def _read_head(head: HeadReader, path: Path, whole_bytes: int | None) -> GgufHeader:
     _require_version(head, path)
     tensor_count = head.size_of("Q", MAX_TENSORS, say("tensors"))
     entry_count = head.size_of("Q", MAX_ENTRIES, say("entries"))
@@ -167,7 +168,8 @@ def _read_head(head: HeadReader, path: Path) -> GgufHeader:
         metadata[key] = _read_value(head, path, key)
     entries = [_read_entry(head, path) for _ in range(tensor_count)]
     begin = _aligned(head.position, _alignment(metadata, path))
-    tensors = _placed(entries, begin, _alignment(metadata, path), head.size, path)
+    size = head.size if whole_bytes is None else whole_bytes
+    tensors = _placed(entries, begin, _alignment(metadata, path), size, path)
     return GgufHeader((path,), MappingProxyType(metadata), MappingProxyType(tensors))
 
 

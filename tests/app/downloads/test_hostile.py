@@ -159,7 +159,7 @@ def test_a_link_in_a_repository_is_only_its_text(hub: Hub, start: Start, cache: 
     assert not target.is_symlink()
 
 
-@pytest.mark.parametrize("left", [["pytorch_model.bin", "config.json"], ["model.gguf"], ["adapter_model.safetensors"]])
+@pytest.mark.parametrize("left", [["pytorch_model.bin", "config.json"], ["adapter_model.safetensors"]])
 def test_what_is_no_model_in_safetensors_is_refused(hub: Hub, start: Start, left: list[str]) -> None:
     hub.add(REPO, dict.fromkeys(left, b"x"))
     download = start()

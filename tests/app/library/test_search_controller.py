@@ -12,7 +12,7 @@ from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.search import SearchQuery
 from app.library.hub_queries import FactsController, SearchController, SearchPhase
-from app.library.local.models import find_models
+from app.library.local.scan import find_models
 from app.system.background import Stop
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError

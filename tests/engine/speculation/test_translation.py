@@ -10,11 +10,10 @@ from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import Fixed, Scorer
-from engine.speculation.methods.sampling import Sampler, Uniforms
 from engine.speculation.methods.specexec import SpecExec
-from engine.speculation.rounds import Answer, Speculation, rounds
+from engine.speculation.methods.verification import Sampler, Uniforms
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.translation import TranslatedDraft, translation_of
-from engine.stats import Stopwatch
 from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, TableModel, probabilities
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Outcome, Silent, noisy_copy

@@ -19,7 +19,7 @@ def cached(cache: Path, repo: str, files: dict[str, bytes], commit: str = "c" * 
     for folder in (snapshot, root / "blobs", root / "refs"):
         folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        large = name.endswith(".safetensors")
+        large = name.endswith((".safetensors", ".gguf"))
         git = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
         blob = root / "blobs" / (hashlib.sha256(content) if large else git).hexdigest()
         blob.write_bytes(content)

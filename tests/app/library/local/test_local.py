@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from app.hub.place import hub_place
-from app.library.local.models import Home, LocalModel, find_models, find_prepared
+from app.library.local.models import Home, LocalModel, find_prepared
 from app.library.local.removal import ASIDE, Removals, settle_leftovers
+from app.library.local.scan import find_models
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.background import Stop
 from engine.errors import Cancelled, CoppiceError

@@ -65,7 +65,7 @@ def test_every_line_tells_what_is_known_and_what_is_estimated(desk: Desk, hub: H
     desk.wait(lambda: "GPU" in desk.verdict("org/large"))
     line = str(entries.index(entries.row_of("org/large")).data(Qt.ItemDataRole.AccessibleTextRole))
     assert line == (
-        "org/large, 8.0 B parameters  ·  safetensors BF16  ·  16.0 GB  ·  mit  ·  llama, "
+        "org/large, 8.0 B parameters  ·  safetensors 16-bit  ·  16.0 GB  ·  mit  ·  llama, "
         "Runs on the GPU, about 10 tokens/s"
     )
     desk.wait(lambda: "log in" in desk.verdict("org/huge-one"))

@@ -1,0 +1,141 @@
+"""Models that other programs on this computer have fetched: found in their folders, used in place, never changed."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.i18n.translation import tr
+from app.library.local.gguf_models import gguf_models_in, read_gguf
+from app.library.local.models import Home, LocalModel, folders_below
+from app.system.background import Stop
+from app.system.json_text import parse_object, text
+
+_DEPTH = 4
+_MOST_MANIFESTS = 5_000
+_MOST_MANIFEST_BYTES = 1 << 20
+_MOST_LAYERS = 100
+_WEIGHTS, _ADAPTER = "application/vnd.ollama.image.model", "application/vnd.ollama.image.adapter"
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_REGISTRY, _LIBRARY = "registry.ollama.ai", "library"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A folder of another program."""
+
+    home: Home
+    folder: Path
+
+
+def find_stores(home: Path, environment: dict[str, str], platform: str = sys.platform) -> tuple[Store, ...]:
+    """Where other programs keep their models on this platform, whether the folders exist or not.
+
+    `home`: the person's folder; the variables are those that the programs themselves look at.
+    """
+    data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
+    cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
+    if platform == "darwin":
+        data, cache = home / "Library" / "Application Support", home / "Library" / "Caches"
+    elif platform == "win32":
+        data = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
+        cache = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    ollama = [Path(environment["OLLAMA_MODELS"])] if environment.get("OLLAMA_MODELS") else []
+    ollama += [home / ".ollama" / "models"]
+    if platform == "linux":
+        ollama.append(Path("/usr/share/ollama/.ollama/models"))  # of the service, if it may be read
+    llama = Path(environment["LLAMA_CACHE"]) if environment.get("LLAMA_CACHE") else cache / "llama.cpp"
+    studio = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
+    jan = [data / "Jan" / "data" / "llamacpp" / "models", home / "jan" / "models"]
+    return (
+        *(Store(Home.LM_STUDIO, folder) for folder in studio),
+        *(Store(Home.OLLAMA, folder) for folder in ollama),
+        *(Store(Home.JAN, folder) for folder in jan),
+        Store(Home.LLAMA_CPP, llama),
+    )
+
+
+def stores_here() -> tuple[Store, ...]:
+    """Those of this person on this computer."""
+    return find_stores(Path.home(), dict(os.environ))
+
+
+def models_of_other_apps(stores: Sequence[Store], stop: Stop) -> Iterator[LocalModel]:
+    """Every model in the folders of other programs. Blocks on the disk; raises `Cancelled`."""
+    for store in stores:
+        if store.home is Home.OLLAMA:
+            yield from _in_ollama(store.folder, stop)
+            continue
+        for folder in folders_below(store.folder, _DEPTH, stop):
+            yield from gguf_models_in(folder, store.home, store.folder, _prefix(store, folder))
+
+
+def _prefix(store: Store, folder: Path) -> str:
+    """How the program calls the models in a folder: by publisher and repository; llama.cpp by their files alone."""
+    return "" if store.home is Home.LLAMA_CPP else folder.relative_to(store.folder).as_posix().removeprefix(".")
+
+
+def _in_ollama(store: Path, stop: Stop) -> Iterator[LocalModel]:
+    """A manifest, HOST/NAMESPACE/MODEL/TAG, names the layers of a model; its weights are a blob in the GGUF format."""
+    seen: set[Path] = set()
+    for number, manifest in enumerate(_manifests(store / "manifests")):
+        stop.check()
+        if number >= _MOST_MANIFESTS:
+            return
+        layers = _layers(manifest)
+        blobs = [path for kind, path in layers if kind == _WEIGHTS]
+        if len(blobs) != 1 or blobs[0] in seen:
+            continue
+        seen.add(blobs[0])
+        found = _ollama_model(store, manifest, blobs[0])
+        if found is not None and any(kind == _ADAPTER for kind, _ in layers):
+            found = replace(
+                found, problem=tr("It consists of a model and an adapter, which cannot be put together here.")
+            )
+        if found is not None:
+            yield found
+
+
+def _ollama_model(store: Path, manifest: Path, blob: Path) -> LocalModel | None:
+    path = store / "blobs" / blob
+    try:
+        if not path.is_file() or not path.resolve().is_relative_to(store.resolve()):
+            return None
+        return read_gguf((path,), Home.OLLAMA, _ollama_name(store, manifest), str(path))
+    except (OSError, RuntimeError):
+        return None
+
+
+def _manifests(folder: Path) -> Iterator[Path]:
+    try:
+        for path in sorted(folder.glob("*/*/*/*")):
+            if path.is_file() and not path.is_symlink():
+                yield path
+    except OSError:
+        return
+
+
+def _ollama_name(store: Path, manifest: Path) -> str:
+    """As Ollama calls it: `qwen3:32b`, with what is not the usual before it."""
+    host, owner, model, tag = manifest.relative_to(store / "manifests").parts
+    usual = host == _REGISTRY
+    before = () if usual and owner == _LIBRARY else (owner,) if usual else (host, owner)
+    return text("/".join((*before, f"{model}:{tag}")))
+
+
+def _layers(manifest: Path) -> list[tuple[str, Path]]:
+    """Kind and blob of each layer; none where the manifest is not one."""
+    try:
+        with manifest.open("rb") as file:
+            layers: Any = parse_object(file.read(_MOST_MANIFEST_BYTES)).get("layers")
+    except (OSError, ValueError):
+        return []
+    found = []
+    for layer in layers[:_MOST_LAYERS] if isinstance(layers, list) else ():
+        match = _DIGEST.fullmatch(str(layer.get("digest"))) if isinstance(layer, dict) else None
+        if match:
+            found.append((text(layer.get("mediaType")).partition(";")[0], Path(f"sha256-{match[1]}")))
+    return found

@@ -1,0 +1,67 @@
+"""Looks for every model on this computer: the hub's cache, a person's folders, and those of other programs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from app.hub.place import CACHE_PREFIX
+from app.library.local.gguf_models import cached_gguf_models, gguf_models_in, links_of
+from app.library.local.models import CONFIG, Home, LocalModel, folders_below, read_model, snapshot_of
+from app.library.local.other_apps import Store, models_of_other_apps
+from app.system.background import Stop
+
+_DEPTH = 3  # a folder of models, perhaps by owner
+
+
+def find_models(cache: Path, folders: Sequence[Path], stop: Stop, stores: Sequence[Store] = ()) -> Iterator[LocalModel]:
+    """Every model in the hub's cache, then in each of the folders, then in those of other programs; each source once.
+
+    Blocks on the disk; raises `Cancelled`.
+    """
+    seen: set[str] = set()
+    for model in _all(cache, folders, stop, stores):
+        if model.source not in seen:
+            seen.add(model.source)
+            yield model
+
+
+def _all(cache: Path, folders: Sequence[Path], stop: Stop, stores: Sequence[Store]) -> Iterator[LocalModel]:
+    for root in sorted(cache.glob(f"{CACHE_PREFIX}*")) if cache.is_dir() else ():
+        stop.check()
+        repo = root.name.removeprefix(CACHE_PREFIX).replace("--", "/", 1)
+        if "/" in repo:
+            yield from _cached(root, repo)
+    for folder in folders:
+        for found in folders_below(folder, _DEPTH, stop):
+            yield from _in_folder(found)
+    yield from models_of_other_apps(stores, stop)
+
+
+def _cached(root: Path, repo: str) -> Iterator[LocalModel]:
+    """What a repository has here: its safetensors files, and its variants, each deleted without the others."""
+    variants = list(cached_gguf_models(root, repo))
+    snapshot = snapshot_of(root)
+    if snapshot is not None and _is_model(snapshot, bool(variants)):
+        whole = read_model(snapshot, Home.HUB_CACHE, repo, repo, root)
+        if not variants:
+            yield whole
+            return
+        others = {path for each in variants for path in links_of(root, each.files)}
+        parts = tuple(path for path in sorted((root / "snapshots").rglob("*")) if path.is_file() and path not in others)
+        yield replace(whole, parts=parts, bytes=whole.bytes - sum(each.bytes for each in variants))
+    elif len(variants) == 1:
+        yield variants[0]
+        return
+    yield from (replace(each, parts=links_of(root, each.files)) for each in variants)
+
+
+def _in_folder(folder: Path) -> Iterator[LocalModel]:
+    variants = list(gguf_models_in(folder, Home.FOLDER, folder))
+    if (folder / CONFIG).is_file() and _is_model(folder, bool(variants)):
+        yield read_model(folder, Home.FOLDER, folder.name, str(folder), folder)
+    yield from variants
+
+
+def _is_model(folder: Path, has_variants: bool) -> bool:
+    """Whether a folder with a config.json is to be listed as a model of its own, beside variants that it holds."""
+    return not has_variants or any(folder.glob("*.safetensors"))

@@ -1,0 +1,119 @@
+"""Variants of a model in GGUF files: what their names say, and how one of them is called: `org/name:Q4_K_M`."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SUFFIX = ".gguf"
+_SOURCE = re.compile(r"([\w.-]+/[\w.-]+):([\w.-]+)", re.ASCII)
+_NAME = re.compile(r"[\w.-]{1,200}", re.ASCII)
+_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})", re.ASCII)
+_LABEL = re.compile(
+    r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8](?:_[A-Z0-9]+)*|TQ[12]_0|MXFP4(?:_[A-Z]+)*|NVFP4|BF16|FP?(?:16|32)))"
+    r"(?![A-Za-z0-9])",
+    re.ASCII | re.IGNORECASE,
+)
+_NO_MODELS = ("mmproj", "imatrix", "ggml-vocab")  # projectors, statistics and vocabularies are no language models
+MAX_PARTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One model in one number format. `files`: its parts, in order; `name` is how it is asked for within its place.
+
+    `stem`: the name of its files without ending and count. `part_count`: as the names say; 1 for a model in one file.
+    """
+
+    name: str
+    stem: str
+    files: tuple[str, ...]
+    part_count: int = 1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every part is there."""
+        return len(self.files) == self.part_count
+
+    def answers_to(self, name: str) -> bool:
+        """Whether it is meant by that name, its own or that of its files."""
+        return name.casefold() in (self.name.casefold(), self.stem.casefold())
+
+
+def split_source(source: str) -> tuple[str, str]:
+    """The repository and the variant that a source names; the variant is empty where it names none."""
+    match = _SOURCE.fullmatch(source)
+    return (match[1], match[2]) if match else (source, "")
+
+
+def join_source(repo: str, variant: str) -> str:
+    """The source that names a variant of a repository, or, without one, the repository."""
+    return f"{repo}:{variant}" if variant else repo
+
+
+def is_variant(name: str) -> bool:
+    """Whether a variant can be called that."""
+    return bool(_NAME.fullmatch(name))
+
+
+def find_variants(paths: Iterable[str]) -> tuple[Variant, ...]:
+    """The variants among the files of a repository or folder, whose paths are written with slashes.
+
+    A variant is called by the number format that its file names end in; where two would share it, by its stem.
+    """
+    parts: dict[tuple[str, str], dict[int, str]] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for path in sorted(paths):
+        folder, _, file = path.rpartition("/")
+        if not file.casefold().endswith(SUFFIX) or any(word in file.casefold() for word in _NO_MODELS):
+            continue
+        stem, number, count = file[: -len(SUFFIX)], 1, 1
+        if match := _PART.fullmatch(stem):
+            stem, number, count = match[1], int(match[2]), int(match[3])
+        if is_variant(stem) and 1 <= number <= count <= MAX_PARTS:
+            parts.setdefault((folder, stem), {}).setdefault(number, path)
+            counts[folder, stem] = max(count, counts.get((folder, stem), 1))
+    labels = {key: label_of(key[1]) or label_of(key[0]) or key[1] for key in parts}
+    shared = [label.casefold() for label in labels.values()]
+    found: dict[str, Variant] = {}
+    for key, label in labels.items():
+        name = label if shared.count(label.casefold()) == 1 else key[1]
+        files = tuple(path for _, path in sorted(parts[key].items()))
+        found.setdefault(name.casefold(), Variant(name, key[1], files, counts[key]))
+    return tuple(found.values())
+
+
+def variants_in_cache(root: Path) -> Iterator[tuple[Path, Variant]]:
+    """The complete variants of a model in the hub's cache, each with its snapshot, from its `models--` folder.
+
+    What the branch `main` is at comes first, then what is newest: an older commit can hold a variant that no newer one
+    was asked for. Blocks on the disk; what cannot be read is not there.
+    """
+    seen: set[str] = set()
+    for snapshot in _snapshots(root):
+        try:
+            paths = [path for path in (*snapshot.glob("*.gguf"), *snapshot.glob("*/*.gguf")) if path.is_file()]
+        except OSError:
+            continue
+        for variant in find_variants(path.relative_to(snapshot).as_posix() for path in paths):
+            if variant.is_complete and variant.stem not in seen:
+                seen.add(variant.stem)
+                yield snapshot, variant
+
+
+def _snapshots(root: Path) -> list[Path]:
+    try:
+        commit = (root / "refs" / "main").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        commit = ""
+    try:
+        found = [(path.name == commit, path.stat().st_mtime, path) for path in (root / "snapshots").iterdir()]
+    except OSError:
+        return []
+    return [path for *_, path in sorted(found, reverse=True)]
+
+
+def label_of(name: str) -> str:
+    """The number format at the end of a file's or folder's name, such as `Q4_K_M`; empty if it names none."""
+    found = _LABEL.findall(name)
+    return str(found[-1]).upper() if found else ""

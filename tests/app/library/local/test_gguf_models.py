@@ -1,0 +1,96 @@
+"""GGUF models in the hub's cache and in a person's folders: found, and deleted without what lies beside them."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from app.library.local.models import Home, LocalModel
+from app.library.local.removal import Removals
+from app.library.local.scan import find_models
+from app.system.background import Stop
+from engine.errors import CoppiceError
+from tests.app.hub.ggufs import gguf
+from tests.app.hub.repositories import tiny
+from tests.app.library.local.folders import cached, write
+
+
+def found(cache: Path, *folders: Path) -> dict[str, LocalModel]:
+    return {model.source: model for model in find_models(cache, folders, Stop())}
+
+
+def remove(model: LocalModel, removals: Removals) -> None:
+    removals.remove(model.root, to_trash=False, parts=model.parts)
+
+
+FILES = {"Tiny-Q4_K_M.gguf": gguf(), "Tiny-Q8_0.gguf": gguf(padding=1)}
+
+
+def test_variants_in_the_cache_are_models_of_their_own(tmp_path: Path) -> None:
+    cached(tmp_path, "org/tiny", FILES | {"config.json": b'{"model_type": "llama"}'})
+    models = found(tmp_path)
+    assert set(models) == {"org/tiny:Q4_K_M", "org/tiny:Q8_0"}, "a config alone makes no model of the rest"
+    model = models["org/tiny:Q4_K_M"]
+    assert (model.home, model.bytes, model.alias) == (Home.HUB_CACHE, len(gguf()), "org/tiny:Tiny-Q4_K_M")
+    assert not model.problem
+
+
+def test_one_variant_is_deleted_and_put_back_without_the_other(tmp_path: Path) -> None:
+    root = cached(tmp_path, "org/tiny", FILES)
+    before = sorted(path.relative_to(root) for path in root.rglob("*"))
+    removals = Removals()
+    remove(found(tmp_path)["org/tiny:Q4_K_M"], removals)
+    assert set(found(tmp_path)) == {"org/tiny:Q8_0"}
+    assert not found(tmp_path)["org/tiny:Q8_0"].parts, "now it is alone"
+    assert len(list((root / "blobs").iterdir())) == 1
+    removals.undo(removals.waiting[0])
+    assert sorted(path.relative_to(root) for path in root.rglob("*")) == before
+    remove(found(tmp_path)["org/tiny:Q4_K_M"], removals)
+    assert removals.settle() >= len(gguf())
+    assert [path.name for path in tmp_path.iterdir()] == ["models--org--tiny"]
+
+
+def test_safetensors_beside_variants_go_alone_too(tmp_path: Path) -> None:
+    cached(tmp_path, "org/tiny", tiny() | FILES)
+    models = found(tmp_path)
+    assert set(models) == {"org/tiny", "org/tiny:Q4_K_M", "org/tiny:Q8_0"}
+    assert models["org/tiny"].bytes < len(gguf()) + sum(map(len, tiny().values()))
+    removals = Removals()
+    remove(models["org/tiny"], removals)
+    removals.settle()
+    assert set(found(tmp_path)) == {"org/tiny:Q4_K_M", "org/tiny:Q8_0"}
+
+
+def test_a_blob_that_another_name_needs_stays(tmp_path: Path) -> None:
+    root = cached(tmp_path, "org/tiny", FILES | {"copy-Q6_K.gguf": gguf()})
+    removals = Removals()
+    remove(found(tmp_path)["org/tiny:Q4_K_M"], removals)
+    assert len(list((root / "blobs").iterdir())) == 2
+    assert not found(tmp_path)["org/tiny:Q6_K"].problem
+
+
+def test_a_file_in_ones_own_folder_goes_to_the_trash_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trashed: list[Path] = []
+    monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=trashed.append))
+    folder = write(tmp_path / "mine", FILES | {"notes.txt": b"keep"})
+    models = found(tmp_path / "none", tmp_path)
+    assert set(models) == {str(folder / name) for name in FILES}
+    model = models[str(folder / "Tiny-Q8_0.gguf")]
+    assert (model.name, model.home, model.format) == ("Tiny-Q8_0", Home.FOLDER, "GGUF Q8_0")
+    removals = Removals()
+    removals.remove(model.root, to_trash=True, parts=model.parts)
+    assert not (folder / "Tiny-Q8_0.gguf").exists()
+    removals.settle()
+    assert trashed == [folder / "Tiny-Q8_0.gguf"]
+    assert sorted(path.name for path in folder.iterdir()) == ["Tiny-Q4_K_M.gguf", "Tiny-Q8_0.gguf", "notes.txt"]
+
+
+def test_a_file_that_was_put_there_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    folder = write(tmp_path / "mine", FILES)
+    removals = Removals()
+    removed = removals.remove(folder, to_trash=False, parts=(folder / "Tiny-Q8_0.gguf",))
+    write(folder, {"Tiny-Q8_0.gguf": b"new"})
+    with pytest.raises(CoppiceError, match="is there again"):
+        removals.undo(removed)
+    assert (folder / "Tiny-Q8_0.gguf").read_bytes() == b"new"
