@@ -20,8 +20,8 @@ from engine.model.formats.stored import FLOATS, LARGEST_GROUP, check_part, of_me
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
-DENSE = "dense"
 KNOWN = frozenset({
+    "dense",
     "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "nvfp4-pack-quantized",
     "mxfp4-pack-quantized", "mxfp8-quantized", "mixed-precision",
 })  # fmt: skip
@@ -76,8 +76,10 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
 
 
 def _require_known(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> None:
-    formats = {packing.get("format"), *(group.get("format") for group in _groups(packing))} - {None, DENSE}
-    unknown = next((form for form in formats if form not in KNOWN), None)
+    formats = [packing.get("format"), *(group.get("format") for group in _groups(packing))]
+    unknown = next(
+        (str(form) for form in formats if not (form is None or (isinstance(form, str) and form in KNOWN))), None
+    )
     if unknown is None and packing.get("transform_config"):
         unknown = "transform_config"  # rotates activations, too
     if unknown is None and any(tensor.endswith(".bitmask") for tensor in tensors):
@@ -90,7 +92,7 @@ def _groups(packing: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     groups = packing.get("config_groups")
     for group in groups.values() if isinstance(groups, dict) else ():
         if isinstance(group, dict):
-            yield {key: value for key, value in group.items() if key != "format" or isinstance(value, str)}
+            yield group
 
 
 def _schemes(packing: Mapping[str, object]) -> Iterator[_Scheme]:
@@ -101,13 +103,12 @@ def _schemes(packing: Mapping[str, object]) -> Iterator[_Scheme]:
             yield _Scheme(
                 bits=bits if type(bits) is int else 0,
                 group=size if type(size) is int and 0 < size <= LARGEST_GROUP else 0,
-                block=(block[0], block[1]) if _is_block(block) else None,
+                block=(block[0], block[1]) if isinstance(block, list) and _are_sides(block) else None,
             )
 
 
-def _is_block(block: object) -> bool:
-    sizes = isinstance(block, list) and len(block) == 2
-    return sizes and all(type(size) is int and 0 < size <= LARGEST_GROUP for size in block)
+def _are_sides(block: list[object]) -> bool:
+    return len(block) == 2 and all(type(size) is int and 0 < size <= LARGEST_GROUP for size in block)
 
 
 def _find_packed(name: str, stem: str, tensors: Mapping[str, TensorInfo], schemes: list[_Scheme]) -> PackedWeight:

@@ -17,12 +17,12 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
 from engine.model.formats.lookup import Unpacker
+from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import FLOATS, check_part, of_method
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
-LEVELS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 CODES, SCALES, WHOLE = "codes", "scales", "whole"
 NVFP4_GROUP, MXFP4_GROUP = 16, 32
 ALGORITHMS = frozenset({"NVFP4", "FP8", "MIXED_PRECISION", "W4A16_NVFP4"})
@@ -44,7 +44,7 @@ class Float4:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
-        levels = Unpacker(LEVELS, out.device)
+        levels = Unpacker(E2M1, out.device)
         for rows in row_slices(len(out), out.shape[1], out.device):
             scales = parts[SCALES][rows]
             scales = scales.view(torch.float8_e8m0fnu).float() if scales.dtype == torch.uint8 else widened(scales)
@@ -89,11 +89,11 @@ def float4_weight(
         raise damaged(name, f"{stem}.weight", say("is no matrix of 4 bits"))
     rows, columns = codes.shape[0], codes.shape[1] * 2
     parts = {CODES: codes}
+    kinds: tuple[str, ...] = ("U8", "F8_E8M0")
+    group = MXFP4_GROUP
     if whole in tensors:
         parts[WHOLE] = check_part(name, tensors, whole, ("F32",), (), (1,))
         kinds, group = ("F8_E4M3",), NVFP4_GROUP
-    else:
-        kinds, group = ("U8", "F8_E8M0"), MXFP4_GROUP
     if columns % group:
         raise damaged(name, stored, say("has {columns} columns in groups of {group}", columns=columns, group=group))
     parts[SCALES] = check_part(name, tensors, f"{stem}.weight_scale", kinds, (rows, columns // group))

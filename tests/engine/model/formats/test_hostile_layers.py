@@ -132,6 +132,7 @@ BROKEN: dict[str, Broken] = {
     "odd groups of layers": ("pack 4", {**PACK, "config_groups": {"a": [1], "b": {"weights": []}}}, {}),
     "marlin 24": ("pack 4", {**PACK, "format": "marlin-24"}, {}),
     "an odd format": ("pack 4", {**PACK, "format": 7}, {}),
+    "a format of many": ("pack 4", {**PACK, "format": [{}]}, {}),
     "an odd format of a group": ("pack 4", {**PACK, "config_groups": {"a": {"format": "sparse-bitmask"}}}, {}),
     "rotated activations": ("pack 4", {**PACK, "transform_config": {"config_groups": {"u": {}}}}, {}),
     "sparse": ("pack 4", PACK, {"bitmask": torch.zeros(40, 12, dtype=U8)}),
