@@ -27,8 +27,11 @@ from engine.text.tokenizer import Tokenizer
 from tests.engine.gguf_files import write_gguf
 
 MODELS = Path(__file__).parents[2] / "resources" / "models"
-KINDS = ("BF16", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K")
-QUESTIONS = ("Tell me a story.", "Who lives in the forest?", "A story about a dog and the rain", "Write on.")
+KINDS = ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K")
+QUESTIONS = (
+    "Tell me a story.", "Who lives in the forest?", "A story about a dog and the rain", "Write on.",
+    "Once there was a small boat", "What did the queen find?", "Tell me of winter.", "Why is the moon round?",
+)  # fmt: skip
 CONTEXT = 1024
 PIECES = (
     "the", " a", "Ä", "ß", "中", "ー", "🙂", "👨‍👩‍👧", "\n", "  ", "\t", "1", "23", "½", "'s", "'LL", "…", "<|user|>",
@@ -46,7 +49,7 @@ class Peer:
         params.model.path = str(model)
         params.n_ctx = CONTEXT
         params.cpuparams.n_threads = 1
-        params.verbosity = -1
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
         self._server = xllamacpp.Server(params)
 
     def likeliest(self, tokens: Sequence[int], count: int) -> list[int]:
@@ -82,14 +85,17 @@ class Agreement:
         return f"{self.agreed} of {self.asked} ({100 * self.agreed / self.asked:.2f} %)"
 
 
-def greedy(context: Context, prompt: Sequence[int], count: int) -> list[int]:
-    """Coppice's own text, token by token."""
+def greedy(context: Context, prompt: Sequence[int], count: int, ends: frozenset[int]) -> list[int]:
+    """Coppice's own text, token by token, up to where it ends."""
     tokens = list(prompt)
     for _ in range(count):
         context.prefill(tokens[:-1])
         logits = context.score([tokens[-1]], [-1])
         context.keep([0])
-        tokens.append(int(logits[0].argmax()))
+        token = int(logits[0].argmax())
+        if token in ends:
+            break
+        tokens.append(token)
     return tokens[len(prompt) :]
 
 
@@ -104,15 +110,16 @@ def resident(path: Path) -> Context:
 
 
 def compare_texts(
-    context: Context, peer: Peer, prompts: Sequence[Sequence[int]], count: int
+    context: Context, peer: Peer, prompts: Sequence[Sequence[int]], count: int, ends: frozenset[int]
 ) -> tuple[Agreement, Agreement]:
     """Whole greedy texts, and single tokens behind Coppice's text."""
-    same, agreed = 0, 0
+    same, agreed, asked = 0, 0, 0
     for prompt in prompts:
-        own = greedy(context, prompt, count)
-        same += own == peer.likeliest(prompt, count)
-        agreed += sum(peer.likeliest([*prompt, *own[:at]], 1) == [own[at]] for at in range(count))
-    return Agreement(same, len(prompts)), Agreement(agreed, len(prompts) * count)
+        own = greedy(context, prompt, count, ends)
+        same += own == peer.likeliest(prompt, len(own))
+        agreed += sum(peer.likeliest([*prompt, *own[:at]], 1) == [own[at]] for at in range(len(own)))
+        asked += len(own)
+    return Agreement(same, len(prompts)), Agreement(agreed, asked)
 
 
 def compare_tokens(tokenizer: Tokenizer, peer: Peer, count: int) -> Agreement:
@@ -142,7 +149,7 @@ def main() -> None:
         for kind in arguments.kinds:
             path = write_gguf(Path(made) / f"{kind}.gguf", model, kind, tokenizer=folder)
             peer = Peer(path)
-            texts, tokens = compare_texts(resident(path), peer, prompts, arguments.tokens)
+            texts, tokens = compare_texts(resident(path), peer, prompts, arguments.tokens, tokenizer.eos_ids)
             print(f"{kind:5} same greedy texts {texts}, same next tokens {tokens}", flush=True)
             if kind == arguments.kinds[0]:
                 own = open_tokenizer(open_checkpoint(str(path)))

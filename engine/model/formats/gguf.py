@@ -62,7 +62,7 @@ def _fill(kind: BlockType, part: Tensor, target: Tensor, plus: float) -> None:
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension
-    room = CHUNK_WEIGHTS_CUDA if target.is_cuda else CHUNK_WEIGHTS * torch.get_num_threads()
+    room = CHUNK_WEIGHTS_CUDA if target.is_cuda else 2 * CHUNK_WEIGHTS * torch.get_num_threads()
     if target.ndim > 2 and inner * columns > room:
         for index, inside in enumerate(target):
             _fill(kind, rows[index * inner : (index + 1) * inner], inside, plus)
