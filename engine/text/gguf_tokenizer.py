@@ -139,8 +139,8 @@ def build_tokenizer(vocabulary: Vocabulary, name: str) -> Any:
 def _byte_level(vocabulary: Vocabulary, name: str) -> Any:
     from tokenizers import Tokenizer, decoders, models  # noqa: PLC0415
 
-    merges = [tuple(merge.split(" ")) for merge in vocabulary.merges]
-    if not merges or any(len(merge) != 2 for merge in merges):
+    merges = _merges(vocabulary, name)
+    if not merges:
         raise _unusable(name, say("its merges cannot be read"))
     fast = Tokenizer(
         models.BPE(
@@ -168,19 +168,17 @@ def _splitter(splitting: str, name: str) -> Any:
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def _sentencepiece(vocabulary: Vocabulary, _name: str) -> Any:
+def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
     """As transformers has Llama's and Gemma's; without merges in the file, they follow from scores or places."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
     from transformers.tokenization_utils_base import generate_merges  # noqa: PLC0415
 
     ids = _ids(vocabulary)
-    merges = [tuple(merge.split(" ")) for merge in vocabulary.merges]
+    merges = _merges(vocabulary, name)
     if not merges:
         # The scores of Gemma's tokens do not follow the order of its merges; their places do.
         by_place = _is_gemma(vocabulary.architecture) or not vocabulary.scores
-        ranks = {token: -index for token, index in ids.items()}
-        if not by_place:
-            ranks = {token: vocabulary.scores[index] for token, index in ids.items()}
+        ranks = {token: -index if by_place else vocabulary.scores[index] for token, index in ids.items()}
         merges = generate_merges(ids, ranks, vocabulary.named(CONTROL))
     unknown = vocabulary.special.get("unk")
     fast = Tokenizer(
@@ -202,6 +200,13 @@ def _sentencepiece(vocabulary: Vocabulary, _name: str) -> Any:
         steps.append(decoders.Strip(content=" ", left=1))
     fast.decoder = decoders.Sequence(steps)
     return fast
+
+
+def _merges(vocabulary: Vocabulary, name: str) -> list[tuple[str, str]]:
+    pairs = [merge.partition(" ") for merge in vocabulary.merges]
+    if any(not gap or " " in right for _, gap, right in pairs):
+        raise _unusable(name, say("its merges cannot be read"))
+    return [(left, right) for left, _, right in pairs]
 
 
 def _refuse(vocabulary: Vocabulary, name: str) -> Any:

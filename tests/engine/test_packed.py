@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from engine.cancellation import Cancellation
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from engine.cancellation import Cancellation
 from engine.engine import load
 from engine.errors import ModelError
 from engine.loading.loading import LoadedTarget
@@ -23,7 +23,7 @@ from engine.loading.stored_layers import in_shards
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.layer_converter import open_layer_converter
-from engine.model.model_folder import find_folder
+from engine.model.model_folder import find_model
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import build_streamable
 from engine.protocol.messages import Loaded
@@ -116,7 +116,7 @@ def test_preparing_in_another_format_is_as_from_the_unpacked_checkpoint(
 
 
 def test_a_whole_pair_in_fp8_is_loaded_without_preparing(tmp_path: Path) -> None:
-    shutil.copytree(find_folder("embedded", "target"), tmp_path / "plain")
+    shutil.copytree(find_model("embedded", "target"), tmp_path / "plain")
     pack(tmp_path / "plain", tmp_path / "packed", *fp8("row"), is_linear)
     cache = tmp_path / "cache"
     options = LoadOptions(target=str(tmp_path / "packed"), draft="none", place="ssd", cache_dir=str(cache))

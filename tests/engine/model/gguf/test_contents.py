@@ -153,7 +153,8 @@ def frequencies(model: Any) -> torch.Tensor:
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     plain = 1 / 500000.0 ** (torch.arange(0, 16, 2).float() / 16)
-    return plain / ROPE_INIT_FUNCTIONS["llama3"](model.config, CPU)[0]
+    scaled: torch.Tensor = ROPE_INIT_FUNCTIONS["llama3"](model.config, CPU)[0]
+    return plain / scaled
 
 
 @pytest.mark.parametrize("published", [True, False])
