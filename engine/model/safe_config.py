@@ -41,6 +41,7 @@ WIDTHS = re.compile(r"\w*(_size|_dim|_rank|_width|_channels)")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
 ROPE = ("rope_parameters", "rope_scaling")
+SPANS = ("sliding_window", "attention_chunk_size")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
 GET_AGAIN = say("The file is damaged or made to do harm: get the model again from where it was published.")
 
@@ -155,9 +156,10 @@ def _largest(config: Mapping[str, object], keys: Sequence[str]) -> int:
 
 
 def _require_sensible_attention(config: Mapping[str, object], name: str) -> None:
-    window = config.get("sliding_window")
-    if window is not None and (type(window) is not int or window < 1):
-        raise _refusal(name, "sliding_window", window, say("a whole number above 0, or null"))
+    for key in SPANS:
+        tokens = config.get(key)
+        if tokens is not None and (type(tokens) is not int or tokens < 1):
+            raise _refusal(name, key, tokens, say("a whole number above 0, or null"))
     positions = config.get("max_position_embeddings")
     if positions is not None and (type(positions) is not int or positions < 1):
         raise _refusal(name, "max_position_embeddings", positions, say("a whole number above 0"))

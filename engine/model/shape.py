@@ -187,6 +187,8 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     if text.get("tie_word_embeddings", True) and any(_is_embedding(weight) for weight in rest):
         rest = [weight for weight in rest if not weight.name.endswith("lm_head.weight")]
     own = len(layers) - _number(text, "num_kv_shared_layers")  # layers behind these read the keys of earlier ones
+    if own < 1:
+        raise _disagreement(checkpoint.name, say("says that no layer has keys and values of its own"))
     sizes = tuple(_layer_sizes(checkpoint.name, layer, text, index < own) for index, layer in enumerate(layers))
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
     vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))

@@ -7406,6 +7406,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
+            <source>says that no layer has keys and values of its own</source>
+            <translation>sagt, dass keine Schicht eigene Schlüssel und Werte hat</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/shape.py" />
             <source>says {count} layers</source>
             <translation>nennt {count} Schichten</translation>
         </message>

@@ -87,7 +87,7 @@ OWN: dict[str, dict[str, Any]] = {
     "gemma4_assistant": {"hidden_size_per_layer_input": 0},
 }
 # Families whose tiny models transformers saves under other names than those of the published ones.
-MISNAMED = {"kimi_k25": "language_model.model."}
+MISNAMED = dict.fromkeys(("kimi_k25", "qianfan_ocr"), "language_model.model.")
 
 
 def families() -> list[str]:

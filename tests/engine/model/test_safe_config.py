@@ -53,6 +53,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a factor of no number": ({"rope_scaling": {**LINEAR, "factor": "x"}}, "factor"),
     "a window of nothing": ({"sliding_window": 0}, "sliding_window"),
     "a negative window": ({"sliding_window": -4}, "sliding_window"),
+    "a negative chunk": ({"attention_chunk_size": -4}, "attention_chunk_size"),
     "a list without end": ({"layer_types": [0] * 300_000}, "more than 262144 entries"),
     "no number": ({"attention_dropout": float("nan")}, "attention_dropout = nan"),
 }  # fmt: skip
