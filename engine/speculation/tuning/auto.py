@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
 from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult
@@ -9,14 +11,10 @@ from engine.speculation.tuning.pass_time import ENOUGH, STEP
 from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 
 FIRST_BUDGET = 64  # in the middle of what may be best, on a scale of doublings
-TO_SWITCH = 1.03  # by this factor another method must be better, as it has to read the text
 WORTH_A_TRY = 0.8  # of the best rate
 OPTIMISM = 2.0  # trees that gave nothing, by which a method's trees are thought better than they were so far
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
-
-Trial = tuple[Plan, bool]
-"""A plan, and whether its tree sizes itself."""
 
 
 class Auto:
@@ -55,19 +53,19 @@ class Auto:
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Let the method of the first round read the prompt."""
-        self._reader = self._methods[self._next()[0].method]
+        self._reader = self._methods[self._next().method]
         self._reader.prefill(tokens)
 
     def choose(self, tokens: Sequence[int], room: int) -> Choice:
         """What promises most, no deeper than the answer may grow: the last token is the target's own."""
-        plan, is_free = self._next()
+        plan = self._next()
         method, begin = self._methods[plan.method], self._clock()
         if method is not self._reader:
             method.prefill(tokens[:-1])
             self._reader = method
         self._once_seconds = self._clock() - begin
         choice = Choice(method, plan.budget, min(plan.depth, room - 1))
-        if is_free and plan.budget and not self._is_empty:  # an empty tree tells nothing of trees
+        if plan.is_free and plan.budget and not self._is_empty:  # an empty tree tells nothing of trees
             most = min(self._reach, STEP * plan.budget)
             if not self._price or self._price[0] is not plan:
                 self._price = plan, self._model.price(plan, most)
@@ -91,10 +89,10 @@ class Auto:
     def reason(self) -> str:
         """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
         model, plain = self._model, self._plain
-        if not plain or not model.passes.count(1.0) or not all(map(model.tries, self._names)):
+        if not plain or not model.passes.count(1.0) or not all(model.methods[name].rounds for name in self._names):
             return ""
         alone = model.plain(plain.name)
-        tree = max((plan for plan in self._plans() if plan.budget), key=_rate)
+        tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
         cost = say(
             "{tokens} tokens in {times} times the time of one",
             tokens=Amount(f"{tree.tokens:.1f}"),
@@ -120,20 +118,20 @@ class Auto:
             )
         return say("{size} promise {cost}.", size=opening(size), cost=cost)
 
-    def _next(self) -> Trial:
+    def _next(self) -> Plan:
         """What to do in this round. Methods are compared once each was measured twice: once may hold a slow start."""
         model, since, self._planned = self._model, self._planned, 0.0
         for name in self._names:
-            if model.tries(name) < ENOUGH:
-                return Plan(name, min(FIRST_BUDGET, self._largest), self._deepest, 1.0, 1.0), False
+            if model.methods[name].rounds < ENOUGH:
+                return Plan(name, min(FIRST_BUDGET, self._largest), self._deepest, is_free=False)
             if self._plain and model.passes.count(1.0) < ENOUGH:
-                return model.plain(self._plain.name), False
+                return model.plain(self._plain.name)
         if self._best and since < PLAN_EVERY and not model.is_learning:
             self._planned = since
-            return self._best, True
+            return self._best
         plans = self._plans()
-        best = self._best = self._most_promising(plans)
-        return (self._unknown if model.is_learning else self._explored)(plans, best) or (best, True)
+        best = self._best = max(plans, key=lambda plan: (self._hoped(plan), plan.depth))
+        return (self._unknown if model.is_learning else self._explored)(plans, best) or best
 
     def _plans(self) -> list[Plan]:
         model = self._model
@@ -145,18 +143,11 @@ class Auto:
         """Nodes of the largest tree that may be chosen by now."""
         return min(self._largest, int(self._model.passes.largest * STEP))
 
-    def _most_promising(self, plans: Sequence[Plan]) -> Plan:
-        """The best of all, of equals the deepest; of another method than the last one only if it is clearly better."""
-        best = max(plans, key=lambda plan: (self._hoped(plan), plan.depth))
-        same = [plan for plan in plans if self._best and plan.method == self._best.method]
-        most = max(same, key=_rate, default=best)
-        return most if self._hoped(best) < TO_SWITCH * self._hoped(most) else best
-
     def _hoped(self, plan: Plan) -> float:
         """Its rate, with optimism for a method of which few trees were seen."""
-        return plan.rate * (1.0 + OPTIMISM / self._model.tries(plan.method)) if plan.budget else plan.rate
+        return plan.rate * (1.0 + OPTIMISM / self._model.methods[plan.method].rounds) if plan.budget else plan.rate
 
-    def _unknown(self, plans: Sequence[Plan], best: Plan) -> Trial | None:
+    def _unknown(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """A size that is not measured well, as deep as it may be, if it may give nearly as much as the best.
 
         Rows beyond those measured are taken to cost nothing, as they may in a mixture of experts.
@@ -171,40 +162,33 @@ class Auto:
         likeliest = max(unknown, key=optimistic, default=None)
         if likeliest is None or optimistic(likeliest) < WORTH_A_TRY * best.rate:
             return None
-        return _deepest(plans, likeliest.method, likeliest.budget), False
+        return _deepest(plans, likeliest.method, likeliest.budget)
 
-    def _explored(self, plans: Sequence[Plan], best: Plan) -> Trial | None:
+    def _explored(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """The next in turn of what may have been misjudged, once enough time was saved for what it may lose."""
         model, trials = self._model, list(self._trials(plans, best))
-        plan, is_free = trials[model.turn % len(trials)]
+        plan = trials[model.turn % len(trials)]
         loss = max(plan.seconds - plan.tokens / best.rate, (1.0 - WORTH_A_TRY) * plan.seconds)
         if model.savings < loss:
             return None
         model.savings -= loss
         model.turn += 1
-        return plan, is_free
+        return plan
 
-    def _trials(self, plans: Sequence[Plan], best: Plan) -> Iterator[Trial]:
-        """Trees larger and smaller than the best; the best of every other method, and a smaller one."""
+    def _trials(self, plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
+        """Trees larger and smaller than the best, and the best of every other method."""
         budgets = {plan.budget for plan in plans if plan.method == best.method}
         for budget in (2 * best.budget, best.budget, best.budget // 2, 4 * best.budget):
             if budget in budgets:
-                yield _deepest(plans, best.method, budget), False
+                yield _deepest(plans, best.method, budget)
         for name in sorted({plan.method for plan in plans} - {best.method}):
-            most = max((plan for plan in plans if plan.method == name), key=_rate)
-            yield most, True
-            smaller = {plan.budget for plan in plans if plan.method == name and 0 < 2 * plan.budget < most.budget}
-            if smaller:
-                yield _deepest(plans, name, max(smaller)), False
-
-
-def _rate(plan: Plan) -> float:
-    return plan.rate
+            yield max((plan for plan in plans if plan.method == name), key=attrgetter("rate"))
 
 
 def _deepest(plans: Sequence[Plan], method: str, budget: int) -> Plan:
+    """Of all plans of this size, as a trial whose tree does not size itself."""
     same_size = [plan for plan in plans if (plan.method, plan.budget) == (method, budget)]
-    return max(same_size, key=lambda plan: plan.depth)
+    return replace(max(same_size, key=lambda plan: plan.depth), is_free=False)
 
 
 def _nodes(count: int) -> str:

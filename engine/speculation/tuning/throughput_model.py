@@ -1,30 +1,146 @@
 """Tokens and seconds of a round, for every method, size and depth, as far as they are known by now."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from engine.speculation.interfaces import MarginalCost, RoundResult
-from engine.speculation.trees.arrays import State, figure
-from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS, AcceptanceModel
+from engine.speculation.trees.arrays import Integers, Numbers, State, figure, figures, shortened
+from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.pass_time import MeasuredPasses
 
+BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+FADING = 0.98  # what a tree counts for when the next one is seen; texts have easy and hard parts, longer than trees
+PRIOR_TOKENS = 20.0  # accepted as promised, that the scores begin with
+TAIL = 1.2  # the power of its rank that a node's probability falls with, beyond the smallest tree that tells
 LEARNING_ROUNDS = 18  # so long sizes that are not known are tried where they promise nearly as much as the best
-EXPLORATION = 0.015  # of the time after that, which may be lost to exploration
 TELLING = 8  # nodes that a tree has at least to tell how probabilities go on from level to level
+EXPLORATION = 0.015  # of the time after that, which may be lost to exploration
+
+
+class AcceptanceModel:
+    """Tokens per pass against budget and depth, and the levels that such trees have, for one way of drafting.
+
+    A node's score is the logarithm of the probability that it is accepted, so a tree of the best n nodes is expected to
+    give 1 + their sum of probabilities. Every tree tells that for all budgets and depths at once: for smaller ones what
+    it would have been, for larger ones how it would have gone on. So sizes are compared on the same trees, and easy
+    text while one size is in use makes no other look worse. What was really accepted scales it all.
+    """
+
+    def __init__(self) -> None:
+        shape = (len(BUDGETS), len(DEPTHS))
+        self._sums, self._levels = np.zeros(shape), np.zeros(shape)
+        self._trees = self._accepted = self._promised = 0.0
+
+    @property
+    def state(self) -> State:
+        """What was learnt, to be kept."""
+        return {name[1:]: shortened(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def restored(cls, state: State) -> "AcceptanceModel":
+        """As it was kept; raises for what is no state, also of other sizes and depths."""
+        model, shape = cls(), (len(BUDGETS), len(DEPTHS))
+        model._sums, model._levels = (figures(state[name], shape, 0.0) for name in ("sums", "levels"))
+        model._trees, model._accepted, model._promised = (
+            figure(state[name], 0.0) for name in ("trees", "accepted", "promised")
+        )
+        return model
+
+    def observe(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
+        """A tree that was grown with these limits, and what was accepted of it."""
+        likelihoods, depths = _continued(tree, budget, depth)
+        sums, levels = np.zeros_like(self._sums), np.zeros_like(self._levels)
+        for column, limit in enumerate(DEPTHS):
+            within = depths <= limit
+            sizes = np.minimum(BUDGETS, within.sum())
+            sums[:, column] = np.concatenate([[0.0], likelihoods[within].cumsum()])[sizes]
+            levels[:, column] = np.concatenate([[0], np.maximum.accumulate(depths[within])])[sizes]
+        self._trees = self._trees * FADING + 1.0
+        self._sums += (sums - self._sums) / self._trees
+        self._levels += (levels - self._levels) / self._trees
+        if tree.child(path.nodes[-1], path.bonus) is None:  # else the answer ended there, whatever the tree had
+            self._accepted = self._accepted * FADING + len(path.nodes) - 1
+            self._promised = self._promised * FADING + float(_likelihoods(tree)[1:].sum())
+
+    def tokens(self) -> Numbers:
+        """[len(BUDGETS), len(DEPTHS)]: expected tokens of a pass, the bonus token included."""
+        return 1.0 + self.honesty * self._sums
+
+    def levels(self) -> Numbers:
+        """[len(BUDGETS), len(DEPTHS)]: expected levels of a tree, which drafting takes time for."""
+        return self._levels
+
+    @property
+    def honesty(self) -> float:
+        """Tokens that were accepted for every one that the scores promised."""
+        return (PRIOR_TOKENS + self._accepted) / (PRIOR_TOKENS + self._promised)
+
+    def carried(self, budget: int) -> float:
+        """How much of the probability of reaching a level such trees still find in the next one, the fourth."""
+        third, fourth = self._sums[BUDGETS.index(budget), 2:4]
+        return float(fourth / (1.0 + third))
+
+
+def _continued(tree: Tree, budget: int, depth: int) -> tuple[Numbers, Integers]:
+    """Probabilities and depths of the drafted nodes and of those that would have followed, the likeliest first."""
+    likelihoods, depths = _likelihoods(tree), np.asarray(tree.depths, dtype=np.int64)
+    known = [(likelihoods[1:], depths[1:])]
+    if 0 < depth <= depths.max() < DEPTHS[-1]:
+        known.append(_deeper(likelihoods, depths))
+    if 0 < budget <= tree.drafted < BUDGETS[-1]:
+        known.append(_wider(likelihoods, depths, tree, depth))
+    every, at = (np.concatenate(parts) for parts in zip(*known, strict=True))
+    order = np.argsort(-every, kind="stable")
+    return every[order], at[order]
+
+
+def _deeper(likelihoods: Numbers, depths: Integers) -> tuple[Numbers, Integers]:
+    """Where the depth cut a tree off: one more node a level, behind the best of the last one.
+
+    To get a level farther is as likely as it was for the best nodes in the tree's lower half.
+    """
+    deepest = int(depths.max())
+    half = deepest // 2
+    last, middle = float(likelihoods[depths == deepest].max()), float(likelihoods[depths == half].max())
+    levels = np.arange(deepest + 1, DEPTHS[-1] + 1)
+    return last * (last / middle) ** ((levels - deepest) / (deepest - half)), levels
+
+
+def _wider(likelihoods: Numbers, depths: Integers, tree: Tree, depth: int) -> tuple[Numbers, Integers]:
+    """Where the budget cut a tree off: on all levels, likelihoods fall on with a power of the rank, as words' do.
+
+    They begin with the least of the tree, and not above what its children leave of any node's own probability.
+    """
+    left = likelihoods.copy()
+    np.subtract.at(left, np.asarray(tree.parents[1:]), likelihoods[1:])
+    left[depths >= depth] = 0.0
+    begin = max(min(float(likelihoods.min()), float(left.max())), 0.0)
+    ranks = np.arange(tree.drafted + 1, BUDGETS[-1] + 1)
+    return begin * (tree.drafted / ranks) ** TAIL, 1 + ranks % int(depths.max())
+
+
+def _likelihoods(tree: Tree) -> Numbers:
+    return np.asarray(np.exp(tree.scores or tree.log_probs))
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A choice with what is expected of it: tokens and seconds of a round, and the levels of the tree."""
+    """A choice with what is expected of it: tokens and seconds of a round, and the levels of the tree.
+
+    `is_free`: the tree sizes itself; else it is as large as this.
+    """
 
     method: str
     budget: int
     depth: int
-    tokens: float
-    seconds: float
+    tokens: float = 1.0
+    seconds: float = 1.0
     levels: float = 0.0
+    is_free: bool = True
 
     @property
     def rate(self) -> float:
@@ -55,7 +171,7 @@ class ThroughputModel:
     rounds: int = 0
     learning_until: int = LEARNING_ROUNDS
     passes: MeasuredPasses = field(default_factory=MeasuredPasses)
-    methods: dict[str, MethodStats] = field(default_factory=dict)
+    methods: defaultdict[str, MethodStats] = field(default_factory=lambda: defaultdict(MethodStats))
     savings: float = 0.0
     turn: int = 0
 
@@ -75,8 +191,8 @@ class ThroughputModel:
         rounds, learning_until = (int(figure(state[name], 0)) for name in ("rounds", "learning_until"))
         model = cls(rounds, learning_until, MeasuredPasses.restored(state["passes"]))
         for name, kept in state["methods"].items():
-            stats = MethodStats(AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"]))
-            model.methods[str(name)], stats.rounds = stats, int(figure(kept["rounds"], 0))
+            trees, drafting = AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"])
+            model.methods[str(name)] = MethodStats(trees, drafting, int(figure(kept["rounds"], 0)))
         return model
 
     def observe(self, result: RoundResult, once_seconds: float, is_studied: bool = True) -> None:
@@ -92,17 +208,13 @@ class ThroughputModel:
             self.savings += EXPLORATION * result.seconds
         if not result.choice.budget:
             return
-        stats = self.methods.setdefault(name, MethodStats())
+        stats = self.methods[name]
         stats.rounds += 1
         if tree.drafted:
             levels = max(tree.depths)
             stats.drafting.observe(tree.drafted / levels, drafting / levels)
             if is_studied:
                 stats.acceptance.observe(tree, result.path, result.budget, result.depth)
-
-    def tries(self, method: str) -> int:
-        """Rounds in which a method was asked for a tree."""
-        return self.methods[method].rounds if method in self.methods else 0
 
     @property
     def is_learning(self) -> bool:

@@ -12,9 +12,8 @@ import numpy as np
 from engine.speculation.interfaces import Choice, MarginalCost, RoundResult
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
-from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS
 from engine.speculation.tuning.auto import Auto
-from engine.speculation.tuning.throughput_model import ThroughputModel
+from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
 
 TEXTS = 10  # trees that the true rate of a choice is averaged over
 

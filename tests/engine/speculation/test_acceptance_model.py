@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.tuning.acceptance_model import BUDGETS, DEPTHS, AcceptanceModel
+from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, AcceptanceModel
 from tests.engine.speculation.simulation import grow
 
 STOPPED = Path((0,), bonus=99)
