@@ -6842,32 +6842,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>is no matrix of 4 bits</source>
-            <translation type="unfinished" />
+            <translation>ist keine Matrix in 4 Bit</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/bitsandbytes.py" />
             <source>does not say its shape</source>
-            <translation type="unfinished" />
+            <translation>nennt seine Form nicht</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/bitsandbytes.py" />
             <source>has not as many bytes as its shape asks for</source>
-            <translation type="unfinished" />
+            <translation>hat nicht so viele Bytes, wie seine Form verlangt</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/bitsandbytes.py" />
             <source>is no matrix of 8 bits</source>
-            <translation type="unfinished" />
+            <translation>ist keine Matrix in 8 Bit</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/compressed_tensors.py" />
             <source>has no scales</source>
-            <translation type="unfinished" />
+            <translation>hat keine Skalen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/compressed_tensors.py" />
             <source>has scales of the shape {scales} for {shape}</source>
-            <translation type="unfinished" />
+            <translation>hat Skalen der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6882,7 +6882,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The packed weight {tensor} of '{name}' {fault}.</source>
-            <translation type="unfinished" />
+            <translation>Das gepackte Gewicht {tensor} von „{name}“ {fault}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6907,17 +6907,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>holds no numbers</source>
-            <translation type="unfinished" />
+            <translation>enthält keine Zahlen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>is stored twice</source>
-            <translation type="unfinished" />
+            <translation>ist doppelt gespeichert</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>shares its bytes with another one</source>
-            <translation type="unfinished" />
+            <translation>teilt seine Bytes mit einem anderen</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/config.py" />
