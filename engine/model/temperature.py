@@ -35,7 +35,8 @@ class _Temperature:
 
     def _at(self, positions: Tensor) -> Tensor:
         steps = torch.floor((positions.float() + 1.0) / self._attention.floor_scale)
-        return torch.log1p(steps) * self._attention.attn_scale + 1.0
+        scaled: Tensor = torch.log1p(steps) * self._attention.attn_scale + 1.0
+        return scaled
 
 
 def scale_by_position(layers: Iterable[nn.Module]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from engine.cancellation import Cancellation
+from engine.errors import Cancellation
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
