@@ -6737,6 +6737,56 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
+            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
+            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The packed weight {tensor} of '{name}' {fault}.</source>
+            <translation>Das gepackte Gewicht {tensor} von „{name}“ {fault}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/faults.py" />
+            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
+            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/fp8.py" />
+            <source>has no scales</source>
+            <translation>hat keine Skalierungsfaktoren</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/fp8.py" />
+            <source>has scales of the shape {scales} for {shape}</source>
+            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>claims more numbers than its bytes can hold</source>
+            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>holds no numbers</source>
+            <translation>enthält keine Zahlen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>is stored twice</source>
+            <translation>ist doppelt gespeichert</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/table.py" />
+            <source>shares its bytes with another one</source>
+            <translation>teilt sich seine Bytes mit einem anderen</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/json_file.py" />
             <source>Check that the file may be read.</source>
             <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
@@ -6765,6 +6815,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/json_file.py" />
             <source>{file} is not valid JSON.</source>
             <translation>{file} ist kein gültiges JSON.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/layer_converter.py" />
+            <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -7003,18 +7058,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
-            <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
-            <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
             <source>The config.json of '{name}' {fault}, which its weights do not hold.</source>
             <translation>Die config.json von „{name}“ {fault}, was ihre Gewichte nicht enthalten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/shape.py" />
-            <source>The weights of '{name}' are quantised already, by {method}, which cannot be read.</source>
-            <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/shape.py" />
