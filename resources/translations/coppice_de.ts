@@ -6878,6 +6878,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
             <translation type="unfinished" />
+            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6898,11 +6899,20 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/formats/stored.py" />
             <source>is missing</source>
             <translation>fehlt</translation>
+            <location filename="../../engine/model/formats/fp8.py" />
+            <source>has no scales</source>
+            <translation>hat keine Skalierungsfaktoren</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/fp8.py" />
+            <source>has scales of the shape {scales} for {shape}</source>
+            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
             <translation type="unfinished" />
+            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
@@ -6951,6 +6961,10 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
+            <translation>teilt sich seine Bytes mit einem anderen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/json_file.py" />
             <source>Check that the file may be read.</source>
             <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
         </message>
@@ -7143,6 +7157,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
             <translation type="unfinished" />
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />

@@ -45,7 +45,7 @@ def assert_same(built: Network, loaded: Network) -> None:
         for name, tensor in expected.items():
             assert found[name].dtype == tensor.dtype, name
             assert torch.equal(found[name], tensor), name
-    for fact in ("windows", "attention", "dtype", "device", "vocabulary", "max_positions"):
+    for fact in ("spans", "attention", "dtype", "device", "vocabulary", "max_positions"):
         assert getattr(built, fact) == getattr(loaded, fact), fact
     assert torch.equal(Context(built, 16).score(TOKENS, PARENTS), Context(loaded, 16).score(TOKENS, PARENTS))
 
