@@ -58,7 +58,7 @@ def _outputs(words: Tensor, places: Tensor) -> Tensor:
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
     """All `*.qweight` with their scales and zero points; raises `ModelError` for those that do not fit."""
-    version = str(packing.get("version", "gemm")).lower()
+    version = str(packing.get("version") or packing.get("format") or "gemm").lower()
     if version != "gemm" or packing.get("bits", 4) != 4:
         raise unknown_packing(name, f"awq {version} {packing.get('bits')}")
     group = group_size(name, packing.get("group_size"))
