@@ -14,13 +14,12 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import in_rows, scale_groups
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
-from engine.model.formats.stored import check_part, group_size, of_method
+from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 PER_WORD = 8
 PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word, in bits, its eight outputs lie
-SCALE_TYPES = ("F16", "BF16", "F32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def _find_one(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: in
     groups = columns // group
     parts = {
         CODES: check_part(name, tensors, f"{stem}.qweight", ("I32",), codes.shape),
-        SCALES: check_part(name, tensors, f"{stem}.scales", SCALE_TYPES, (groups, rows)),
+        SCALES: check_part(name, tensors, f"{stem}.scales", FLOATS, (groups, rows)),
     }
     if zeros or f"{stem}.qzeros" in tensors:
         parts[ZEROS] = check_part(name, tensors, f"{stem}.qzeros", ("I32",), (groups, rows // PER_WORD))
