@@ -71,7 +71,7 @@ def _linear(title: str, packing: Mapping[str, Any], packer: packers.Packer) -> C
 
 
 def _compressed_tensors(rows: int, columns: int) -> Iterator[Sample]:
-    weights = {"num_bits": 4, "group_size": 128, "strategy": "group", "symmetric": True}
+    weights: dict[str, Any] = {"num_bits": 4, "group_size": 128, "strategy": "group", "symmetric": True}
     form = "pack-quantized"
     packing = {
         "quant_method": "compressed-tensors",
