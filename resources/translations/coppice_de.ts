@@ -6879,6 +6879,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
             <translation type="unfinished" />
             <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
+            <translation>Das Modell ist beschädigt oder stammt von einem unbekannten Programm: Laden Sie es noch einmal herunter, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6913,6 +6914,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>claims more numbers than its bytes can hold</source>
             <translation type="unfinished" />
             <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
+            <translation>nennt mehr Zahlen, als seine Bytes fassen können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
@@ -7158,6 +7160,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
             <translation type="unfinished" />
             <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und seine config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />

@@ -14,13 +14,12 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import in_rows, scale_groups
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
-from engine.model.formats.stored import check_part, group_size, of_method
+from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 PER_WORD = 8
 PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word, in bits, its eight outputs lie
-SCALE_TYPES = ("F16", "BF16", "F32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def _outputs(words: Tensor, places: Tensor) -> Tensor:
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
     """All `*.qweight` with their scales and zero points; raises `ModelError` for those that do not fit."""
-    version = str(packing.get("version", "gemm")).lower()
+    version = str(packing.get("version") or packing.get("format") or "gemm").lower()
     if version != "gemm" or packing.get("bits", 4) != 4:
         raise unknown_packing(name, f"awq {version} {packing.get('bits')}")
     group = group_size(name, packing.get("group_size"))
@@ -80,7 +79,7 @@ def _find_one(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: in
     groups = columns // group
     parts = {
         CODES: check_part(name, tensors, f"{stem}.qweight", ("I32",), codes.shape),
-        SCALES: check_part(name, tensors, f"{stem}.scales", SCALE_TYPES, (groups, rows)),
+        SCALES: check_part(name, tensors, f"{stem}.scales", FLOATS, (groups, rows)),
     }
     if zeros or f"{stem}.qzeros" in tensors:
         parts[ZEROS] = check_part(name, tensors, f"{stem}.qzeros", ("I32",), (groups, rows // PER_WORD))

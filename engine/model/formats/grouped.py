@@ -14,9 +14,8 @@ def column_groups(order: Tensor | None, columns: int, group: int, groups: int, d
     if order is not None:
         given = order.to(torch.int64)
         given = torch.where((given < 0).any(), in_turn, given).clamp_(0, groups - 1)
-        if device.type != "cpu" or not torch.equal(
-            given, in_turn
-        ):  # elsewhere the comparison would wait for the device
+        # On other devices the comparison would wait for what is computed there.
+        if device.type != "cpu" or not torch.equal(given, in_turn):
             return given
     return in_turn if columns % group else None
 

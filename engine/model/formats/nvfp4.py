@@ -25,6 +25,8 @@ from engine.protocol.sentences import say
 
 CODES, SCALES, WHOLE = "codes", "scales", "whole"
 NVFP4_GROUP, MXFP4_GROUP = 16, 32
+E4M3: tuple[str, ...] = ("F8_E4M3",)
+EXPONENTS: tuple[str, ...] = ("U8", "F8_E8M0")
 ALGORITHMS = frozenset({"NVFP4", "FP8", "MIXED_PRECISION", "W4A16_NVFP4"})
 
 
@@ -35,12 +37,8 @@ class Float4:
     Scales are e4m3, times the number in `whole` or by it (`divides`); or bytes that are exponents, as e8m0 has them.
     """
 
+    name: str
     divides: bool = False
-
-    @property
-    def name(self) -> str:
-        """See `PackedFormat.name`."""
-        return "FP4"
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
@@ -89,12 +87,11 @@ def float4_weight(
         raise damaged(name, f"{stem}.weight", say("is no matrix of 4 bits"))
     rows, columns = codes.shape[0], codes.shape[1] * 2
     parts = {CODES: codes}
-    kinds: tuple[str, ...] = ("U8", "F8_E8M0")
-    group = MXFP4_GROUP
+    form, group, kinds = Float4("MXFP4"), MXFP4_GROUP, EXPONENTS
     if whole in tensors:
         parts[WHOLE] = check_part(name, tensors, whole, ("F32",), (), (1,))
-        kinds, group = ("F8_E4M3",), NVFP4_GROUP
+        form, group, kinds = Float4("NVFP4", divides), NVFP4_GROUP, E4M3
     if columns % group:
         raise damaged(name, stored, say("has {columns} columns in groups of {group}", columns=columns, group=group))
     parts[SCALES] = check_part(name, tensors, f"{stem}.weight_scale", kinds, (rows, columns // group))
-    return PackedWeight(f"{stem}.weight", (rows, columns), parts, Float4(divides))
+    return PackedWeight(f"{stem}.weight", (rows, columns), parts, form)

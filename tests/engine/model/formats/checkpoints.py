@@ -38,7 +38,7 @@ def gptq(folder: Path, family: str, bits: int = 4, order: str = "none") -> Pair:
 
 
 def compressed_tensors(folder: Path, family: str, kind: str = "mixed") -> Pair:
-    """Attention as `int-quantized`; the rest with 4 bits and zero points, or in FP8, or NVFP4, or both (`mixed`)."""
+    """`kind`: 4 bits with zero points (`pack`), `int`, `float` or `nvfp4`, or all of them in one layer (`mixed`)."""
     packed, whole = {"group_size": 16, "strategy": "group", "symmetric": False}, {"strategy": "channel"}
     kinds: dict[str, tuple[str, dict[str, Any]]] = {
         "int": ("int-quantized", {"num_bits": 8, **whole}),
