@@ -6749,12 +6749,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
-            <translation type="unfinished" />
+            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The packed weight {tensor} of '{name}' {fault}.</source>
-            <translation type="unfinished" />
+            <translation>Das gepackte Gewicht {tensor} von „{name}“ {fault}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6764,32 +6764,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/fp8.py" />
             <source>has no scales</source>
-            <translation type="unfinished" />
+            <translation>hat keine Skalierungsfaktoren</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/fp8.py" />
             <source>has scales of the shape {scales} for {shape}</source>
-            <translation type="unfinished" />
+            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
-            <translation type="unfinished" />
+            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>holds no numbers</source>
-            <translation type="unfinished" />
+            <translation>enthält keine Zahlen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>is stored twice</source>
-            <translation type="unfinished" />
+            <translation>ist doppelt gespeichert</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>shares its bytes with another one</source>
-            <translation type="unfinished" />
+            <translation>teilt sich seine Bytes mit einem anderen</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/config.py" />
@@ -7014,7 +7014,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
