@@ -1,6 +1,7 @@
 """GGUF files of every family that is read: the same network as transformers', resident and streamed, bit for bit."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,24 @@ REFUSED: dict[str, tuple[RawFile, str]] = {
             entry("llama.rope.scaling.factor", F32, struct.pack("<f", 2)),
         ),
         "rope.scaling.type",
+    ),
+    "a rope stretched by less than nothing": (
+        llama(
+            entry("llama.rope.scaling.type", STRING, text("yarn")),
+            entry("llama.rope.scaling.factor", F32, struct.pack("<f", -2)),
+            entry("llama.rope.scaling.attn_factor", F32, struct.pack("<f", 1)),
+        ),
+        "rope.scaling.factor",
+    ),
+    "frequencies for another width": (
+        replace(
+            llama(
+                entry("llama.rope.dimension_count", U32, struct.pack("<I", 4)),
+                tensors=[tensor("token_embd.weight", (32, 8), 0), tensor("rope_freqs.weight", (1,), 1024)],
+            ),
+            data=struct.pack("<f", 1.0) * 4096,
+        ),
+        r"rope\.dimension_count",
     ),
     "no embedding": (llama(tensors=[tensor("output_norm.weight", (32,), 0)]), "lacks the weights token_embd.weight"),
     "a weight of no known name": (
