@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,9 +31,12 @@ from engine.protocol.messages import Loaded
 from engine.protocol.options import LoadOptions
 from engine.weights.store.layout import PAGE
 from engine.weights.store.prepared_model import list_prepared, open_prepared
-from tests.engine.packed_models import FILE, edit_json, fp8, fp8_model, is_linear, pack, packed_model
+from tests.campaigns.extent import choose
+from tests.engine.packed_models import FILE, FP8, edit_json, fp8, fp8_model, is_linear, pack, packed_model
 from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
+from tests.engine.test_cli_plan import document
+from tests.engine.test_cli_plan import run as plan_command
 from tests.engine.test_loading import loaded, row_by_row
 
 CPU = torch.device("cpu")
@@ -102,8 +106,13 @@ def _at(place: Place) -> Question:
     return replace(question, override=replace(question.override, place=place))
 
 
-@pytest.mark.parametrize("weights", ["nf4", "int8", "bfloat16"])
-@pytest.mark.parametrize(("family", "kind"), [("qwen3_moe", "blocks"), ("gpt_oss", "mxfp4")])
+@pytest.mark.parametrize(
+    ("family", "kind", "weights"),
+    choose(
+        [("qwen3_moe", "blocks", "nf4"), ("llama", "row", "int8"), ("gpt_oss", "mxfp4", "bfloat16")],
+        list(product(("qwen3_moe",), FP8, ("nf4", "int8", "bfloat16"))),
+    ),
+)
 def test_preparing_in_another_format_is_as_from_the_unpacked_checkpoint(
     family: str, kind: str, weights: str, tmp_path: Path
 ) -> None:
@@ -115,7 +124,7 @@ def test_preparing_in_another_format_is_as_from_the_unpacked_checkpoint(
     assert files[0] == files[1]
 
 
-def test_a_whole_pair_in_fp8_is_loaded_without_preparing(tmp_path: Path) -> None:
+def test_a_whole_pair_in_fp8_is_loaded_without_preparing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(find_model("embedded", "target"), tmp_path / "plain")
     pack(tmp_path / "plain", tmp_path / "packed", *fp8("row"), is_linear)
     cache = tmp_path / "cache"
@@ -124,6 +133,9 @@ def test_a_whole_pair_in_fp8_is_loaded_without_preparing(tmp_path: Path) -> None
     engine.close()
     assert told is not None
     assert told.target.weights == "FP8"
+    plan_command(*["--target", options.target, "--draft", "none", "--place", "ssd"])
+    assert "as they are stored, in FP8" in capsys.readouterr().out
+    assert document(capsys, "--target", options.target, "--draft", "none")["formats"] == ["FP8"]
     assert told.target.parameters == open_checkpoint(str(tmp_path / "plain")).parameters
     assert list_prepared(cache) == ()
 
