@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     samples = [sample for make in SAMPLES.values() for sample in make(arguments.rows, arguments.columns)]
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         found = measure(Path(folder), samples, computed_types()[arguments.dtype], arguments.turns)
@@ -127,9 +128,8 @@ def main() -> None:
 def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int) -> list[dict[str, Any]]:
     """A row for every sample: reading, copying and decoding take turns, and of each the fastest counts.
 
-    What computes is measured by the processor's time of one thread, which other programs do not take part of.
+    What computes is measured by the processor's time, of which other programs take no part; threads should be one.
     """
-    torch.set_num_threads(1)
     rows = []
     for number, sample in enumerate(samples):
         file = folder / f"{number}.safetensors"
