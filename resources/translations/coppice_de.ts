@@ -6742,6 +6742,41 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/formats/awq.py" />
+            <source>has {columns} columns in groups of {group}</source>
+            <translation>hat {columns} Spalten in Gruppen zu {group}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/awq.py" />
+            <source>is no matrix of 4 bits</source>
+            <translation>ist keine Matrix in 4 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/bitsandbytes.py" />
+            <source>does not say its shape</source>
+            <translation>nennt seine Form nicht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/bitsandbytes.py" />
+            <source>has not as many bytes as its shape asks for</source>
+            <translation>hat nicht so viele Bytes, wie seine Form verlangt</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/bitsandbytes.py" />
+            <source>is no matrix of 8 bits</source>
+            <translation>ist keine Matrix in 8 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/compressed_tensors.py" />
+            <source>has no scales</source>
+            <translation>hat keine Skalen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/formats/compressed_tensors.py" />
+            <source>has scales of the shape {scales} for {shape}</source>
+            <translation>hat Skalen der Form {scales} für {shape}</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>Choose its original version in 16 bits; Coppice can quantise that itself.</source>
             <translation>Wählen Sie die ursprüngliche Fassung in 16 Bit; Coppice kann sie selbst quantisieren.</translation>
@@ -6749,7 +6784,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
-            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
+            <translation>Das Modell ist beschädigt oder stammt von einem unbekannten Programm: Laden Sie es noch einmal herunter, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6762,19 +6797,19 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Gewichte von „{name}“ sind schon quantisiert, mit {method}, was nicht gelesen werden kann.</translation>
         </message>
         <message>
-            <location filename="../../engine/model/formats/fp8.py" />
-            <source>has no scales</source>
-            <translation>hat keine Skalierungsfaktoren</translation>
+            <location filename="../../engine/model/formats/stored.py" />
+            <source>has numbers of type {kind} and the shape {shape}</source>
+            <translation>hat Zahlen des Typs {kind} und die Form {shape}</translation>
         </message>
         <message>
-            <location filename="../../engine/model/formats/fp8.py" />
-            <source>has scales of the shape {scales} for {shape}</source>
-            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
+            <location filename="../../engine/model/formats/stored.py" />
+            <source>is missing</source>
+            <translation>fehlt</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
-            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
+            <translation>nennt mehr Zahlen, als seine Bytes fassen können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
@@ -6789,7 +6824,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>shares its bytes with another one</source>
-            <translation>teilt sich seine Bytes mit einem anderen</translation>
+            <translation>teilt seine Bytes mit einem anderen</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/config.py" />
@@ -7014,7 +7049,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
-            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und seine config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -7910,11 +7945,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/codecs/plain.py" />
             <source>has the shape {shape} and not {wanted}</source>
             <translation>hat die Form {shape} und nicht {wanted}</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/codecs/plain.py" />
-            <source>is missing</source>
-            <translation>fehlt</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />

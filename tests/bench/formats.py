@@ -27,6 +27,7 @@ from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import layout_of_shards
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
+from tests.engine.model.formats import packers
 
 NAME = "model.layers.0.mlp.up_proj.weight"
 
@@ -60,7 +61,43 @@ def _mxfp4(rows: int, columns: int) -> Iterator[Sample]:
     yield Sample("MXFP4, turned", {"quant_method": "mxfp4"}, tensors)
 
 
-SAMPLES: dict[str, Callable[[int, int], Iterator[Sample]]] = {"fp8": _fp8, "mxfp4": _mxfp4}
+def _linear(title: str, packing: Mapping[str, Any], packer: packers.Packer) -> Callable[[int, int], Iterator[Sample]]:
+    """A matrix that is packed as the tests of the format pack it."""
+
+    def make(rows: int, columns: int) -> Iterator[Sample]:
+        made = packer(torch.randn(rows, columns))
+        stem = NAME.removesuffix(".weight")
+        yield Sample(title, packing, {f"{stem}.{part}": tensor.contiguous() for part, tensor in made.tensors.items()})
+
+    return make
+
+
+def _compressed_tensors(rows: int, columns: int) -> Iterator[Sample]:
+    weights = {"num_bits": 4, "group_size": 128, "strategy": "group", "symmetric": True}
+    form = "pack-quantized"
+    packing = {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "config_groups": {"group_0": {"targets": ["Linear"], "format": form, "weights": weights}},
+    }
+    packer = packers.compressed_tensors(form, **weights)
+    return _linear("compressed-tensors, 4 bits in groups of 128", packing, packer)(rows, columns)
+
+
+_AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
+_GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False}
+
+SAMPLES: dict[str, Callable[[int, int], Iterator[Sample]]] = {
+    "awq": _linear("AWQ, groups of 128", _AWQ, packers.awq(128)),
+    "bitsandbytes": _linear(
+        "bitsandbytes NF4", {"quant_method": "bitsandbytes", "load_in_4bit": True}, packers.bitsandbytes_4bit()
+    ),
+    "compressed-tensors": _compressed_tensors,
+    "fp8": _fp8,
+    "gptq": _linear("GPTQ, groups of 128", _GPTQ, packers.gptq(4, 128)),
+    "modelopt": _linear("NVFP4", {"quant_method": "modelopt", "quant_algo": "NVFP4"}, packers.float4("modelopt")),
+    "mxfp4": _mxfp4,
+}
 """By `quant_method`, as in `FINDERS`: every format has at least one."""
 
 
@@ -74,6 +111,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     samples = [sample for make in SAMPLES.values() for sample in make(arguments.rows, arguments.columns)]
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         dtype = computed_types()[arguments.dtype]
@@ -93,7 +131,10 @@ def main() -> None:
 
 
 def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int) -> list[dict[str, Any]]:
-    """A row for every sample. All three take turns, and of each the fastest counts: other programs only add to it."""
+    """A row for every sample: reading, copying and decoding take turns, and of each the fastest counts.
+
+    What computes is measured by the processor's time, of which other programs take no part; threads should be one.
+    """
     rows = []
     for number, sample in enumerate(samples):
         file = folder / f"{number}.safetensors"
@@ -122,11 +163,12 @@ def _row(weight: PackedWeight, dtype: torch.dtype, turns: int) -> dict[str, Any]
     out = torch.zeros(weight.shape, dtype=dtype)
     parts = stored_views(layout, buffer)
     runs = (
-        lambda: reader.read(layout, buffer),
-        lambda: copy.copy_(buffer),
-        lambda: weight.format.decode(parts, out),
+        (time.perf_counter, lambda: reader.read(layout, buffer)),
+        (time.process_time, lambda: copy.copy_(buffer)),
+        (time.process_time, lambda: weight.format.decode(parts, out)),
     )
-    read, copied, decode = (min(seconds) for seconds in zip(*_turns(runs, turns), strict=True))
+    taken = [[_seconds(*run) for run in runs] for _ in range(turns)]
+    read, copied, decode = (min(seconds) for seconds in zip(*taken, strict=True))
     reader.close()
     return {
         "bits": 8 * weight.nbytes / weight.elements,
@@ -137,15 +179,10 @@ def _row(weight: PackedWeight, dtype: torch.dtype, turns: int) -> dict[str, Any]
     }
 
 
-def _turns(runs: Sequence[Callable[[], object]], turns: int) -> Iterator[list[float]]:
-    for _ in range(turns):
-        yield [_seconds(run) for run in runs]
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def _seconds(clock: Callable[[], float], run: Callable[[], object]) -> float:
+    begin = clock()
     run()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 if __name__ == "__main__":

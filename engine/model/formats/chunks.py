@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
-CHUNK_WEIGHTS = 1 << 17  # per CPU thread: the temporaries of one chunk stay in the second-level cache
+CHUNK_WEIGHTS = 1 << 18  # per CPU thread: small beside the caches, and large beside the cost of calling torch
 CHUNK_WEIGHTS_CUDA = 1 << 24  # few launches, and still no more than 128 MiB of temporaries
 
 

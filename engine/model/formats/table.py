@@ -14,13 +14,21 @@ Finder = Callable[[str, Mapping[str, object], Mapping[str, TensorInfo]], dict[st
 """(model's name, `quantization_config`, stored tensors) to packed weights by their names; raises `ModelError`."""
 
 FINDERS = {
+    "awq": "engine.model.formats.awq",
+    "bitsandbytes": "engine.model.formats.bitsandbytes",
+    "compressed-tensors": "engine.model.formats.compressed_tensors",
     "fp8": "engine.model.formats.fp8",
+    "gptq": "engine.model.formats.gptq",
+    "modelopt": "engine.model.formats.nvfp4",
     "mxfp4": "engine.model.formats.mxfp4",
 }
 """The module whose `find` it is, by `quant_method`: none is imported, and torch with it, unless it is asked for."""
 
 NOTHING: Mapping[str, PackedWeight] = MappingProxyType({})
-ACTIVATIONS = ("input_scale", "activation_scale", "input_global_scale", ".k_scale", ".v_scale", ".q_scale")
+ACTIVATIONS = (
+    "input_scale", "activation_scale", "input_global_scale", "input_zero_point", ".output_scale",
+    ".k_scale", ".v_scale", ".q_scale",
+)  # fmt: skip
 DENSEST = 8  # numbers in a byte: no format has more, so that a small file never becomes a huge weight
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
+from engine.model.formats.bitsandbytes import PER_LEVEL
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 LEVELS = 127.0
-PER_LEVEL = 7.874015718698502e-3  # 1 / 127 as bitsandbytes has it: float32 products agree to the last bit
 SMALLEST_ABSMAX = 1e-36  # keeps 127 / absmax finite; a row of zeros stays zero
 CODES, ABSMAX = ".int8", ".absmax"
 

@@ -15,16 +15,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from engine.model.formats.bitsandbytes import LEVELS as FOUR_BITS
+from engine.model.formats.lookup import Unpacker
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 BLOCK = 64  # weights that share an absmax
 KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
-LEVELS = torch.tensor([
-    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
-    -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
-    0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
-    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
-])  # fmt: skip
+LEVELS = torch.tensor(FOUR_BITS["nf4"])
 MIDPOINTS = ((LEVELS[:-1] + LEVELS[1:]) / 2).tolist()
 TINY = 1e-38  # an absmax or a scale of which 1 / x is finite; a block of zeros stays zero
 CODES, ABSMAX, SCALES, OFFSET = ".nf4", ".absmax", ".absmax_scale", ".absmax_offset"
@@ -127,21 +124,12 @@ def unpacking_for(device: torch.device) -> Unpack:
 
 
 def unpack_by_table(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
-    """`Unpack` with plain torch: two bytes, which are four weights, are looked up at a time.
-
-    `gather` is the fastest of torch's lookups on a CPU, and the only one that shares rows among threads.
-    """
-    blocks = min(chunk_weights(out.device) // BLOCK, len(absmax))
-    table = _four_levels(out.device).expand(blocks, -1)
-    index = torch.empty(blocks, BLOCK // 4, dtype=torch.int64, device=out.device)
-    fours = torch.empty(blocks, BLOCK // 4, dtype=torch.complex128, device=out.device)
-    whole = codes.view(torch.uint16).view(-1, BLOCK // 4), absmax, out.view(-1, BLOCK)
-    chunks = (torch.split(tensor, blocks) for tensor in whole)
-    for pairs, scales, weights in zip(*chunks, strict=True):
-        count = len(scales)
-        index[:count].copy_(pairs)
-        torch.gather(table[:count], 1, index[:count], out=fours[:count])
-        weights.copy_(fours[:count].view(torch.float32).mul_(scales[:, None]))
+    """`Unpack` with plain torch."""
+    blocks = max(1, chunk_weights(out.device) // BLOCK)
+    levels = Unpacker(FOUR_BITS["nf4"], out.device, high_first=True)
+    whole = codes.view(torch.uint8).view(-1, BLOCK // 2), absmax, out.view(-1, BLOCK)
+    for pairs, scales, weights in zip(*(torch.split(tensor, blocks) for tensor in whole), strict=True):
+        weights.copy_(levels.unpack(pairs).mul_(scales[:, None]))
 
 
 def unpack_by_kernel(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
@@ -157,16 +145,6 @@ def unpack_by_kernel(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
             out.dtype,
             out=out[begin:end],
         )
-
-
-@lru_cache
-def _four_levels(device: torch.device) -> Tensor:
-    """The four weights that two bytes, read as one number, stand for: complex128 [65536], a 16-byte item that holds
-    four float32.
-    """
-    two_bytes = torch.arange(1 << 16).to(torch.uint16).view(torch.uint8).view(-1, 2).int()
-    nibbles = torch.stack([two_bytes >> 4, two_bytes & 15], dim=2)
-    return LEVELS[nibbles.view(-1)].view(torch.complex128).to(device)
 
 
 def kernel_agrees(device: torch.device) -> bool:

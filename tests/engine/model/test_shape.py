@@ -146,7 +146,7 @@ def test_compressed_keys_and_values_are_counted_as_the_cache_keeps_them(tmp_path
     [
         ({"num_hidden_layers": 5}, "says 5 layers, which its weights do not hold"),
         ({"num_hidden_layers": 10**30}, "which its weights do not hold"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quantised already, by 'gptq'"),
+        ({"quantization_config": {"quant_method": "aqlm"}}, "quantised already, by 'aqlm'"),
         ({"layer_types": ["full_attention", "linear_attention"]}, "cannot hold a token tree: it has linear attention"),
     ],
 )

@@ -1,0 +1,187 @@
+"""bitsandbytes: NF4 and FP4 in blocks along the whole weight, and LLM.int8() with a scale for each row.
+
+Dettmers et al. 2023, "QLoRA", arXiv 2305.14314; Dettmers et al. 2022, "LLM.int8()", arXiv 2208.07339. A weight in
+4 bits is stored flat; its shape, and what its blocks are like, lie in a small JSON text beside it.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import torch
+from torch import Tensor
+
+from engine.model.formats.chunks import row_slices
+from engine.model.formats.faults import damaged, unknown_packing
+from engine.model.formats.lookup import Unpacker
+from engine.model.formats.packed import PackedWeight
+from engine.model.formats.stored import check_part, of_method, read_small
+from engine.model.safetensors_header import TensorInfo
+from engine.protocol.sentences import say
+
+LEVELS = {
+    "nf4": (
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    ),
+    "fp4": (
+        0.0, 0.0052083334885537624, 0.6666666865348816, 1.0, 0.3333333432674408, 0.5, 0.1666666716337204, 0.25,
+        -0.0, -0.0052083334885537624, -0.6666666865348816, -1.0, -0.3333333432674408, -0.5, -0.1666666716337204, -0.25,
+    ),
+}  # fmt: skip
+PER_LEVEL = 7.874015718698502e-3  # 1 / 127 as bitsandbytes has it: float32 products agree to the last bit
+BLOCKS = frozenset(1 << power for power in range(5, 13))
+LARGEST_OFFSET = 1e38  # of float32
+LONGEST_STATE = 4096  # bytes of JSON; it takes about 200
+STATE = ".quant_state.bitsandbytes__"
+ROW_MAJOR = b"\0"  # other arrangements of 8-bit weights served kernels of the past
+
+CODES, ABSMAX, GROUP_ABSMAX, GROUP_LEVELS = "codes", "absmax", "group_absmax", "group_levels"
+
+
+@dataclass(frozen=True, slots=True)
+class FourBits:
+    """A level times the absmax of its block of `block` numbers, which run on across rows.
+
+    `codes`: bytes of two numbers, the first one high; `absmax` float32 [blocks], or, where `group` is not 0, uint8:
+    `group_levels` float32 [256] says what it stands for, times `group_absmax` [groups] of `group` blocks, plus
+    `offset`.
+    """
+
+    kind: str
+    block: int
+    group: int = 0
+    offset: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """See `PackedFormat.name`."""
+        return f"bitsandbytes {self.kind.upper()}"
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`."""
+        codes, columns, block = parts[CODES].reshape(-1).view(torch.uint8), out.shape[1], self.block
+        levels = Unpacker(LEVELS[self.kind], out.device, high_first=True)
+        for rows in row_slices(len(out), columns, out.device):
+            begin, end = rows.start * columns, rows.stop * columns
+            blocks = slice(begin // block, -(-end // block))
+            some = codes[blocks.start * block // 2 : blocks.stop * block // 2]
+            whole = (blocks.stop - blocks.start) * block // 2
+            if len(some) < whole:  # the last block may have fewer numbers
+                some = torch.nn.functional.pad(some, (0, whole - len(some)))
+            numbers = levels.unpack(some.view(-1, block // 2))
+            numbers.mul_(self._absmax(parts, blocks)[:, None])
+            first = begin - blocks.start * block
+            out[rows].copy_(numbers.view(-1)[first : first + end - begin].view(-1, columns))
+
+    def _absmax(self, parts: Mapping[str, Tensor], blocks: slice) -> Tensor:
+        """Of some blocks, in float32."""
+        absmax = parts[ABSMAX].reshape(-1)[blocks]
+        if not self.group:
+            return absmax.float()
+        groups = torch.arange(blocks.start, blocks.stop, device=absmax.device).div_(self.group, rounding_mode="floor")
+        values = parts[GROUP_LEVELS].reshape(-1).index_select(0, absmax.to(torch.int32))
+        return values.mul_(parts[GROUP_ABSMAX].reshape(-1).index_select(0, groups)).add_(self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class EightBits:
+    """`codes` int8 [rows, columns] times `absmax` float32 [rows], by 127."""
+
+    @property
+    def name(self) -> str:
+        """See `PackedFormat.name`."""
+        return "bitsandbytes INT8"
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`."""
+        codes, absmax = parts[CODES], parts[ABSMAX].reshape(-1, 1)
+        for rows in row_slices(len(out), out.shape[1], out.device):
+            out[rows].copy_(codes[rows].float().mul_(absmax[rows]).mul_(PER_LEVEL))
+
+
+def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
+    """All weights with a quantisation state or row scales; raises `ModelError` for those that do not fit."""
+    del packing  # the weights say themselves how they are packed
+    found = {}
+    for kind in LEVELS:
+        for weight in of_method(tensors, STATE + kind):
+            found[weight] = _find_four_bits(name, weight, kind, tensors)
+    for stem in of_method(tensors, ".SCB"):
+        found[f"{stem}.weight"] = _find_eight_bits(name, stem, tensors)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the JSON text says, checked; `group` is 0 where blocks' absmax are stored in float32."""
+
+    shape: tuple[int, int]
+    block: int
+    group: int
+    offset: float
+
+
+def _find_four_bits(name: str, weight: str, kind: str, tensors: Mapping[str, TensorInfo]) -> PackedWeight:
+    text = tensors[f"{weight}{STATE}{kind}"]
+    state = _read_state(name, weight, text)
+    elements = math.prod(state.shape)
+    codes, blocks = tensors.get(weight), -(-elements // state.block)
+    if codes is None or codes.nbytes != -(-elements // 2):
+        raise damaged(name, weight, say("has not as many bytes as its shape asks for"))
+    parts = {
+        CODES: codes,
+        ABSMAX: check_part(name, tensors, f"{weight}.absmax", ("U8",) if state.group else ("F32",), (blocks,)),
+        "levels": check_part(name, tensors, f"{weight}.quant_map", ("F32",), (16,)),
+        "state": text,
+    }
+    if state.group:
+        groups = -(-blocks // state.group)
+        parts[GROUP_ABSMAX] = check_part(name, tensors, f"{weight}.nested_absmax", ("F32",), (groups,))
+        parts[GROUP_LEVELS] = check_part(name, tensors, f"{weight}.nested_quant_map", ("F32",), (256,))
+    return PackedWeight(weight, state.shape, parts, FourBits(kind, state.block, state.group, state.offset))
+
+
+def _read_state(name: str, weight: str, text: TensorInfo) -> _State:
+    """The shape and the blocks that the JSON text gives."""
+    content = read_small(text, LONGEST_STATE)
+    try:
+        state = json.loads(content.decode("utf-8")) if content is not None else None
+    except (ValueError, RecursionError):
+        state = None
+    if not isinstance(state, dict):
+        raise damaged(name, weight, say("does not say its shape"))
+    shape, block, group = state.get("shape"), state.get("blocksize"), state.get("nested_blocksize", 0)
+    offset = state.get("nested_offset", 0.0)
+    if (
+        not isinstance(shape, list)
+        or len(shape) != 2
+        or not all(type(size) is int and 0 < size < 1 << 31 for size in shape)
+        or not _is_block(block)
+        or not (group == 0 or _is_block(group))
+        or not isinstance(offset, float)
+        or not abs(offset) < LARGEST_OFFSET
+    ):
+        raise damaged(name, weight, say("does not say its shape"))
+    return _State((shape[0], shape[1]), block, group, float(offset))
+
+
+def _is_block(size: object) -> TypeGuard[int]:
+    return type(size) is int and size in BLOCKS
+
+
+def _find_eight_bits(name: str, stem: str, tensors: Mapping[str, TensorInfo]) -> PackedWeight:
+    weight, order = f"{stem}.weight", tensors.get(f"{stem}.weight_format")
+    codes = tensors.get(weight)
+    if codes is None or codes.dtype != "I8" or len(codes.shape) != 2:
+        raise damaged(name, weight, say("is no matrix of 8 bits"))
+    parts = {CODES: codes, ABSMAX: check_part(name, tensors, f"{stem}.SCB", ("F32",), codes.shape[:1])}
+    if order is not None:
+        parts["order"] = check_part(name, tensors, f"{stem}.weight_format", ("U8",), (), (1,))
+        if read_small(order, 1) not in {None, ROW_MAJOR}:
+            raise unknown_packing(name, "bitsandbytes, weight_format")
+    return PackedWeight(weight, codes.shape, parts, EightBits())

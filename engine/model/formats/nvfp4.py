@@ -1,0 +1,97 @@
+"""NVFP4 and MXFP4 of whole linear layers: 4-bit floating-point numbers, e2m1, in groups along the inputs.
+
+NVIDIA's ModelOpt and compressed-tensors store the same bytes: groups of 16 with a scale in e4m3, and one scale in
+float32 for the whole weight, which ModelOpt multiplies by and compressed-tensors divides by. MXFP4 has groups of 32 and
+powers of two. Activations' scales are of no use here: nothing is ever computed in 4 bits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.model.formats import fp8
+from engine.model.formats.chunks import row_slices
+from engine.model.formats.faults import damaged, unknown_packing
+from engine.model.formats.float8 import widened
+from engine.model.formats.grouped import scale_groups
+from engine.model.formats.lookup import Unpacker
+from engine.model.formats.mxfp4 import E2M1
+from engine.model.formats.packed import PackedWeight
+from engine.model.formats.stored import FLOATS, check_part, of_method
+from engine.model.safetensors_header import TensorInfo
+from engine.protocol.sentences import say
+
+CODES, SCALES, WHOLE = "codes", "scales", "whole"
+NVFP4_GROUP, MXFP4_GROUP = 16, 32
+E4M3: tuple[str, ...] = ("F8_E4M3",)
+EXPONENTS: tuple[str, ...] = ("U8", "F8_E8M0")
+ALGORITHMS = frozenset({"NVFP4", "FP8", "MIXED_PRECISION", "W4A16_NVFP4"})
+
+
+@dataclass(frozen=True, slots=True)
+class Float4:
+    """`codes` uint8 [rows, columns / 2], the first number low, times `scales` [rows, groups].
+
+    Scales are e4m3, times the number in `whole` or by it (`divides`); or bytes that are exponents, as e8m0 has them.
+    """
+
+    name: str
+    divides: bool = False
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
+        levels = Unpacker(E2M1, out.device)
+        for rows in row_slices(len(out), out.shape[1], out.device):
+            scales = parts[SCALES][rows]
+            scales = scales.view(torch.float8_e8m0fnu).float() if scales.dtype == torch.uint8 else widened(scales)
+            if WHOLE in parts:
+                whole = parts[WHOLE].reshape(-1)
+                scales = scales / whole if self.divides else scales * whole
+            out[rows].copy_(scale_groups(levels.unpack(parts[CODES][rows]), scales, None, None))
+
+
+def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
+    """ModelOpt's weights in 4 bits and, with one scale each, in FP8; raises `ModelError` for those that do not fit."""
+    algorithm = str(packing.get("quant_algo")).upper()
+    if algorithm not in ALGORITHMS or any(tensor.endswith(".pre_quant_scale") for tensor in tensors):
+        raise unknown_packing(name, f"modelopt, {algorithm}")
+    found = {}
+    for stem in of_method(tensors, ".weight_scale"):
+        weight = f"{stem}.weight"
+        codes = tensors.get(weight)
+        if codes is not None and codes.dtype == "F8_E4M3":
+            found[weight] = whole_fp8(name, tensors, stem, codes)
+        else:
+            found[weight] = float4_weight(name, tensors, stem, weight, f"{stem}.weight_scale_2")
+    return found
+
+
+def whole_fp8(name: str, tensors: Mapping[str, TensorInfo], stem: str, codes: TensorInfo) -> PackedWeight:
+    """A matrix of FP8 with one scale."""
+    weight = f"{stem}.weight"
+    if len(codes.shape) != 2 or not codes.elements:
+        raise damaged(name, weight, say("is no matrix of 8 bits"))
+    scale = check_part(name, tensors, f"{stem}.weight_scale", FLOATS, (), (1,))
+    parts = {fp8.WEIGHT: codes, fp8.SCALE: scale}
+    return PackedWeight(weight, codes.shape, parts, fp8.Fp8(*codes.shape))
+
+
+def float4_weight(
+    name: str, tensors: Mapping[str, TensorInfo], stem: str, stored: str, whole: str, *, divides: bool = False
+) -> PackedWeight:
+    """The weight whose codes are called `stored`; with groups of 32 it has no scale called `whole`."""
+    codes = tensors.get(stored)
+    if codes is None or codes.dtype != "U8" or len(codes.shape) != 2 or not codes.elements:
+        raise damaged(name, f"{stem}.weight", say("is no matrix of 4 bits"))
+    rows, columns = codes.shape[0], codes.shape[1] * 2
+    parts = {CODES: codes}
+    form, group, kinds = Float4("MXFP4"), MXFP4_GROUP, EXPONENTS
+    if whole in tensors:
+        parts[WHOLE] = check_part(name, tensors, whole, ("F32",), (), (1,))
+        form, group, kinds = Float4("NVFP4", divides), NVFP4_GROUP, E4M3
+    if columns % group:
+        raise damaged(name, stored, say("has {columns} columns in groups of {group}", columns=columns, group=group))
+    parts[SCALES] = check_part(name, tensors, f"{stem}.weight_scale", kinds, (rows, columns // group))
+    return PackedWeight(f"{stem}.weight", (rows, columns), parts, form)

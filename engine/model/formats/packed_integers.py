@@ -1,0 +1,83 @@
+"""Whole numbers of 2, 3, 4 or 8 bits in 32-bit words, as GPTQ and compressed-tensors store them.
+
+Bits are packed without gaps along a row, lowest first: 32 numbers take as many words as a number has bits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.model.formats.chunks import row_slices
+from engine.model.formats.grouped import as_matrix, column_groups, in_rows, scale_groups
+from engine.model.formats.lookup import Unpacker
+
+BITS = (2, 3, 4, 8)
+WORD_BITS = 32
+CODES, SCALES, ZEROS, ORDER = "codes", "scales", "zeros", "order"
+
+
+def words_for(numbers: int, bits: int) -> int:
+    """How many words `numbers` take."""
+    return -(-numbers * bits // WORD_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedIntegers:
+    """Codes less zero points times scales.
+
+    `codes` int32 [rows, words]; `scales` [rows, groups]; `zeros` int32 [words, groups], packed along the rows, or int8
+    [rows, groups], or not there: then codes are signed; `order` int32 [columns], the group of each column, or not
+    there. `turned`: all parts of two dimensions are stored the other way round. `zero_offset` is added to zero points.
+    """
+
+    method: str
+    bits: int
+    group: int
+    turned: bool = False
+    zero_offset: int = 0
+
+    @property
+    def name(self) -> str:
+        """See `PackedFormat.name`."""
+        return f"{self.method} {self.bits} bit"
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`."""
+        codes, scales = self._turn(parts[CODES]), as_matrix(self._turn(parts[SCALES]), len(out))
+        zeros = self._turn(parts[ZEROS]) if ZEROS in parts else None
+        unsigned = zeros is not None and zeros.dtype == torch.int32
+        if zeros is not None and not unsigned:
+            zeros = as_matrix(zeros, len(out))
+        group_of = column_groups(parts.get(ORDER), out.shape[1], self.group, scales.shape[1], out.device)
+        lowest = 0 if unsigned else -(1 << self.bits - 1)
+        levels, zero_levels = (Unpacker(each, out.device) for each in (self._levels(lowest), self._zero_levels()))
+        for rows in row_slices(len(out), out.shape[1], out.device, multiple=WORD_BITS):
+            stored = self._bytes(codes[rows])
+            numbers = stored.float().add_(lowest) if self.bits == 8 else levels.unpack(stored)
+            own = None
+            if zeros is not None and unsigned:
+                words = zeros[rows.start * self.bits // WORD_BITS : words_for(rows.stop, self.bits)]
+                own = zero_levels.unpack(self._bytes(words.t()))[:, : rows.stop - rows.start].t().contiguous()
+            elif zeros is not None:
+                own = zeros[rows].float()
+            numbers = numbers[:, : out.shape[1]].contiguous()
+            out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, group_of))
+
+    def _turn(self, part: Tensor) -> Tensor:
+        return part.t() if self.turned else part
+
+    def _levels(self, lowest: int) -> tuple[float, ...]:
+        return tuple(map(float, range(lowest, lowest + (1 << self.bits))))
+
+    def _zero_levels(self) -> tuple[float, ...]:
+        mask = (1 << self.bits) - 1
+        return tuple(float(level + self.zero_offset & mask) for level in range(mask + 1))
+
+    def _bytes(self, words: Tensor) -> Tensor:
+        """Words as bytes, row by row; rows of 3 bits end with three words, as numbers lie across their borders."""
+        whole = in_rows(words)
+        if self.bits == 3 and words.shape[1] % 3:
+            whole = torch.nn.functional.pad(whole, (0, -words.shape[1] % 3))
+        return whole.view(torch.uint8)
