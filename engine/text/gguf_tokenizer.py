@@ -37,6 +37,9 @@ ENDS = (
 )  # fmt: skip
 HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
 
+MOST_TOKENS, MOST_CHARACTERS = 1 << 20, 1 << 24  # four and eight times the largest vocabularies
+LONGEST = 256  # characters of a token that merges are made for: each is looked at in all its halves
+
 _Item = TypeVar("_Item", str, int, float)
 
 
@@ -87,6 +90,8 @@ def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
     tokens = several("tokens", str)
     types = several("token_type", int) or (NORMAL,) * len(tokens)
     scores = several("scores", float)
+    if len(tokens) > MOST_TOKENS or sum(map(len, tokens)) > MOST_CHARACTERS:
+        raise _unusable(name, say("it has too many tokens"))
     if not tokens or len(types) != len(tokens) or (scores and len(scores) != len(tokens)):
         raise _unusable(name, say("its lists are of different lengths"))
     keys = {"bos": "bos", "eos": "eos", "eot": "eot", "eom": "eom", "unk": "unknown", "pad": "padding"}
@@ -177,6 +182,8 @@ def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
     merges = _merges(vocabulary, name)
     if not merges:
         # The scores of Gemma's tokens do not follow the order of its merges; their places do.
+        if max(map(len, ids)) > LONGEST:
+            raise _unusable(name, say("it has tokens of more than {count} characters", count=LONGEST))
         by_place = _is_gemma(vocabulary.architecture) or not vocabulary.scores
         ranks = {token: -index if by_place else vocabulary.scores[index] for token, index in ids.items()}
         merges = generate_merges(ids, ranks, vocabulary.named(CONTROL))

@@ -7929,6 +7929,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>it has tokens of more than {count} characters</source>
+            <translation>er hat Tokens von mehr als {count} Zeichen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>it has too many tokens</source>
+            <translation>er hat zu viele Tokens</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its entry {entry} is of a wrong type</source>
             <translation>der Eintrag {entry} hat einen falschen Typ</translation>
         </message>

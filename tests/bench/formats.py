@@ -17,9 +17,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from engine.model.formats.gguf import Gguf
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed
-from engine.model.safetensors_header import read_header
+from engine.model.gguf.block_types import TYPES
+from engine.model.safetensors_header import TensorInfo, read_header
 from engine.number_types import computed_types
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import layout_of_shards
@@ -109,9 +111,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     samples = [sample for make in SAMPLES.values() for sample in make(arguments.rows, arguments.columns)]
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        found = measure(Path(folder), samples, computed_types()[arguments.dtype], arguments.turns)
+        dtype = computed_types()[arguments.dtype]
+        found = measure(Path(folder), samples, dtype, arguments.turns)
+        weights = gguf_weights(Path(folder), arguments.rows, arguments.columns)
+        found += [{"format": f"GGUF {each.format.name}", **_row(each, dtype, arguments.turns)} for each in weights]
     if arguments.json:
         json.dump(found, sys.stdout)
         sys.stdout.write("\n")
@@ -127,9 +133,8 @@ def main() -> None:
 def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int) -> list[dict[str, Any]]:
     """A row for every sample: reading, copying and decoding take turns, and of each the fastest counts.
 
-    What computes is measured by the processor's time of one thread, which other programs do not take part of.
+    What computes is measured by the processor's time, of which other programs take no part; threads should be one.
     """
-    torch.set_num_threads(1)
     rows = []
     for number, sample in enumerate(samples):
         file = folder / f"{number}.safetensors"
@@ -137,6 +142,17 @@ def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: 
         (weight,) = find_packed("sample", {"quantization_config": dict(sample.packing)}, read_header(file)).values()
         rows.append({"format": sample.title, **_row(weight, dtype, turns)})
     return rows
+
+
+def gguf_weights(folder: Path, rows: int, columns: int) -> Iterator[PackedWeight]:
+    """A matrix in every type of block."""
+    for kind in TYPES:
+        if not kind.plain:
+            shape = rows, columns // kind.elements * kind.nbytes
+            file = folder / kind.name
+            file.write_bytes(torch.randint(0, 256, shape, dtype=torch.uint8).numpy().tobytes())
+            part = TensorInfo("U8", shape, file, 0, shape[0] * shape[1])
+            yield PackedWeight(NAME, (rows, columns), {"0": part}, Gguf((kind,)))
 
 
 def _row(weight: PackedWeight, dtype: torch.dtype, turns: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Weights in the blocks of GGUF files, decoded to the numbers that ggml's own reference gives, bit for bit.
 
-A block is some bytes for 32 or 256 numbers of a row; its layout is that of `block_*` in ggml-common.h. Codebook types
-below four bits are decoded by transformers, all others here, several times faster on a CPU.
+A block is some bytes for 32 or 256 numbers of a row; its layout is that of `block_*` in ggml-common.h. transformers has
+decoders for most types; those here are for types that it lacks, and for those that they decode up to twice as fast on a
+CPU.
 """
 
 from collections.abc import Callable
@@ -66,16 +67,8 @@ def _fifth_bits(words: Tensor) -> Tensor:
     return ((words.contiguous().view(torch.int32) >> places) & 1).to(torch.uint8) << 4
 
 
-def _q8_0(blocks: Tensor) -> Tensor:
-    return blocks[:, 2:].contiguous().view(torch.int8).float().mul_(_halves(blocks, 0))
-
-
 def _q4_0(blocks: Tensor) -> Tensor:
     return _in_order(_planes(blocks[:, 2:], 16, 4).float().sub_(8).mul_(_halves(blocks, 0)))
-
-
-def _q4_1(blocks: Tensor) -> Tensor:
-    return _in_order(_planes(blocks[:, 4:], 16, 4).float().mul_(_halves(blocks, 0)).add_(_halves(blocks, 2)))
 
 
 def _q5_0(blocks: Tensor) -> Tensor:
@@ -86,34 +79,6 @@ def _q5_0(blocks: Tensor) -> Tensor:
 def _q5_1(blocks: Tensor) -> Tensor:
     numbers = _planes(blocks[:, 8:], 16, 4).add_(_fifth_bits(blocks[:, 4:8]))
     return _in_order(numbers.float().mul_(_halves(blocks, 0)).add_(_halves(blocks, 2)))
-
-
-def _of_sixteen(numbers: Tensor, factors: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """Planes [4, 2, count, 32] scaled by [count, 16], every 16 numbers of the row by one; in the order of the row."""
-    grouped = numbers.view(4, 2, -1, 2, 16).mul_(_by_plane(factors))
-    if offsets is not None:
-        grouped.sub_(_by_plane(offsets))
-    return grouped.permute(2, 1, 0, 3, 4)
-
-
-def _by_plane(factors: Tensor) -> Tensor:
-    return factors.view(-1, 2, 4, 2).permute(2, 1, 0, 3).unsqueeze(-1)
-
-
-def _q2_k(blocks: Tensor) -> Tensor:
-    scales, numbers = blocks[:, :16], _planes(blocks[:, 16:80], 32, 2).float()
-    return _of_sixteen(numbers, _halves(blocks, 80) * (scales & 15), _halves(blocks, 82) * (scales >> 4))
-
-
-def _q3_k(blocks: Tensor) -> Tensor:
-    scales = blocks[:, 96:104]
-    low = torch.cat([scales & 15, scales >> 4], 1)
-    high = torch.cat([(blocks[:, 104:108] >> shift) & 3 for shift in (0, 2, 4, 6)], 1)
-    factors = _halves(blocks, 108) * (low | (high << 4)).float().sub_(32)
-    # A bit of the mask that is set means that 4 is not taken away.
-    third = _planes(blocks[:, :32], 32, 1).view(2, 4, -1, 32).transpose(0, 1)
-    numbers = _planes(blocks[:, 32:96], 32, 2).add_(third << 2).float().sub_(4)
-    return _of_sixteen(numbers, factors)
 
 
 def _scales_k4(blocks: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,17 +100,6 @@ def _q5_k(blocks: Tensor) -> Tensor:
     fifth = _planes(blocks[:, 16:48], 32, 1).view(4, 2, -1, 32).transpose(0, 1)
     numbers = _planes(blocks[:, 48:], 32, 4).add_(fifth << 4)
     return _in_order(numbers.float().mul_(factors).sub_(offsets))
-
-
-def _q6_k(blocks: Tensor) -> Tensor:
-    factors = _halves(blocks, 208) * blocks[:, 192:208].contiguous().view(torch.int8)
-    # Number 128 m + 64 f + 32 h + 16 j + w has its low bits in part (m, h), field f; its high ones in part m, field
-    # (f, h).
-    low = _planes(blocks[:, :128], 32, 4).view(2, 2, 2, -1, 32)
-    high = _planes(blocks[:, 128:192], 32, 2).view(2, 2, 2, -1, 32).transpose(1, 2)
-    numbers = low.add_(high << 4).float().sub_(32).view(2, 2, 2, -1, 2, 16)
-    numbers.mul_(factors.view(-1, 2, 2, 2, 2).permute(2, 1, 3, 0, 4).unsqueeze(-1))
-    return numbers.permute(3, 1, 0, 2, 4, 5)
 
 
 def _iq4_nl(blocks: Tensor) -> Tensor:
@@ -170,7 +124,6 @@ def _mxfp4(blocks: Tensor) -> Tensor:
 
 
 _DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
-    "Q4_0": _q4_0, "Q4_1": _q4_1, "Q5_0": _q5_0, "Q5_1": _q5_1, "Q8_0": _q8_0,
-    "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
-    "IQ4_NL": _iq4_nl, "IQ4_XS": _iq4_xs, "MXFP4": _mxfp4,
+    "Q4_0": _q4_0, "Q5_0": _q5_0, "Q5_1": _q5_1, "Q4_K": _q4_k, "Q5_K": _q5_k, "IQ4_NL": _iq4_nl, "IQ4_XS": _iq4_xs,
+    "MXFP4": _mxfp4,
 }  # fmt: skip
