@@ -158,6 +158,8 @@ def _largest(config: Mapping[str, object], keys: Sequence[str]) -> int:
 def _require_sensible_attention(config: Mapping[str, object], name: str) -> None:
     for key in SPANS:
         tokens = config.get(key)
+        if tokens == 0 and config.get("use_sliding_window") is False:
+            continue  # as transformers writes a Qwen2-MoE
         if tokens is not None and (type(tokens) is not int or tokens < 1):
             raise _refusal(name, key, tokens, say("a whole number above 0, or null"))
     positions = config.get("max_position_embeddings")

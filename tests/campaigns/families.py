@@ -1,8 +1,8 @@
 """Opens a tiny model of every family that transformers has: `python -m tests.campaigns.families`.
 
 Each family runs in a process of its own with little memory and time; the record says what became of it, and the same
-command goes on behind what is recorded, or begins anew with `--fresh`; `--only FAMILY ...` tries these again. At the
-end `resources/docs/families.md` and `engine/model/verified_families.py` are written from the record. POSIX only.
+command goes on behind what is recorded, or begins anew with `--fresh`; `--only FAMILY ...` and `--untried` try again.
+At the end `resources/docs/families.md` and `engine/model/verified_families.py` are written from the record. POSIX only.
 """
 
 import argparse
@@ -94,12 +94,15 @@ def main() -> int:
     """Try what is left, then write the table if every family is recorded."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.families", description=__doc__)
     parser.add_argument("--only", nargs="*", default=(), help="try these again")
+    parser.add_argument("--untried", action="store_true", help="try those again that could not be tried")
     parser.add_argument("--fresh", action="store_true", help="forget what is recorded")
     arguments = parser.parse_args()
     if arguments.fresh:
         RECORD.unlink(missing_ok=True)
     os.nice(19)
     known, everything = recall(RECORD), families()
+    if arguments.untried:
+        known = {family: verdict for family, verdict in known.items() if verdict.standing is not Standing.UNTRIED}
     run(arguments.only or [family for family in everything if family not in known], RECORD)
     known = {family: verdict for family, verdict in recall(RECORD).items() if family in everything}
     if len(known) < len(everything):

@@ -79,6 +79,7 @@ OWN: dict[str, dict[str, Any]] = {
     "hunyuan_v1_dense": {"rope_parameters": ALPHA},
     "hunyuan_v1_moe": {"rope_parameters": ALPHA},
     "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE}},
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
     "deepseek_v2": MIXTURE,

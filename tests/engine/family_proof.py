@@ -89,6 +89,7 @@ def judge(family: str, folder: Path) -> Verdict:
         try:
             checkpoint = open_checkpoint(str(folder))
             network = loaded(checkpoint)
+            model_sizes(checkpoint)
             for _ in require_tree_held(0, Context(network, capacity=8), checkpoint, LoadOptions(cache_dir=str(folder))):
                 pass
         except ModelError as error:
