@@ -1,5 +1,6 @@
 """A Models dialog in front of a loopback hub, with an engine that has an opinion on every model."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -237,9 +238,10 @@ def pair(hub: Hub) -> None:
     put_up(hub, "org/large", 8_000_000_000, licence="mit", downloads=30)
     put_up(hub, "org/small", 500_000_000, 1, licence="mit", downloads=20)
     put_up(hub, "org/other", 400_000_000, 2, downloads=10)
-    hub.catalogue.repos["org/other"].files["tokenizer.json"] = (
-        b'{"model": {"type": "BPE", "vocab": {"b": 0, "a": 1}, "merges": []}, "added_tokens": []}'
-    )
+    for repo, letter in (("org/large", "x"), ("org/small", "x"), ("org/other", "y")):
+        vocabulary = {f"{letter}{number}": number for number in range(300)}
+        tokenizer = {"model": {"type": "BPE", "vocab": vocabulary, "merges": []}, "added_tokens": []}
+        hub.catalogue.repos[repo].files["tokenizer.json"] = json.dumps(tokenizer).encode()
 
 
 @pytest.fixture
