@@ -31,14 +31,19 @@ class GenerationActions(QObject):
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say, and be off while they could not."""
         chat, composer = self._chat, self._composer
-        actions.continue_answer.triggered.connect(chat.continue_answer)
-        actions.begin_answer.triggered.connect(composer.beginning.toggle)
-        actions.previous_version.triggered.connect(lambda: self._show_version(-1))
-        actions.next_version.triggered.connect(lambda: self._show_version(1))
-        actions.attach.triggered.connect(composer.choose_files)
-        actions.speculate.triggered.connect(composer.speculation.click)
-        actions.save_preset.triggered.connect(actions.generation.trigger)
-        actions.save_preset.triggered.connect(self.popover.presets.names.setFocus)
+        actions.register(
+            new_chat=chat.start_new_chat,
+            stop=chat.stop,
+            regenerate=chat.regenerate,
+            continue_answer=chat.continue_answer,
+            begin_answer=composer.beginning.toggle,
+            previous_version=lambda: self._show_version(-1),
+            next_version=lambda: self._show_version(1),
+            attach=composer.choose_files,
+            speculate=composer.speculation.click,
+            save_preset=actions.generation.trigger,
+        )
+        actions.register(save_preset=self.popover.presets.names.setFocus)  # once the popover is open
         for changed in (chat.answering_changed, chat.path_changed, chat.conversation_replaced):
             changed.connect(lambda: self._show_what_can_be_done(actions))
         self._show_what_can_be_done(actions)

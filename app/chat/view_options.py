@@ -38,12 +38,14 @@ class ViewOptions(QObject):
 
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say."""
-        actions.zoom_in.triggered.connect(lambda: self.zoom(1))
-        actions.zoom_out.triggered.connect(lambda: self.zoom(-1))
-        actions.zoom_reset.triggered.connect(lambda: self.zoom(0))
-        actions.edit_question.triggered.connect(self._view.edit_last_question)
-        actions.copy_answer.triggered.connect(self._view.copy_last_answer)
-        actions.copy_conversation.triggered.connect(self._view.copy_conversation)
+        actions.register(
+            zoom_in=lambda: self.zoom(1),
+            zoom_out=lambda: self.zoom(-1),
+            zoom_reset=lambda: self.zoom(0),
+            edit_question=self._view.edit_last_question,
+            copy_answer=self._view.copy_last_answer,
+            copy_conversation=self._view.copy_conversation,
+        )
         self._tints = {TINT_ORIGIN: actions.tint, TINT_CHANCE: actions.tint_chances}
         for kind, action in self._tints.items():
             action.setChecked(self._view.look.tint == kind)

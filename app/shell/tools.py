@@ -67,20 +67,21 @@ class WindowTools(QObject):
         self, actions: Actions, conversations: Conversations, library: LibraryController, models: ModelsFeature
     ) -> None:
         """Connect the actions that are for here."""
-        actions.palette.triggered.connect(lambda: self.open_palette(actions, conversations))
-        actions.preferences.triggered.connect(lambda: self.open_preferences(models.tokens))
-        actions.copy_diagnostics.triggered.connect(lambda: self.copy_diagnostics(library.state))
-        actions.log_folder.triggered.connect(self._open_log_folder)
-        actions.shortcuts.triggered.connect(lambda: self._show_shortcuts(actions))
-        actions.about.triggered.connect(self._show_about)
+        actions.register(
+            palette=lambda: self.open_palette(actions, conversations),
+            preferences=lambda: self.open_preferences(models.tokens),
+            copy_diagnostics=lambda: self.copy_diagnostics(library.state),
+            log_folder=self._open_log_folder,
+            shortcuts=lambda: self._show_shortcuts(actions),
+            about=self._show_about,
+        )
         self.preferences_changed.connect(models.on_preferences_changed)
         ShortcutGuard((actions.palette,), self._window)
 
     def set_panes(self, panes: Sequence[QWidget], actions: Actions) -> None:
         """Let F6 go through these."""
         way = Panes(panes, self)
-        actions.next_pane.triggered.connect(lambda: way.go(1))
-        actions.previous_pane.triggered.connect(lambda: way.go(-1))
+        actions.register(next_pane=lambda: way.go(1), previous_pane=lambda: way.go(-1))
 
     # ---- palette ----------------------------------------------------------------------------------------------------
 

@@ -214,22 +214,21 @@ class Wiring(QObject):
         notices.diagnostics_requested.connect(window.actions_.copy_diagnostics.trigger)
 
     def _connect_commands(self) -> None:
-        """Commands that one part carries out by itself are connected by it."""
+        """Every part registers for the commands that it carries out; here stand those of the window itself."""
         window, do = self._window, self._window.actions_
-        do.new_chat.triggered.connect(window.chat.start_new_chat)
-        do.search_chats.triggered.connect(self._on_search_chats)
-        do.chats.triggered.connect(self._on_chats_triggered)
-        window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
-        do.models.triggered.connect(window.open_models)
-        do.restart_engine.triggered.connect(window.library.restart)
-        do.quit.triggered.connect(window.close)
-        do.stop.triggered.connect(window.chat.stop)
-        do.regenerate.triggered.connect(window.chat.regenerate)
-        do.write.triggered.connect(lambda _checked: window.chat_panel.setFocus())
-        do.tree.triggered.connect(self._on_tree_triggered)
-        window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
-        do.generation.triggered.connect(window.open_generation)
+        do.register(
+            search_chats=self._on_search_chats,
+            chats=self._on_chats_triggered,
+            models=window.open_models,
+            restart_engine=window.library.restart,
+            quit=window.close,
+            write=lambda _checked: window.chat_panel.setFocus(),
+            tree=self._on_tree_triggered,
+            generation=window.open_generation,
+        )
         do.full_screen.toggled.connect(self._on_full_screen)
+        window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
+        window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         for part in (window.conversations, window.generation_actions, window.view_options):
             part.connect_actions(do)
         window.tools.follow(do, window.conversations, window.library, window.models)

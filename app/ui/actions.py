@@ -1,6 +1,6 @@
 """Everything the window can be told to do: every command declared once, with its shortcut, its menu and its icon."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from PySide6.QtGui import QAction, QKeySequence
@@ -93,7 +93,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
 
 
 class Actions:
-    """The actions of the window, by the names of their commands; `wiring` and the rooms connect them."""
+    """The actions of the window, by the names of their commands; who carries a command out registers for it."""
 
     def __init__(self, window: QMainWindow) -> None:
         self._menus: dict[QAction, str] = {}
@@ -113,6 +113,11 @@ class Actions:
             return self._actions[name]
         except KeyError:
             raise AttributeError(name) from None
+
+    def register(self, **handlers: Callable[..., object]) -> None:
+        """Have commands, by their names, call these; a handler of one that is on or off may take which it is."""
+        for name, handler in handlers.items():
+            self._actions[name].triggered.connect(handler)
 
     @property
     def commands(self) -> tuple[tuple[QAction, str], ...]:

@@ -104,7 +104,6 @@ def _in_our_language(notice: Notice) -> Notice:
 class NoticeStack(QWidget):
     """The bars that are shown now, the newest at the bottom; takes no room when there is none."""
 
-    action_requested = Signal(str)
     diagnostics_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -143,9 +142,8 @@ class NoticeStack(QWidget):
         self.setVisible(bool(self._bars))
 
     def act(self, key: str) -> None:
-        """Take a notice away and do what its button is for; `action_requested` tells of it too."""
+        """Take a notice away and do what its button is for."""
         bar = self._bars.get(key)
         self.dismiss(key)
         if bar is not None and bar.notice.on_action is not None:
             bar.notice.on_action()
-        self.action_requested.emit(key)

@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import Cancellation, InputError
 from engine.protocol.options import EMBEDDED, LoadOptions
 
 WEIGHTS = ("nf4", "int8", "bfloat16", "float16", "float32")
@@ -34,8 +34,7 @@ def add_prepared_arguments(parser: argparse.ArgumentParser) -> None:
 def prepare(arguments: argparse.Namespace) -> None:
     """Convert one layer after the other; a run that was stopped is taken up. Raises `CoppiceError` for bad input."""
     from engine.cli.session import say  # noqa: PLC0415
-    from engine.errors import Cancellation  # noqa: PLC0415  # torch comes with what follows
-    from engine.loading.preparation import prepare_model, prepared_folder  # noqa: PLC0415
+    from engine.loading.preparation import prepare_model, prepared_folder  # noqa: PLC0415  # torch comes with it
     from engine.loading.store import cache_folder  # noqa: PLC0415
     from engine.model.checkpoint import open_checkpoint  # noqa: PLC0415
 
@@ -56,7 +55,6 @@ def prepare(arguments: argparse.Namespace) -> None:
 
 def prepared(arguments: argparse.Namespace) -> None:
     """List the cache, or check or delete one of its models. Raises `CoppiceError` for a name that is not there."""
-    from engine.errors import Cancellation  # noqa: PLC0415
     from engine.loading.store import cache_folder  # noqa: PLC0415
     from engine.weights.planning.machine import gib  # noqa: PLC0415
     from engine.weights.store.prepared_model import delete_prepared, list_prepared, verify  # noqa: PLC0415

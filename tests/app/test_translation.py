@@ -11,10 +11,11 @@ import pytest
 from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication, QMenu
 
+from app.chat.history.records import ConversationRecord
 from app.hub.failures import offline
 from app.i18n.translation import CONTEXT, LANGUAGES, install, language_of, tr
 from app.library.pairing.suggestions import suggestions
-from app.library.picker.entry import unpriced
+from app.library.picker.entry import Entry, Where, unpriced
 from app.system.paths import ROOT
 from engine.protocol.sentences import say
 from tests.app.conftest import OpenWindow
@@ -120,6 +121,15 @@ def test_what_is_said_of_a_model_is_german_to_the_end(show: Callable[[str], None
     assert verdict.words == "Offline nicht bekannt"
     assert "cannot" not in verdict.details
     assert "Modelle auf diesem Rechner" in verdict.details
+
+
+def test_months_and_untitled_chats_follow_the_language(show: Callable[[str], None]) -> None:
+    entry = Entry("a/b", "a/b", "a/b", Where.CACHE, last_used=1_741_780_800.0)  # at noon
+    words = []
+    for language in ("en", "de"):
+        show(language)
+        words.append((entry.last_used_text, ConversationRecord(1).shown_title))
+    assert words == [("12 March 2025", "New chat"), ("12. März 2025", "Neuer Chat")]
 
 
 def test_in_one_menu_no_access_key_is_there_twice(open_window: OpenWindow, show: Callable[[str], None]) -> None:

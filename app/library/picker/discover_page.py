@@ -107,7 +107,6 @@ class DiscoverPage(QWidget):
         search.cleared.connect(lambda: self.entries.replace([]))
         search.rows_added.connect(self._on_rows)
         search.state_changed.connect(self._show_state)
-        self.notices.action_requested.connect(lambda _key: self.search_again())
         self._local_models.changed.connect(lambda _found: self._on_local_models())
 
     @property
@@ -147,7 +146,8 @@ class DiscoverPage(QWidget):
             return
         self.progress.setVisible(state.phase is SearchPhase.SEARCHING)
         if state.phase in (SearchPhase.OFFLINE, SearchPhase.FAILED) and state.error is not None:
-            self.notices.add(Notice(SEARCH_NOTICE, state.error.message, state.error.hint, tr("Try again"), Tone.HINT))
+            message, hint, again = state.error.message, state.error.hint, self.search_again
+            self.notices.add(Notice(SEARCH_NOTICE, message, hint, tr("Try again"), Tone.HINT, again))
             if not self.entries.total:
                 self._show_local()
         elif state.phase is SearchPhase.SEARCHING:

@@ -47,8 +47,6 @@ class LocalPage(QWidget):
         super().__init__(parent)
         self._local_models, self._settings = local_models, settings
         self._in_use: frozenset[str] = frozenset()
-        self._removed: Removed | None = None
-        self._damaged: tuple[Entry, tuple[str, ...]] | None = None
         self._verifying: Entry | None = None
         self.field = QLineEdit(self, placeholderText=tr("Filter models on this computer"), clearButtonEnabled=True)
         self.field.setAccessibleName(tr("Filter models on this computer"))
@@ -102,7 +100,6 @@ class LocalPage(QWidget):
         self.open.clicked.connect(self._on_open)
         self.verify.clicked.connect(self._on_verify)
         self.delete.clicked.connect(self._on_delete)
-        self.notices.action_requested.connect(self._on_action)
         local_models.changed.connect(lambda _found: self._show_models())
         local_models.removed.connect(self._on_removed)
         local_models.failed.connect(self._on_failed)
@@ -225,7 +222,7 @@ class LocalPage(QWidget):
         words = tr("Verifying {name}: {share}, {size} read.").format(
             name=self._verifying.name, share=share, size=size_text(now.done_bytes)
         )
-        self.notices.add(Notice(STOP, words, action=tr("Stop"), tone=Tone.HINT))
+        self.notices.add(Notice(STOP, words, action=tr("Stop"), tone=Tone.HINT, on_action=self._stop_verifying))
 
     def _on_verified(self, key: str, result: Verifying) -> None:
         entry, self._verifying = self._verifying, None
@@ -238,36 +235,34 @@ class LocalPage(QWidget):
             return
         names = ", ".join(result.damaged[:3])
         names = tr("{names} and more").format(names=names) if len(result.damaged) > 3 else names
-        self._damaged = (entry, result.damaged)
         cached = entry.local is not None and entry.local.home is Home.HUB_CACHE
         action, hint = (tr("Download again"), "") if cached else ("", tr("Get it again from where it came."))
-        self.notices.add(
-            Notice(DAMAGED, tr("{name} is damaged: {names}.").format(name=entry.name, names=names), hint, action)
-        )
+        words = tr("{name} is damaged: {names}.").format(name=entry.name, names=names)
+        repair = partial(self._repair, entry, result.damaged)
+        self.notices.add(Notice(DAMAGED, words, hint, action, on_action=repair))
 
     def _on_removed(self, name: str, removed: Removed) -> None:
-        self._removed = removed
         words = tr("{name} was deleted; {size} are free when this dialog is closed.").format(
             name=name, size=size_text(removed.bytes)
         )
-        self.notices.add(Notice(UNDO, words, action=tr("Undo"), tone=Tone.HINT))
+        undo = partial(self._local_models.undo, removed)
+        self.notices.add(Notice(UNDO, words, action=tr("Undo"), tone=Tone.HINT, on_action=undo))
 
     def _on_failed(self, error: CoppiceError) -> None:
         self.notices.add(Notice(SAID, error.message, error.hint))
 
-    def _on_action(self, key: str) -> None:
-        if key == UNDO and self._removed is not None:
-            self._local_models.undo(self._removed)
-        elif key == STOP and self._verifying is not None:
+    def _stop_verifying(self) -> None:
+        if self._verifying is not None:
             self._local_models.stop_verifying(self._verifying.key)
             self._verifying = None
             self._on_chosen(self.view.current)
-        elif key == DAMAGED and self._damaged is not None:
-            entry, names = self._damaged
-            assert entry.local is not None
-            job = self._local_models.discard_damaged(entry.local, names)
-            job.done.connect(lambda _done: self.repair_requested.emit(entry.source))
-            job.failed.connect(self._on_failed)
+
+    def _repair(self, entry: Entry, damaged: tuple[str, ...]) -> None:
+        """Delete the damaged files, and ask for them again."""
+        assert entry.local is not None
+        job = self._local_models.discard_damaged(entry.local, damaged)
+        job.done.connect(lambda _done: self.repair_requested.emit(entry.source))
+        job.failed.connect(self._on_failed)
 
 
 def _why_it_stays(entry: Entry) -> str:

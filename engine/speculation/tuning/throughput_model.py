@@ -245,5 +245,5 @@ class ThroughputModel:
         for row, budget in enumerate(BUDGETS):
             for column, depth in enumerate(DEPTHS):
                 if budget <= budgets and depth <= depths:
-                    made, taken, deep = (float(each[row, column]) for each in (tokens, seconds, levels))
-                    yield Plan(method, budget, depth, made, taken, deep)
+                    given, taken, deep = (float(each[row, column]) for each in (tokens, seconds, levels))
+                    yield Plan(method, budget, depth, given, taken, deep)

@@ -112,7 +112,7 @@ def test_a_failed_search_is_told_and_tried_again(desk: Desk, hub: Hub, pair: Non
     hub.fail("models", status(503))
     desk.search("org")
     assert "busy" in shown_notices(desk)[0].message
-    desk.dialog.discover.notices.action_requested.emit(shown_notices(desk)[0].key)
+    desk.dialog.discover.notices.act(shown_notices(desk)[0].key)
     desk.wait(lambda: "org/large" in names(desk))
     assert not shown_notices(desk)
 
@@ -130,7 +130,7 @@ def test_offline_shows_what_is_here(
     assert desk.button == "Load"
     assert hub.requests == []
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    desk.dialog.discover.notices.action_requested.emit("search")
+    desk.dialog.discover.notices.act("search")
     desk.wait(lambda: names(desk) == ["org/large"])
 
 

@@ -77,7 +77,7 @@ def test_deleting_asks_says_what_is_freed_and_can_be_undone(desk: Desk, page: Lo
     assert "deleted for good" in confirm(page, "Delete")
     desk.wait(lambda: "org/kept" not in names(page))
     assert not (cache / "models--org--kept").exists()
-    page.notices.action_requested.emit(UNDO)
+    page.notices.act(UNDO)
     desk.wait(lambda: "org/kept" in names(page))
     assert (cache / "models--org--kept" / "refs" / "main").is_file()
 
@@ -118,7 +118,7 @@ def test_verifying_finds_damage_and_gets_just_that_file_again(
     page.verify.click()
     desk.wait(lambda: any(each.key == DAMAGED for each in page.notices.notices))
     assert "model.safetensors" in page.notices.notices[-1].message
-    page.notices.action_requested.emit(DAMAGED)
+    page.notices.act(DAMAGED)
     desk.wait_for("org/kept", State.DONE)
     assert len(hub.asked("model.safetensors")) == 1
     folder = Path(desk.download("org/kept").path)
