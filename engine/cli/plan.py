@@ -27,7 +27,7 @@ PURPOSES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `plan`."""
     add = parser.add_argument
-    add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, or a cached hub id")
+    add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file, or a cached hub id")
     add(
         "--draft",
         default="auto",

@@ -3310,7 +3310,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>about {size}</source>
-            <translation type="unfinished" />
+            <translation>etwa {size}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -6752,7 +6752,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/checkpoint.py" />
             <source>Give the path of one of the files.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie den Pfad einer der Dateien an.</translation>
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
@@ -6832,7 +6832,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/checkpoint.py" />
             <source>{folder} holds {count} GGUF models, such as {file}.</source>
-            <translation type="unfinished" />
+            <translation>{folder} enthält {count} GGUF-Modelle, zum Beispiel {file}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/checkpoint.py" />
@@ -6927,32 +6927,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/gguf/config.py" />
             <source>'{name}' has the architecture {kind}, which is not read from GGUF files.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ hat die Architektur {kind}, die nicht aus GGUF-Dateien gelesen wird.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/config.py" />
             <source>Choose a version of the model in the safetensors format, or another model.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie eine Fassung des Modells im safetensors-Format oder ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/contents.py" />
             <source>'{name}' has the weights {tensor} twice.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ enthält die Gewichte {tensor} doppelt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/contents.py" />
             <source>'{name}' has the weights {tensor}, which are not known.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ enthält die Gewichte {tensor}, die nicht bekannt sind.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/contents.py" />
             <source>'{name}' has weights of an impossible shape: {tensor}.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ enthält Gewichte von unmöglicher Form: {tensor}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/contents.py" />
             <source>Choose another version of the model, or update Coppice.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -6962,17 +6962,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>Choose a newer file of the model, or update Coppice.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie eine neuere Datei des Modells, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>Choose another version of the model.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie eine andere Fassung des Modells.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>Choose the little-endian version of the model.</source>
-            <translation type="unfinished" />
+            <translation>Wählen Sie die Little-Endian-Fassung des Modells.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -6982,32 +6982,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>Give the files back their names.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie den Dateien ihre Namen zurück.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>The files of {file} do not hold the tensors that the first one names.</source>
-            <translation type="unfinished" />
+            <translation>Die Dateien von {file} enthalten nicht die Tensoren, die die erste nennt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>dimensions of a tensor</source>
-            <translation type="unfinished" />
+            <translation>Dimensionen eines Tensors</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>entries</source>
-            <translation type="unfinished" />
+            <translation>Einträge</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>tensors</source>
-            <translation type="unfinished" />
+            <translation>Tensoren</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} asks for an impossible alignment.</source>
-            <translation type="unfinished" />
+            <translation>{file} verlangt eine unmögliche Ausrichtung.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -7017,32 +7017,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} has a list that cannot be read.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält eine Liste, die nicht gelesen werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} has version {version} of GGUF, which is not read.</source>
-            <translation type="unfinished" />
+            <translation>{file} hat Version {version} von GGUF, die nicht gelesen wird.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} has {name} twice.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält {name} doppelt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} holds its tensor {tensor} in the format {number}, which cannot be read.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält den Tensor {tensor} im Format {number}, das nicht gelesen werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} holds no tensors.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält keine Tensoren.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} is called like a part of a model that cannot be.</source>
-            <translation type="unfinished" />
+            <translation>{file} heißt wie ein Teil eines Modells, das es nicht geben kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -7052,17 +7052,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} is not a GGUF file.</source>
-            <translation type="unfinished" />
+            <translation>{file} ist keine GGUF-Datei.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} is not the part of a model that its name says.</source>
-            <translation type="unfinished" />
+            <translation>{file} ist nicht der Teil eines Modells, den der Name nennt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>{file} was written for machines of another byte order.</source>
-            <translation type="unfinished" />
+            <translation>{file} wurde für Rechner mit anderer Bytereihenfolge geschrieben.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
@@ -7072,52 +7072,52 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>bytes of text</source>
-            <translation type="unfinished" />
+            <translation>Bytes Text</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} claims {count} {things}.</source>
-            <translation type="unfinished" />
+            <translation>{file} behauptet {count} {things}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} ends before its header does.</source>
-            <translation type="unfinished" />
+            <translation>{file} endet vor dem Ende der Kopfdaten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} has a header of more than {size} MB.</source>
-            <translation type="unfinished" />
+            <translation>{file} hat Kopfdaten von mehr als {size} MB.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} has more than {size} MB of text.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält mehr als {size} MB Text.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} has text that is not UTF-8.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält Text, der kein UTF-8 ist.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} has the entry {entry} of an unknown type.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält den Eintrag {entry} von unbekanntem Typ.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/reader.py" />
             <source>{file} lists more than {count} strings.</source>
-            <translation type="unfinished" />
+            <translation>{file} zählt mehr als {count} Zeichenketten auf.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/rope.py" />
             <source>{file} has frequencies in {tensor} that cannot be used.</source>
-            <translation type="unfinished" />
+            <translation>{file} enthält in {tensor} Frequenzen, die nicht verwendet werden können.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/settings.py" />
             <source>The file of '{name}' does not say {entry} in a way that can be used.</source>
-            <translation type="unfinished" />
+            <translation>Die Datei von „{name}“ nennt {entry} nicht so, dass es verwendet werden kann.</translation>
         </message>
         <message>
             <location filename="../../engine/model/json_file.py" />
@@ -7882,32 +7882,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>The tokenizer of '{name}' cannot be used: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Der Tokenizer von „{name}“ kann nicht verwendet werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its entry {entry} is of a wrong type</source>
-            <translation type="unfinished" />
+            <translation>der Eintrag {entry} hat einen falschen Typ</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its kind '{kind}' is not known</source>
-            <translation type="unfinished" />
+            <translation>die Art „{kind}“ ist nicht bekannt</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its lists are of different lengths</source>
-            <translation type="unfinished" />
+            <translation>die Listen sind verschieden lang</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its merges cannot be read</source>
-            <translation type="unfinished" />
+            <translation>die Zusammenfügungen können nicht gelesen werden</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>its rule '{rule}' for splitting text is not known</source>
-            <translation type="unfinished" />
+            <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />

@@ -167,7 +167,7 @@ CONFIG_BREAKERS: dict[str, tuple[Breaker, str]] = {
 WEIGHT_BREAKERS: dict[str, tuple[Breaker, str]] = {
     "no weights": (lambda folder: (folder / SINGLE).unlink(), "model.safetensors is missing"),
     "pickled weights": (lambda folder: _replace_weights(folder, "pytorch_model.bin"), "only safetensors are opened"),
-    "GGUF weights": (lambda folder: _replace_weights(folder, "model-q4.gguf"), "only safetensors are opened"),
+    "GGUF weights that are none": (lambda folder: _replace_weights(folder, "model-q4.gguf"), "is not a GGUF file"),
     "an adapter": (lambda folder: _replace_weights(folder, "adapter_model.safetensors"), "an adapter"),
     "weights outside": (lambda folder: _link_outside(folder, SINGLE), "leads out of its folder"),
     "weights as a pipe": (lambda folder: _make_pipe(folder / SINGLE), "not an ordinary file"),

@@ -1,0 +1,187 @@
+"""Tokenizers out of the metadata of GGUF files: the same tokens as those of the model folders they were made of."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
+
+from engine.errors import ModelError
+from engine.protocol.messages import ChatMessage
+from engine.text.gguf_tokenizer import (
+    ALSO_CALLED,
+    AS_GPT2,
+    AS_GPT2_BY_DIGIT,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    WHOLE_WORDS,
+    read_vocabulary,
+)
+from engine.text.tokenizer import Tokenizer
+from tests.campaigns.extent import choose
+from tests.engine.text.conftest import EMBEDDED
+from tests.engine.text.tiny_tokenizers import BEGIN, END, TEXTS, library_tokenizer
+
+TEMPLATE = "{% for m in messages %}{{ m.content }}</s>{% endfor %}"
+KINDS = {
+    "byte level": {"ggml.model": "gpt2", "ggml.pre": "gpt-2"},
+    "sentencepiece with prefix": {"general.architecture": "phi3", "ggml.model": "llama"},
+    "sentencepiece without prefix": {"general.architecture": "gemma2", "ggml.model": "llama"},
+}
+
+
+def metadata_of(library: Any, **entries: object) -> dict[str, object]:
+    """What llama.cpp's converter writes of a tokenizer."""
+    state = json.loads(library.backend_tokenizer.to_str())
+    added = {entry["content"]: entry for entry in state["added_tokens"]}
+    ids = {**state["model"]["vocab"], **{token: entry["id"] for token, entry in added.items()}}
+    tokens = sorted(ids, key=ids.__getitem__)
+    types = {token: CONTROL if entry["special"] else USER_DEFINED for token, entry in added.items()}
+    found = {
+        "ggml.tokens": (*tokens, "[PAD9]"),
+        "ggml.token_type": (*(types.get(token, NORMAL) for token in tokens), UNUSED),
+        "ggml.merges": tuple(" ".join(pair) for pair in state["model"]["merges"]),
+        "ggml.add_bos_token": False,
+        "chat_template": library.chat_template,
+        **{f"ggml.{key}_token_id": ids[token] for key, token in (("bos", BEGIN), ("eos", END)) if token in ids},
+        **entries,
+    }
+    if "<unk>" in ids:
+        found["ggml.unknown_token_id"] = ids["<unk>"]
+    return {key if key.startswith("general.") else f"tokenizer.{key}": value for key, value in found.items()}
+
+
+def made(kind: str, **entries: object) -> Tokenizer:
+    return Tokenizer.from_gguf(metadata_of(library_tokenizer(kind, TEMPLATE), **KINDS[kind], **entries), "tiny")
+
+
+PAIRS = {kind: (made(kind), Tokenizer(library_tokenizer(kind, TEMPLATE))) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_the_tokenizer_of_the_folder(kind: str) -> None:
+    found, expected = PAIRS[kind]
+    assert found.same_as(expected)
+    assert found.eos_ids == expected.eos_ids
+    for text in TEXTS:
+        ids = expected.encode(text)
+        assert found.encode(text) == ids
+        assert found.decode(ids) == expected.decode(ids)
+    chat = [ChatMessage("user", "Hello <think></s>")]
+    assert found.encode_chat(chat) == expected.encode_chat(chat)
+
+
+@settings(deadline=None, max_examples=choose(30, 1000))
+@given(st.text(max_size=60) | st.lists(st.sampled_from([*TEXTS, "<think>", "</s>", " ", "\n"])).map("".join))
+def test_any_text_has_the_same_tokens(text: str) -> None:
+    for found, expected in PAIRS.values():
+        assert found.encode(text) == expected.encode(text)
+
+
+def test_the_embedded_tokenizer() -> None:
+    """Digits by themselves, then words as GPT-2 has them: llama.cpp calls it after SmolLM."""
+    expected = Tokenizer.open(EMBEDDED)
+    library: Any = expected._backend._library
+    ids = {"ggml.bos_token_id": 1, "ggml.eos_token_id": 2}
+    found = Tokenizer.from_gguf(metadata_of(library, **{"ggml.model": "gpt2", "ggml.pre": "smollm", **ids}), "embedded")
+    assert found.same_as(expected)
+    assert found.eos_ids == expected.eos_ids
+    assert found.chat_stop == expected.chat_stop
+    for text in (*TEXTS, "1234 x² ½ ٣٤ and 5"):
+        assert found.encode(text) == expected.encode(text)
+        assert found.encode_raw(text) == expected.encode_raw(text)
+
+
+def test_the_begin_token_is_put_where_the_file_says() -> None:
+    begin = PAIRS["byte level"][0].vocabulary[BEGIN]
+    assert made("byte level", **{"ggml.add_bos_token": True}).encode_raw("hello")[0] == begin
+    assert made("byte level").encode_raw("hello") == made("byte level").encode("hello")
+
+
+def test_merges_follow_from_scores_or_places() -> None:
+    """Files of SentencePiece models have no merges: the best score, or for Gemma the first place, is joined first."""
+    tokens = ("<unk>", "▁", "a", "b", "c", "ab", "bc", "▁a", "▁ab")
+    base: dict[str, object] = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": (UNKNOWN, *(NORMAL,) * 8),
+        "tokenizer.ggml.unknown_token_id": 0,
+        "tokenizer.ggml.add_space_prefix": False,
+    }
+    scores = {"bc": -1.0, "ab": -2.0, "▁a": -3.0, "▁ab": -4.0}
+    scored = {**base, "tokenizer.ggml.scores": tuple(scores.get(token, -9.0) for token in tokens)}
+
+    def words(metadata: Mapping[str, object]) -> list[str]:
+        return [tokens[token] for token in Tokenizer.from_gguf(metadata, "x").encode("abc")]
+
+    assert words(scored) == ["a", "bc"]
+    assert words({**scored, "general.architecture": "gemma3"}) == ["ab", "c"]
+
+
+def test_whole_words_win_where_the_rule_says_so() -> None:
+    """Llama 3's vocabulary has words that no merges make."""
+    library = library_tokenizer("byte level", TEMPLATE)
+    metadata = metadata_of(library, **{"ggml.model": "gpt2"})
+    tokens = metadata["tokenizer.ggml.tokens"]
+    assert isinstance(tokens, tuple)
+    metadata["tokenizer.ggml.tokens"] = (*tokens[:-1], "qzq")
+    metadata["tokenizer.ggml.token_type"] = (NORMAL,) * len(tokens)
+    whole = Tokenizer.from_gguf({**metadata, "tokenizer.ggml.pre": "llama-bpe"}, "x")
+    merged = Tokenizer.from_gguf({**metadata, "tokenizer.ggml.pre": "qwen2"}, "x")
+    assert whole.encode("qzq") == [len(tokens) - 1]
+    assert len(merged.encode("qzq")) == 3
+
+
+@pytest.mark.parametrize(
+    ("control", "ends"),
+    [
+        (("<|im_end|>",), {"</s>", "<|im_end|>"}),
+        (("<|end|>",), {"</s>", "<|end|>"}),
+        (("<|end|>", "<|return|>", "<|call|>"), {"</s>", "<|return|>", "<|call|>"}),
+    ],
+)
+def test_tokens_that_end_an_answer(control: tuple[str, ...], ends: set[str]) -> None:
+    library = library_tokenizer("byte level", TEMPLATE, control)
+    vocabulary = read_vocabulary(metadata_of(library, **KINDS["byte level"]), "x")
+    assert {vocabulary.tokens[token] for token in vocabulary.end_tokens} == ends
+
+
+def test_every_rule_by_a_name_is_a_rule() -> None:
+    known = AS_GPT2 | AS_GPT2_BY_DIGIT | GGUF_PRE_TOKENIZER_SPLITS.keys()
+    assert known >= WHOLE_WORDS
+    assert known >= set(ALSO_CALLED.values())
+    assert not known & ALSO_CALLED.keys()
+    assert not AS_GPT2 & AS_GPT2_BY_DIGIT
+
+
+FAULTS: dict[str, tuple[dict[str, object], str]] = {
+    "a rule of no known name": ({"ggml.pre": "my-own"}, "its rule 'my-own' for splitting text is not known"),
+    "no rule": ({"ggml.pre": 7}, "its rule '' for splitting"),
+    "a kind of no known name": ({"ggml.model": "rwkv"}, "its kind 'rwkv' is not known"),
+    "no tokens": ({"ggml.tokens": ()}, "of different lengths"),
+    "fewer types than tokens": ({"ggml.token_type": (1, 2)}, "of different lengths"),
+    "tokens that are numbers": ({"ggml.tokens": (1, 2)}, "its entry tokens is of a wrong type"),
+    "no merges": ({"ggml.merges": ()}, "its merges cannot be read"),
+    "a merge of three": ({"ggml.merges": ("a b c",)}, "its merges cannot be read"),
+    "a merge of unknown tokens": ({"ggml.merges": ("never there",)}, "cannot be used: "),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_cannot_be_used_is_refused_in_a_sentence(fault: str) -> None:
+    entries, words = FAULTS[fault]
+    metadata = metadata_of(library_tokenizer("byte level", TEMPLATE), **{**KINDS["byte level"], **entries})
+    with pytest.raises(ModelError, match=f"The tokenizer of 'tiny'.*{words}"):
+        Tokenizer.from_gguf(metadata, "tiny")
+
+
+def test_token_ids_outside_of_the_vocabulary_count_as_none() -> None:
+    metadata = metadata_of(library_tokenizer("byte level"), **KINDS["byte level"])
+    metadata |= {"tokenizer.ggml.eos_token_id": 1 << 40, "tokenizer.ggml.bos_token_id": -5}
+    assert read_vocabulary(metadata, "x").special == {"unk": metadata["tokenizer.ggml.unknown_token_id"]}
