@@ -3701,7 +3701,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/variant_list.py" />
             <source>In %n files</source>
             <translation>
-                <numerusform>In einer Datei</numerusform>
+                <numerusform>In %n Datei</numerusform>
                 <numerusform>In %n Dateien</numerusform>
             </translation>
         </message>
@@ -6882,12 +6882,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
-            <translation type="unfinished" />
+            <translation>Das Modell ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie es neu, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The packed weight {tensor} of '{name}' {fault}.</source>
-            <translation type="unfinished" />
+            <translation>Das gepackte Gewicht {tensor} von '{name}' {fault}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6897,32 +6897,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/fp8.py" />
             <source>has no scales</source>
-            <translation type="unfinished" />
+            <translation>hat keine Skalen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/fp8.py" />
             <source>has scales of the shape {scales} for {shape}</source>
-            <translation type="unfinished" />
+            <translation>hat Skalen der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
-            <translation type="unfinished" />
+            <translation>gibt mehr Zahlen an, als in seine Bytes passen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>holds no numbers</source>
-            <translation type="unfinished" />
+            <translation>enthält keine Zahlen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>is stored twice</source>
-            <translation type="unfinished" />
+            <translation>ist zweimal gespeichert</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>shares its bytes with another one</source>
-            <translation type="unfinished" />
+            <translation>teilt seine Bytes mit einem anderen</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/config.py" />
@@ -7147,7 +7147,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
-            <translation type="unfinished" />
+            <translation>'{name}' speichert {tensor} als ganze Zahlen, und die config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
