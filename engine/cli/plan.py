@@ -27,7 +27,7 @@ PURPOSES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `plan`."""
     add = parser.add_argument
-    add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file, or a cached hub id")
+    add("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file or a cached id")
     add(
         "--draft",
         default="auto",
@@ -54,9 +54,11 @@ def plan(arguments: argparse.Namespace) -> None:
     # torch is imported only behind a command line that makes sense
     from engine.loading.pair import open_pair  # noqa: PLC0415
     from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
+    from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
     from engine.loading.store import cache_root  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
+    from engine.model.shape import model_sizes  # noqa: PLC0415
 
     options = LoadOptions(
         arguments.target,
@@ -82,10 +84,13 @@ def plan(arguments: argparse.Namespace) -> None:
         rates=_rates(question.rates or usual_rates(device), arguments),
     )
     found = plan_pair(pair.target, pair.draft, device, question)
+    formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
-        json.dump(_document(found, pair, measured, last_answer), sys.stdout)
+        json.dump({**_document(found, pair, measured, last_answer), "formats": formats}, sys.stdout)
         sys.stdout.write("\n")
     else:
+        if formats and not found.arrangement.ready:
+            sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
         sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, measured, last_answer))
 
 

@@ -14,7 +14,9 @@ WEIGHTS = ("nf4", "int8", "bfloat16", "float16", "float32")
 
 def add_prepare_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `prepare`."""
-    parser.add_argument("--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file, or a cached hub id")
+    parser.add_argument(
+        "--target", default=EMBEDDED, metavar="SOURCE", help="embedded, a folder, a GGUF file or a cached id"
+    )
     parser.add_argument(
         "--weights", choices=WEIGHTS, default="nf4", help="how weights are stored (default: %(default)s)"
     )

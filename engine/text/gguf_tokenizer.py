@@ -38,6 +38,9 @@ ENDS = (
 )  # fmt: skip
 HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
 
+MOST_TOKENS, MOST_CHARACTERS = 1 << 20, 1 << 24  # four and eight times the largest vocabularies
+LONGEST = 256  # characters of a token that merges are made for: each is looked at in all its halves
+
 _Item = TypeVar("_Item", str, int, float)
 
 
@@ -88,6 +91,8 @@ def read_vocabulary(metadata: Mapping[str, object], name: str) -> Vocabulary:
     tokens = several("tokens", str)
     types = several("token_type", int) or (NORMAL,) * len(tokens)
     scores = several("scores", float)
+    if len(tokens) > MOST_TOKENS or sum(map(len, tokens)) > MOST_CHARACTERS:
+        raise _unusable(name, say("it has too many tokens"))
     if not tokens or len(types) != len(tokens) or (scores and len(scores) != len(tokens)):
         raise _unusable(name, say("its lists are of different lengths"))
     keys = {"bos": "bos", "eos": "eos", "eot": "eot", "eom": "eom", "unk": "unknown", "pad": "padding"}
@@ -140,8 +145,8 @@ def build_tokenizer(vocabulary: Vocabulary, name: str) -> Any:
 def _byte_level(vocabulary: Vocabulary, name: str) -> Any:
     from tokenizers import Tokenizer, decoders, models  # noqa: PLC0415
 
-    merges = [tuple(merge.split(" ")) for merge in vocabulary.merges]
-    if not merges or any(len(merge) != 2 for merge in merges):
+    merges = _merges(vocabulary, name)
+    if not merges:
         raise _unusable(name, say("its merges cannot be read"))
     fast = Tokenizer(
         models.BPE(
@@ -169,19 +174,19 @@ def _splitter(splitting: str, name: str) -> Any:
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def _sentencepiece(vocabulary: Vocabulary, _name: str) -> Any:
+def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
     """As transformers has Llama's and Gemma's; without merges in the file, they follow from scores or places."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: PLC0415
     from transformers.tokenization_utils_base import generate_merges  # noqa: PLC0415
 
     ids = _ids(vocabulary)
-    merges = [tuple(merge.split(" ")) for merge in vocabulary.merges]
+    merges = _merges(vocabulary, name)
     if not merges:
         # The scores of Gemma's tokens do not follow the order of its merges; their places do.
+        if max(map(len, ids)) > LONGEST:
+            raise _unusable(name, say("it has tokens of more than {count} characters", count=LONGEST))
         by_place = _is_gemma(vocabulary.architecture) or not vocabulary.scores
-        ranks = {token: -index for token, index in ids.items()}
-        if not by_place:
-            ranks = {token: vocabulary.scores[index] for token, index in ids.items()}
+        ranks = {token: -index if by_place else vocabulary.scores[index] for token, index in ids.items()}
         merges = generate_merges(ids, ranks, vocabulary.named(CONTROL))
     unknown = vocabulary.special.get("unk")
     fast = Tokenizer(
@@ -203,6 +208,13 @@ def _sentencepiece(vocabulary: Vocabulary, _name: str) -> Any:
         steps.append(decoders.Strip(content=" ", left=1))
     fast.decoder = decoders.Sequence(steps)
     return fast
+
+
+def _merges(vocabulary: Vocabulary, name: str) -> list[tuple[str, str]]:
+    pairs = [merge.partition(" ") for merge in vocabulary.merges]
+    if any(not gap or " " in right for _, gap, right in pairs):
+        raise _unusable(name, say("its merges cannot be read"))
+    return [(left, right) for left, _, right in pairs]
 
 
 def _refuse(vocabulary: Vocabulary, name: str) -> Any:

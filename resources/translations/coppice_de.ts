@@ -6882,12 +6882,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
-            <translation>Das Modell ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie es neu, oder wählen Sie ein anderes.</translation>
+            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The packed weight {tensor} of '{name}' {fault}.</source>
-            <translation>Das gepackte Gewicht {tensor} von '{name}' {fault}.</translation>
+            <translation>Das gepackte Gewicht {tensor} von „{name}“ {fault}.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6897,17 +6897,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/fp8.py" />
             <source>has no scales</source>
-            <translation>hat keine Skalen</translation>
+            <translation>hat keine Skalierungsfaktoren</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/fp8.py" />
             <source>has scales of the shape {scales} for {shape}</source>
-            <translation>hat Skalen der Form {scales} für {shape}</translation>
+            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
-            <translation>gibt mehr Zahlen an, als in seine Bytes passen</translation>
+            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
@@ -6917,12 +6917,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>is stored twice</source>
-            <translation>ist zweimal gespeichert</translation>
+            <translation>ist doppelt gespeichert</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>shares its bytes with another one</source>
-            <translation>teilt seine Bytes mit einem anderen</translation>
+            <translation>teilt sich seine Bytes mit einem anderen</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/config.py" />
@@ -7147,7 +7147,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
-            <translation>'{name}' speichert {tensor} als ganze Zahlen, und die config.json sagt nicht, was sie bedeuten.</translation>
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />
@@ -7883,6 +7883,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/gguf_tokenizer.py" />
             <source>The tokenizer of '{name}' cannot be used: {reason}.</source>
             <translation>Der Tokenizer von „{name}“ kann nicht verwendet werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>it has tokens of more than {count} characters</source>
+            <translation>er hat Tokens von mehr als {count} Zeichen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/gguf_tokenizer.py" />
+            <source>it has too many tokens</source>
+            <translation>er hat zu viele Tokens</translation>
         </message>
         <message>
             <location filename="../../engine/text/gguf_tokenizer.py" />

@@ -1,6 +1,7 @@
 """Tiny checkpoints with packed weights, and what they mean: the same ones unpacked."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,21 +77,22 @@ def edit_json(path: Path, **entries: object) -> None:
 
 
 def pack(
-    folder: Path,
-    family: str,
+    plain: Path,
+    packed: Path,
     packer: Callable[[Tensor], Packed],
     packing: dict[str, Any],
     chosen: Callable[[str], bool],
-    **overrides: Any,
 ) -> tuple[Checkpoint, Checkpoint]:
-    """A tiny model whose `chosen` weights, by their stored names, are packed; and the same one unpacked."""
-    packed, plain = folder / "packed", folder / "plain"
-    tiny_model(family, **overrides).save_pretrained(packed)
-    tiny_model(family, **overrides).save_pretrained(plain)
-    tensors = load_file(packed / FILE)
+    """Copy the model in `plain`, its `chosen` weights, by their stored names, packed; `plain` becomes what it means.
+
+    The first of the two is the packed one.
+    """
+    shutil.copytree(plain, packed)
+    tensors = load_file(plain / FILE)
     stored, meant = dict(tensors), dict(tensors)
     for name in filter(chosen, tensors):
-        parts, meant[name] = packer(stored.pop(name).float())
+        parts, meaning = packer(stored.pop(name).float())
+        meant[name] = meaning.to(tensors[name].dtype)
         stored |= {name + suffix: part for suffix, part in parts.items()}
         if packing.get("activation_scheme") == "static":
             stored[f"{name.removesuffix('.weight')}.input_scale"] = torch.tensor(0.5)
@@ -105,16 +107,30 @@ def is_linear(name: str) -> bool:
     return ".layers." in name and name.endswith("proj.weight")
 
 
+def fp8(kind: str) -> tuple[Callable[[Tensor], Packed], dict[str, Any]]:
+    """The packer, and what config.json says, of one kind of `FP8`."""
+    packer, packing = FP8[kind]
+    return packer, {"quant_method": "fp8", **packing}
+
+
 def fp8_model(
     folder: Path, family: str, kind: str, chosen: Callable[[str], bool] = is_linear
 ) -> tuple[Checkpoint, Checkpoint]:
-    """A checkpoint in FP8, as `FP8` calls the kinds, and the same one unpacked."""
-    packer, packing = FP8[kind]
-    return pack(folder, family, packer, {"quant_method": "fp8", **packing}, chosen)
+    """A tiny checkpoint in FP8, as `FP8` calls the kinds, and the same one unpacked."""
+    tiny_model(family).save_pretrained(folder / "plain")
+    return pack(folder / "plain", folder / "packed", *fp8(kind), chosen)
 
 
 def mxfp4_model(folder: Path) -> tuple[Checkpoint, Checkpoint]:
     """gpt-oss as it is published, and the same one unpacked."""
-    return pack(
-        folder, "gpt_oss", mxfp4, {"quant_method": "mxfp4"}, lambda name: name.endswith(("gate_up_proj", "down_proj"))
-    )
+
+    def is_stack(name: str) -> bool:
+        return name.endswith(("gate_up_proj", "down_proj"))
+
+    tiny_model("gpt_oss").save_pretrained(folder / "plain")
+    return pack(folder / "plain", folder / "packed", mxfp4, {"quant_method": "mxfp4"}, is_stack)
+
+
+def packed_model(folder: Path, family: str, kind: str) -> tuple[Checkpoint, Checkpoint]:
+    """`kind`: of FP8, or `mxfp4`."""
+    return mxfp4_model(folder) if kind == "mxfp4" else fp8_model(folder, family, kind)

@@ -46,12 +46,15 @@ class Fp8:
         rows, columns = weight.shape[-2:]
         grid = -(-rows // self.block_rows), -(-columns // self.block_columns)
         matrices, scales = weight.view(-1, rows, columns), _numbers(parts[SCALE]).view(-1, *grid)
+        widen = float32
+        if weight.dtype == torch.float8_e4m3fn and out.device.type == "cpu" and _are_usual(scales):
+            widen, scales = float32_of_256th, scales * 256
         for matrix, scale, target in zip(matrices, scales, out if out.ndim > 2 else [out], strict=True):
             for part in row_slices(rows, columns, out.device):
                 own = torch.arange(part.start, part.stop, device=out.device).div_(
                     self.block_rows, rounding_mode="floor"
                 )
-                target[part].copy_(self._scaled(matrix[part].float(), scale[own]))
+                target[part].copy_(self._scaled(widen(matrix[part]), scale[own]))
 
     def _scaled(self, numbers: Tensor, scale: Tensor) -> Tensor:
         """`numbers` float32 [rows, columns] times `scale` [rows, grid columns], in place."""
@@ -62,6 +65,29 @@ class Fp8:
         if whole < numbers.shape[1]:
             numbers[:, whole:].mul_(scale[:, whole // width :])
         return numbers
+
+
+def float32(codes: Tensor) -> Tensor:
+    """Numbers of 8 bits as torch widens them."""
+    return codes.float()
+
+
+def float32_of_256th(codes: Tensor) -> Tensor:
+    """A 256th of each number in e4m3, as exact, and ten times as fast on a CPU.
+
+    The bits of e4m3 are those of a float16 with a smaller exponent, which processors widen in one instruction. Only the
+    two codes of no number must be told apart.
+    """
+    bytes_ = codes.view(torch.int8)
+    halves = bytes_.to(torch.int16).bitwise_left_shift_(7).bitwise_and_(-(1 << 14) - 1).view(torch.float16).float()
+    if int(bytes_.amax()) == 127 or int(codes.view(torch.uint8).amax()) == 255:
+        halves.masked_fill_(codes.float().isnan(), torch.nan)
+    return halves
+
+
+def _are_usual(scales: Tensor) -> bool:
+    """Whether the scales may be multiplied by 256 without overflow."""
+    return bool((scales.abs() < 2.0**100).all())
 
 
 def _numbers(scale: Tensor) -> Tensor:

@@ -47,7 +47,8 @@ class Gguf:
         """The views of a weight in which the numbers of each part lie as they are stored."""
         count = len(self.kinds)
         if self.order == "heads":
-            return [(out if out.ndim > 1 else out.unsqueeze(-1)).unflatten(0, (self.heads, 2, -1)).transpose(1, 2)]
+            rows = out if out.ndim > 1 else out.unsqueeze(-1)
+            return [rows.view(self.heads, 2, -1, rows.shape[1]).transpose(1, 2)]
         if self.order == "joined":
             return list(out.chunk(count, 1))
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
@@ -61,7 +62,7 @@ def _fill(kind: BlockType, part: Tensor, target: Tensor, plus: float) -> None:
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension
-    room = CHUNK_WEIGHTS_CUDA if target.is_cuda else CHUNK_WEIGHTS * torch.get_num_threads()
+    room = CHUNK_WEIGHTS_CUDA if target.is_cuda else 2 * CHUNK_WEIGHTS * torch.get_num_threads()
     if target.ndim > 2 and inner * columns > room:
         for index, inside in enumerate(target):
             _fill(kind, rows[index * inner : (index + 1) * inner], inside, plus)
@@ -78,5 +79,5 @@ def _put(kind: BlockType, rows: Tensor, place: Tensor, plus: float) -> None:
         place.copy_((numbers + plus if plus else numbers).view(place.shape))
         return
     numbers = decode_blocks(kind, rows.reshape(-1, kind.nbytes))
-    blocks = place.unflatten(-1, (-1, *numbers.shape[1:]))
-    blocks.copy_((numbers + plus if plus else numbers).unflatten(0, blocks.shape[: place.ndim]))
+    blocks = place.view(*place.shape[:-1], -1, *numbers.shape[1:])
+    blocks.copy_((numbers + plus if plus else numbers).view(blocks.shape))

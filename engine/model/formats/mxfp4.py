@@ -39,18 +39,22 @@ class Mxfp4:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`: number times power of two."""
         experts, rows, groups, _ = parts[BLOCKS].shape
-        codes = parts[BLOCKS].view(torch.uint16).view(experts, rows * groups, BLOCK_BYTES // 2)
+        blocks = parts[BLOCKS].view(experts, rows * groups, BLOCK_BYTES)
         scales = parts[SCALES].view(experts, rows * groups)
         table = e2m1_fours(out.device)
         for expert in range(experts):
             target = out[expert].transpose(0, 1)
             for part in row_slices(rows, groups * BLOCK, out.device):
                 inside = slice(part.start * groups, part.stop * groups)
-                numbers = torch.empty(inside.stop - inside.start, BLOCK // 4, dtype=table.dtype, device=out.device)
-                index = codes[expert, inside].to(torch.int64)
-                torch.gather(table.expand(len(index), -1), 1, index, out=numbers)
+                index = _two_bytes(blocks[expert, inside]).to(torch.int64)
+                numbers = torch.gather(table.expand(len(index), -1), 1, index)
                 values = numbers.view(torch.float32).mul_(powers_of_two(scales[expert, inside])[:, None])
                 target[part].copy_(values.view(-1, groups * BLOCK).to(out.dtype))
+
+
+def _two_bytes(codes: Tensor) -> Tensor:
+    """Bytes read two at a time, wherever they begin in memory."""
+    return (codes.clone() if codes.storage_offset() % 2 else codes).view(torch.uint16)
 
 
 def powers_of_two(exponents: Tensor) -> Tensor:

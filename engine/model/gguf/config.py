@@ -69,7 +69,7 @@ def config_of(header: GgufHeader, name: str) -> dict[str, object]:
 
 
 def _token_ids(header: GgufHeader) -> dict[str, object]:
-    found = {}
+    found: dict[str, object] = {}
     for own, key in (("bos_token_id", "bos"), ("eos_token_id", "eos"), ("pad_token_id", "padding")):
         value = header.metadata.get(f"tokenizer.ggml.{key}_token_id")
         found[own] = value if type(value) is int and value >= 0 else None

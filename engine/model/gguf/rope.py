@@ -48,6 +48,8 @@ def _scaling(header: GgufHeader, settings: Settings, base: float, turned: int) -
         kind, factor = "linear", settings.real("rope.scale_linear")
     if kind in ("", "none") or factor in (0.0, 1.0):
         return {"rope_type": "default"}
+    if not 0 < factor < math.inf:
+        raise settings.refused("rope.scaling.factor")
     if kind == "linear":
         return {"rope_type": "linear", "factor": factor}
     if kind == "yarn":
@@ -84,11 +86,13 @@ def _longrope(header: GgufHeader, settings: Settings) -> Rope:
 
 def _by_frequency(factors: list[float], base: float, turned: int, settings: Settings) -> Rope:
     """What each frequency is divided by: as Llama 3 has it, or else longrope with the same factors at any length."""
+    if len(factors) != turned // 2:
+        raise settings.refused("rope.dimension_count")
     largest = max(factors)
     if largest == 1.0:
         return {"rope_type": "default"}
-    made = [_llama3_factor(base ** (-2 * index / turned), largest) for index in range(turned // 2)]
-    if len(made) == len(factors) and all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)):
+    made = [_llama3_factor(base ** (-2 * index / turned), largest) for index in range(len(factors))]
+    if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)):
         return {"rope_type": "llama3", "factor": largest, **LLAMA3}
     return {
         "rope_type": "longrope",

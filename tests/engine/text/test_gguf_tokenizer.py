@@ -167,6 +167,12 @@ FAULTS: dict[str, tuple[dict[str, object], str]] = {
     "no tokens": ({"ggml.tokens": ()}, "of different lengths"),
     "fewer types than tokens": ({"ggml.token_type": (1, 2)}, "of different lengths"),
     "tokens that are numbers": ({"ggml.tokens": (1, 2)}, "its entry tokens is of a wrong type"),
+    "a million tokens": ({"ggml.tokens": ("a",) * ((1 << 20) + 1)}, "it has too many tokens"),
+    "a token without end": ({"ggml.tokens": ("a" * (1 << 24), "b")}, "it has too many tokens"),
+    "a long token to be made of others": (
+        {"ggml.model": "llama", "ggml.tokens": ("a" * 300, "b"), "ggml.token_type": (1, 1), "ggml.merges": ()},
+        "tokens of more than 256 characters",
+    ),
     "no merges": ({"ggml.merges": ()}, "its merges cannot be read"),
     "a merge of three": ({"ggml.merges": ("a b c",)}, "its merges cannot be read"),
     "a merge of unknown tokens": ({"ggml.merges": ("never there",)}, "cannot be used: "),

@@ -49,6 +49,16 @@ def test_fp8_is_decoded_as_transformers_decodes_it(
     assert same_bits(out, Fp8Dequantize(None)._dequantize_one(weight, scale, dtype))
 
 
+@pytest.mark.parametrize("scale", [1.0, 3.3e-39, 1e37, float("inf"), float("nan"), 0.0, -2.5])
+def test_every_code_of_fp8_is_the_number_that_torch_takes_it_for(scale: float) -> None:
+    codes = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).view(16, 16)
+    out = torch.empty(16, 16)
+    Fp8(16, 16).decode({"weight": codes, "scale": torch.tensor([scale])}, out)
+    expected = codes.float() * scale
+    assert torch.equal(out.isnan(), expected.isnan())
+    assert same_bits(out.nan_to_num(0), expected.nan_to_num(0))
+
+
 def test_fp8_scales_of_bytes_are_powers_of_two() -> None:
     weight, scale = fp8_weight(64, 64), torch.randint(100, 150, (2, 2), dtype=torch.uint8)
     out = torch.empty(64, 64)
@@ -81,6 +91,16 @@ def test_mxfp4_is_decoded_as_transformers_decodes_it(dtype: torch.dtype) -> None
     out = torch.empty(3, 160, 20, dtype=dtype)
     Mxfp4().decode(parts, out)
     assert same_bits(out, convert_moe_packed_tensors(parts["blocks"], parts["scales"], dtype=dtype))
+
+
+def test_mxfp4_may_begin_at_any_byte() -> None:
+    parts = mxfp4_parts(2, 8, 3)
+    expected, out = torch.empty(2, 96, 8), torch.empty(2, 96, 8)
+    Mxfp4().decode(parts, expected)
+    memory = torch.empty(parts["blocks"].nbytes + 1, dtype=torch.uint8)
+    odd = memory[1:].view(parts["blocks"].shape).copy_(parts["blocks"])
+    Mxfp4().decode({**parts, "blocks": odd}, out)
+    assert same_bits(out, expected)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

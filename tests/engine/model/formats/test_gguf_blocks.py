@@ -46,7 +46,7 @@ def test_every_type_is_decoded_as_by_the_reference(kind: BlockType) -> None:
     stored = blocks(kind, 24, 512)
     expected = reference(kind, stored)
     assert np.isfinite(expected.numpy()).all()
-    assert expected.unique().numel() > 100
+    assert len(np.unique(expected.numpy())) > 100
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         out = torch.full((24, 512), 7.0, dtype=dtype)
         Gguf((kind,)).decode({"0": stored}, out)

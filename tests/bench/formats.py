@@ -1,0 +1,152 @@
+"""How fast every packed format is decoded, against how fast its bytes come from RAM and from disk.
+
+python -m tests.bench.formats [--rows 2048] [--columns 2048] [--turns 50] [--dtype bfloat16] [--folder DIR] [--json]
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from engine.model.formats.gguf import Gguf
+from engine.model.formats.packed import PackedWeight
+from engine.model.formats.table import find_packed
+from engine.model.gguf.block_types import TYPES
+from engine.model.safetensors_header import TensorInfo, read_header
+from engine.number_types import computed_types
+from engine.weights.store.disk import DiskReader
+from engine.weights.store.layout import layout_of_shards
+from engine.weights.streaming.binding import stored_views
+from engine.weights.streaming.host_memory import HostArena
+
+NAME = "model.layers.0.mlp.up_proj.weight"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A weight as a checkpoint of this packing stores it; what is in it does not matter for the time it takes."""
+
+    title: str
+    packing: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+
+
+def _fp8(rows: int, columns: int) -> Iterator[Sample]:
+    codes = torch.randn(rows, columns).to(torch.float8_e4m3fn)
+    grid = torch.rand(-(-rows // 128), -(-columns // 128))
+    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    yield Sample("FP8, blocks of 128 x 128", blocks, {NAME: codes, f"{NAME}_scale_inv": grid})
+    alone = {"quant_method": "fp8", "weight_block_size": None}
+    yield Sample("FP8, one scale", alone, {NAME: codes, f"{NAME}_scale_inv": torch.rand(1)})
+    yield Sample("FP8, a scale a row", alone, {NAME: codes, f"{NAME}_scale": torch.rand(rows, 1)})
+
+
+def _mxfp4(rows: int, columns: int) -> Iterator[Sample]:
+    stack = "model.layers.0.mlp.experts.gate_up_proj"
+    shape = (4, rows // 4, columns // 32 + 1)  # no power of two, like gpt-oss's 90 blocks: a turned copy minds
+    tensors = {
+        f"{stack}_blocks": torch.randint(0, 256, (*shape, 16), dtype=torch.uint8),
+        f"{stack}_scales": torch.randint(118, 124, shape, dtype=torch.uint8),
+    }
+    yield Sample("MXFP4, turned", {"quant_method": "mxfp4"}, tensors)
+
+
+SAMPLES: dict[str, Callable[[int, int], Iterator[Sample]]] = {"fp8": _fp8, "mxfp4": _mxfp4}
+"""By `quant_method`, as in `FINDERS`: every format has at least one."""
+
+
+def main() -> None:
+    """Measure, and print a table or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2048)
+    parser.add_argument("--columns", type=int, default=2048)
+    parser.add_argument("--turns", type=int, default=50)
+    parser.add_argument("--dtype", default="bfloat16", choices=computed_types())
+    parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    samples = [sample for make in SAMPLES.values() for sample in make(arguments.rows, arguments.columns)]
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        dtype = computed_types()[arguments.dtype]
+        found = measure(Path(folder), samples, dtype, arguments.turns)
+        weights = gguf_weights(Path(folder), arguments.rows, arguments.columns)
+        found += [{"format": f"GGUF {each.format.name}", **_row(each, dtype, arguments.turns)} for each in weights]
+    if arguments.json:
+        json.dump(found, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    print("| format | bits a weight | decoded, GB/s | weights, 1e9/s | decoding / copying in RAM | decoding / disk |")
+    print("|---|---|---|---|---|---|")
+    for row in found:
+        rates = f"{row['decode_gb_per_second']:.2f} | {row['weights_per_second'] / 1e9:.2f}"
+        times = f"{row['decode_over_copy']:.1f} | {row['decode_over_disk']:.2f}"
+        print(f"| {row['format']} | {row['bits']:.2f} | {rates} | {times} |")
+
+
+def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int) -> list[dict[str, Any]]:
+    """A row for every sample. All three take turns, and of each the fastest counts: other programs only add to it."""
+    rows = []
+    for number, sample in enumerate(samples):
+        file = folder / f"{number}.safetensors"
+        save_file(dict(sample.tensors), file)
+        (weight,) = find_packed("sample", {"quantization_config": dict(sample.packing)}, read_header(file)).values()
+        rows.append({"format": sample.title, **_row(weight, dtype, turns)})
+    return rows
+
+
+def gguf_weights(folder: Path, rows: int, columns: int) -> Iterator[PackedWeight]:
+    """A matrix in every type of block."""
+    for kind in TYPES:
+        if not kind.plain:
+            shape = rows, columns // kind.elements * kind.nbytes
+            file = folder / kind.name
+            file.write_bytes(torch.randint(0, 256, shape, dtype=torch.uint8).numpy().tobytes())
+            part = TensorInfo("U8", shape, file, 0, shape[0] * shape[1])
+            yield PackedWeight(NAME, (rows, columns), {"0": part}, Gguf((kind,)))
+
+
+def _row(weight: PackedWeight, dtype: torch.dtype, turns: int) -> dict[str, Any]:
+    layout = layout_of_shards(0, weight.parts)
+    assert layout is not None, "written by safetensors, so aligned"
+    reader, arena = DiskReader([layout]), HostArena(2 * layout.nbytes)
+    buffer, copy = arena.take(layout.nbytes), arena.take(layout.nbytes)
+    out = torch.zeros(weight.shape, dtype=dtype)
+    parts = stored_views(layout, buffer)
+    runs = (
+        lambda: reader.read(layout, buffer),
+        lambda: copy.copy_(buffer),
+        lambda: weight.format.decode(parts, out),
+    )
+    read, copied, decode = (min(seconds) for seconds in zip(*_turns(runs, turns), strict=True))
+    reader.close()
+    return {
+        "bits": 8 * weight.nbytes / weight.elements,
+        "decode_gb_per_second": weight.nbytes / decode / 1e9,
+        "weights_per_second": weight.elements / decode,
+        "decode_over_copy": decode / copied,
+        "decode_over_disk": decode / read,
+    }
+
+
+def _turns(runs: Sequence[Callable[[], object]], turns: int) -> Iterator[list[float]]:
+    for _ in range(turns):
+        yield [_seconds(run) for run in runs]
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()
