@@ -125,7 +125,9 @@ def build_parser() -> argparse.ArgumentParser:
         description="Chat with a language model that is bigger than your GPU.",
         epilog="coppice download REPO gets a model from the hub without a window; see coppice download --help.",
     )
-    parser.add_argument("--target", metavar="SOURCE", help="'embedded', a model folder, or a hub id in the local cache")
+    parser.add_argument(
+        "--target", metavar="SOURCE", help="'embedded', a folder, a GGUF file, or a hub id in the cache"
+    )
     parser.add_argument("--draft", metavar="SOURCE", help="the same for the draft model; 'none' for no speculation")
     parser.add_argument("--data-dir", metavar="DIR", type=Path, help="holds everything the application writes")
     parser.add_argument(

@@ -13,7 +13,7 @@ from typing import Any
 from app.hub.client import HubClient, Part
 from app.hub.failures import offline, unusable
 from app.hub.files import Listing, list_files
-from app.hub.gguf import ShortError, aligned, read_beginning, read_table
+from app.hub.gguf import ShortError, aligned, find_table, read_beginning
 from app.hub.names import INDEX, SINGLE, TOKENIZER_FILES, is_writable
 from app.system import json_text as json
 from app.system.background import Stop, pool
@@ -24,6 +24,7 @@ from engine.protocol.variants import SUFFIX, Variant, join_source, split_source
 _MOST_TABLE_BYTES = 32 << 20
 _FIRST_BYTES = 1 << 17  # holds most tables; the rest of a longer one is asked for
 _GROWTH, _MOST_MORE_BYTES = 8, 4 << 20  # of a GGUF file's beginning, where more of it is needed
+_COUNTED_BYTES = 16  # of a GGUF file, up to the number of its tensors
 _SLACK_BYTES = 1 << 14  # by which the metadata of two variants may differ
 
 
@@ -87,13 +88,18 @@ class RemoteModel:
     def gguf_table(self, name: str, like: bytes) -> tuple[bytes, int] | None:
         """The same for a file that differs from one with this head in its number formats, from a few kilobytes.
 
-        The metadata are those of the other. None where the table is not where it would be expected.
+        The metadata are those of the other. None where the table is not where it would be expected, or is of another
+        network.
         """
-        known = read_beginning(like)
-        first = like[known.table : known.table + 8 + len(known.tensors[0].encode())] if known.tensors else b""
+        try:
+            known = read_beginning(like)
+        except ValueError:
+            return None
+        if self._part(name, 0, _COUNTED_BYTES).content != like[:_COUNTED_BYTES]:
+            return None
         begin = max(0, known.table - _SLACK_BYTES)
         window = self._part(name, begin, known.end - begin + 2 * _SLACK_BYTES)
-        found = read_table(window.content, first, len(known.tensors)) if first else None
+        found = find_table(window.content, known.tensors)
         if found is None:
             return None
         head = like[: known.table] + window.content[slice(*found)]
@@ -116,7 +122,7 @@ _MOST_INDEX_BYTES = 64 << 20
 _MOST_TABLES_BYTES = 256 << 20  # of all shards together
 _MOST_SHARDS = 2000
 _AT_A_TIME = 6
-_MOST_KEPT = 400
+_MOST_KEPT, _MOST_KEPT_BYTES = 400, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +163,13 @@ def fetch_facts(client: HubClient, source: str, cache: Path, stop: Stop, revisio
     return _keep(cache, source, model, lambda folder: _write_variant(model, found, cache, folder))
 
 
-def prune_facts(cache: Path, most: int = _MOST_KEPT) -> None:
+def prune_facts(cache: Path, most: int = _MOST_KEPT, most_bytes: int = _MOST_KEPT_BYTES) -> None:
     """Keep the facts that were fetched last; they cost some megabytes for large models, and seconds to fetch again."""
     folders = [(path.stat().st_mtime, path) for path in (cache / "facts").glob("*") if (path / FACTS).is_file()]
-    for _, folder in sorted(folders)[: max(0, len(folders) - most)]:
-        shutil.rmtree(folder, ignore_errors=True)
+    for number, (_, folder) in enumerate(sorted(folders, reverse=True)):
+        most_bytes -= sum(path.stat().st_size for path in folder.iterdir())
+        if number >= most or most_bytes < 0:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def facts_folder(cache: Path, source: str, revision: str) -> Path:

@@ -1,7 +1,7 @@
 """The beginning of a GGUF file, read without trusting it: how far it reaches, what it is of, and its vocabulary."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.system.json_text import count, text
@@ -32,12 +32,12 @@ class Beginning:
     """What stands before the weights. Positions are bytes from the start of the file.
 
     `scalars`: the metadata without lists; `tokens`: the vocabulary, by id, `None` for an id without a token;
-    `table` begins behind the metadata, and `end` is behind it.
+    `tensors`: name and shape of each, as they are written; the `table` of them ends at `end`.
     """
 
     scalars: Mapping[str, object]
     tokens: tuple[str | None, ...]
-    tensors: tuple[str, ...]
+    tensors: tuple[bytes, ...]
     table: int
     end: int
 
@@ -97,19 +97,18 @@ def read_scalars(content: bytes) -> dict[str, object]:
     return scalars
 
 
-def read_table(content: bytes, first: bytes, tensor_count: int) -> tuple[int, int] | None:
-    """Where in `content`, some bytes of a file, the table of tensors begins and ends whose first entry begins so."""
-    begin = content.find(first)
+def find_table(content: bytes, tensors: Sequence[bytes]) -> tuple[int, int] | None:
+    """Where in `content`, some bytes of a file, the table of tensors with these names and shapes begins and ends."""
+    begin = content.find(tensors[0]) if tensors else -1
     if begin < 0:
         return None
     reader = _Reader(content)
     reader.at = begin
     try:
-        for _ in range(tensor_count):
-            _read_tensor(reader)
+        same = all(_read_tensor(reader) == each for each in tensors)
     except ValueError:
         return None
-    return begin, reader.at
+    return (begin, reader.at) if same else None
 
 
 class _Reader:
@@ -175,13 +174,16 @@ def _texts(reader: _Reader, length: int) -> Iterator[object]:
         yield reader.string()
 
 
-def _read_tensor(reader: _Reader) -> str:
-    name, dimensions = reader.string(), reader.number("I")
+def _read_tensor(reader: _Reader) -> bytes:
+    """Name and shape as they are written; the type and the position among the weights are passed over."""
+    begin = reader.at
+    reader.string()
+    dimensions = reader.number("I")
     if dimensions > _MAX_DIMENSIONS:
         raise ValueError(say("its table of tensors is damaged"))
     reader.need(8 * dimensions + 12)
-    reader.at += 8 * dimensions + 12  # the shape, the type and the position among the weights
-    return name.decode("utf-8", "replace")
+    reader.at += 8 * dimensions + 12
+    return reader.content[begin : reader.at - 12]
 
 
 def _tokens(lists: Mapping[str, list[object]]) -> tuple[str | None, ...]:

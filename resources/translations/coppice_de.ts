@@ -3285,7 +3285,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>about {size}</source>
-            <translation type="unfinished" />
+            <translation>etwa {size}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3676,7 +3676,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/variant_list.py" />
             <source>In %n files</source>
             <translation>
-                <numerusform>In einer Datei</numerusform>
+                <numerusform>In %n Datei</numerusform>
                 <numerusform>In %n Dateien</numerusform>
             </translation>
         </message>
@@ -6867,7 +6867,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/compressed_tensors.py" />
             <source>has scales of the shape {scales} for {shape}</source>
-            <translation>hat Skalen der Form {scales} für {shape}</translation>
+            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6878,8 +6878,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
             <translation type="unfinished" />
-            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
-            <translation>Das Modell ist beschädigt oder stammt von einem unbekannten Programm: Laden Sie es noch einmal herunter, oder wählen Sie ein anderes.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6900,21 +6898,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/formats/stored.py" />
             <source>is missing</source>
             <translation>fehlt</translation>
-            <location filename="../../engine/model/formats/fp8.py" />
-            <source>has no scales</source>
-            <translation>hat keine Skalierungsfaktoren</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/formats/fp8.py" />
-            <source>has scales of the shape {scales} for {shape}</source>
-            <translation>hat Skalierungsfaktoren der Form {scales} für {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
             <translation type="unfinished" />
-            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
-            <translation>nennt mehr Zahlen, als seine Bytes fassen können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
@@ -6963,10 +6951,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
-            <translation>teilt sich seine Bytes mit einem anderen</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/json_file.py" />
             <source>Check that the file may be read.</source>
             <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
         </message>
@@ -7159,8 +7143,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
             <translation type="unfinished" />
-            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
-            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und seine config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />

@@ -79,7 +79,10 @@ def read_gguf(
 
     `root` holds nothing else; without one, the files alone are what is deleted. `missing`: parts that are not there.
     """
-    states = [path.stat() for path in files]
+    try:
+        states = [path.stat() for path in files]
+    except OSError:  # gone meanwhile
+        return None
     problem, scalars = _glance(files[0])
     if scalars.get("general.architecture") in _NO_LANGUAGE_MODELS:
         return None

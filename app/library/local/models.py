@@ -161,8 +161,16 @@ def folders_below(folder: Path, most_depth: int, stop: Stop) -> Iterator[Path]:
         here, depth = waiting.pop()
         visited += 1
         yield here
-        if not (here / CONFIG).is_file() and depth < most_depth and visited < _MOST_FOLDERS:
+        if depth < most_depth and visited < _MOST_FOLDERS and not has_config(here):
             waiting += ((inside, depth + 1) for inside in reversed(_inside(here)))
+
+
+def has_config(folder: Path) -> bool:
+    """Whether a folder holds a config.json, and may be looked into."""
+    try:
+        return (folder / CONFIG).is_file()
+    except OSError:
+        return False
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -59,8 +59,11 @@ def find_stores(home: Path, environment: dict[str, str], platform: str = sys.pla
 
 
 def stores_here() -> tuple[Store, ...]:
-    """Those of this person on this computer."""
-    return find_stores(Path.home(), dict(os.environ))
+    """Those of this person on this computer; none for somebody without a home."""
+    try:
+        return find_stores(Path.home(), dict(os.environ))
+    except RuntimeError:
+        return ()
 
 
 def models_of_other_apps(stores: Sequence[Store], stop: Stop) -> Iterator[LocalModel]:

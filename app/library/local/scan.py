@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.hub.place import CACHE_PREFIX
 from app.library.local.gguf_models import cached_gguf_models, gguf_models_in, links_of
-from app.library.local.models import CONFIG, Home, LocalModel, folders_below, read_model, snapshot_of
+from app.library.local.models import Home, LocalModel, folders_below, has_config, read_model, snapshot_of
 from app.library.local.other_apps import Store, models_of_other_apps
 from app.system.background import Stop
 
@@ -57,7 +57,7 @@ def _cached(root: Path, repo: str) -> Iterator[LocalModel]:
 
 def _in_folder(folder: Path) -> Iterator[LocalModel]:
     variants = list(gguf_models_in(folder, Home.FOLDER, folder))
-    if (folder / CONFIG).is_file() and _is_model(folder, bool(variants)):
+    if has_config(folder) and _is_model(folder, bool(variants)):
         yield read_model(folder, Home.FOLDER, folder.name, str(folder), folder)
     yield from variants
 

@@ -27,6 +27,7 @@ from app.library.picker.entry import Entry, Filter, demo_entry, local_entry, pre
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.settings.store import SettingsFile
+from app.system.plain_text import tip
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import label
@@ -191,7 +192,7 @@ class LocalPage(QWidget):
         self.open.setEnabled(has_files)
         self.verify.setEnabled(has_files and self._verifying is None)
         self.delete.setEnabled(deletable and entry is not None and entry.source not in self._in_use)
-        self.delete.setToolTip("" if self.delete.isEnabled() or entry is None else _why_it_stays(entry))
+        self.delete.setToolTip(tip("" if self.delete.isEnabled() or entry is None else _why_it_stays(entry)))
 
     def _on_add_folder(self) -> None:
         if folder := QFileDialog.getExistingDirectory(self, tr("A folder that holds models")):

@@ -14,7 +14,7 @@ from app.ui.theme import Colors
 
 _SIDE, _GAP, _MARK, _BETWEEN = 10, 4, 14, 12
 _MOST_LINES = 5
-_SAFETENSORS, _STAR = "safetensors", "★"
+_SAFETENSORS, _STAR, _HERE_MARK = "safetensors", "★", "✓"
 
 Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
@@ -104,7 +104,7 @@ class VariantDelegate(QStyledItemDelegate):
         self._paint_mark(painter, rect.left() + _SIDE, rect.center().y(), chosen)
         line = rect.adjusted(_SIDE + _MARK + 8, 0, -_SIDE, 0)
         painter.setFont(_bold(option.font))
-        name, size = _shown_name(choice), size_of(choice, bool(is_here))
+        name, size = _shown_name(choice), _shown_size(choice, bool(is_here))
         line = self._write(painter, line, name, self.colors.text, self.widths[0])
         painter.setFont(option.font)
         line = self._write(painter, line, size, self.colors.muted, self.widths[1])
@@ -115,7 +115,7 @@ class VariantDelegate(QStyledItemDelegate):
     def measure(self, font: QFont, choices: tuple[VariantChoice, ...], here: frozenset[str]) -> None:
         """Make the columns of names and sizes as wide as the widest in them."""
         names = [_shown_name(each) for each in choices]
-        sizes = [size_of(each, each.source in here) for each in choices]
+        sizes = [_shown_size(each, each.source in here) for each in choices]
         bold, plain = QFontMetrics(_bold(font)), QFontMetrics(font)
         self.widths = (
             max(map(bold.horizontalAdvance, names), default=0),
@@ -187,6 +187,11 @@ def _shown_name(choice: VariantChoice) -> str:
     """The same where there is little room; the tooltip says what the star means."""
     name = choice.name or _SAFETENSORS
     return f"{name} {_STAR}" if choice.recommended else name
+
+
+def _shown_size(choice: VariantChoice, is_here: bool) -> str:
+    """The same, with a mark for what is here."""
+    return " ".join(filter(None, (size_of(choice, False), _HERE_MARK if is_here else "")))
 
 
 def _bold(font: QFont) -> QFont:

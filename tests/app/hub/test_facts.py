@@ -186,4 +186,6 @@ def test_only_the_newest_facts_are_kept(hub: Hub, client: HubClient, stop: Stop,
         os.utime(folders[-1], (number, number))
     prune_facts(tmp_path, most=2)
     assert [folder.exists() for folder in folders] == [False, False, False, True, True]
+    prune_facts(tmp_path, most_bytes=sum(path.stat().st_size for path in folders[4].iterdir()))
+    assert [folder.exists() for folder in folders] == [False, False, False, False, True]
     prune_facts(tmp_path / "nothing")

@@ -140,6 +140,17 @@ def test_facts_of_a_variant_are_its_beginning_and_those_of_the_next_a_part_of_it
     assert head[read_beginning(head).table :] == files["Tiny-F16.gguf"][own.table : own.end]
 
 
+def test_another_network_of_the_same_repository_is_not_taken_for_a_variant(
+    hub: Hub, client: HubClient, stop: Stop, tmp_path: Path
+) -> None:
+    files = {"A-Q8_0.gguf": gguf(layers=1), "B-Q8_0.gguf": gguf(layers=2)}
+    hub.add("org/two", files, details=TAGS)
+    for name in ("A-Q8_0", "B-Q8_0"):
+        facts = fetch_facts(client, f"org/two:{name}", tmp_path, stop)
+        content = files[f"{name}.gguf"]
+        assert (facts.folder / f"{name}.gguf").read_bytes() == content[: read_beginning(content).end]
+
+
 def test_a_variant_that_is_not_there_is_a_sentence(hub: Hub, client: HubClient, stop: Stop, tmp_path: Path) -> None:
     hub.add("org/tiny", repository(Q8_0="Q8_0") | {"Tiny-Q4_0-00001-of-00002.gguf": b"x"}, details=TAGS)
     for variant in ("Q4_K_M", "Q4_0"):

@@ -1,5 +1,7 @@
 """Choosing a GGUF variant: seen in the search, chosen from a list, downloaded alone, loaded; and models of others."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,12 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.downloads.progress import State
+from app.library.pairing.suggestions import SuggestedModel
 from app.library.picker.page import Page
+from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 from tests.app.hub.ggufs import TAGS, gguf, repository
 from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import cached, write
-from tests.app.library.picker.conftest import Desk
+from tests.app.library.picker.conftest import SUGGESTION, Desk
 from tests.hub import Hub, status
 
 REPO = "org/tiny-GGUF"
@@ -149,3 +153,35 @@ def test_one_variant_is_deleted_and_put_back(desk: Desk, hub: Hub, cache: Path) 
     assert page.entries.row_of(f"{REPO}:F16") >= 0
     page.notices.action_requested.emit("undo")
     desk.wait(lambda: page.entries.row_of(f"{REPO}:Q8_0") >= 0)
+
+
+def test_a_suggestions_arithmetic_gives_way_to_the_hubs_bytes(make_desk: Callable[..., Desk], hub: Hub) -> None:
+    hub.add(REPO, repository(Q4_K_M="Q4_K"), details=TAGS)
+    desk = make_desk()
+    model = SuggestedModel(f"{REPO}:Q4_K_M", 10**6, 10**9, "mit", False, "GGUF Q4_K_M", estimated=True)
+    desk.room.suggested = (replace(SUGGESTION, target=model, draft=None),)
+    desk.open()
+    entries = desk.dialog.discover.entries
+    first = entries.entry(0)
+    assert first is not None
+    assert "about 1.0 GB" in first.figures
+    desk.choose(model.repo)
+    desk.wait(lambda: "486.3 kB" in desk.dialog.details.figures.text())
+    now = entries.entry(0)
+    assert now is not None
+    assert (now.bytes, now.is_estimate) == (len(hub.catalogue.repos[REPO].files["Tiny-Q4_K_M.gguf"]), False)
+    assert "about" not in desk.dialog.details.figures.text()
+
+
+def test_the_reason_of_a_failed_load_stays_until_another_one_succeeds(desk: Desk, cache: Path) -> None:
+    cached(cache, REPO, {"Tiny-F16.gguf": gguf("F16")})
+    dialog = desk.open(Page.MODELS)
+    desk.choose(f"{REPO}:F16")
+    desk.wait(lambda: desk.button == "Load")
+    for failed, shown in ((True, 1), (False, 0)):
+        dialog.details.primary.click()
+        if failed:
+            desk.room.on_load_failed(Failed(1, "It is damaged.", "Get it again."))
+        desk.room.on_pair_loaded(LoadOptions())
+        assert len(dialog.notices.notices) == shown
+        dialog.show()
