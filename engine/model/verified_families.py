@@ -26,6 +26,7 @@ VERIFIED = frozenset(
         "ernie4_5_moe",
         "exaone4",
         "exaone_moe",
+        "falcon",
         "flex_olmo",
         "flint",
         "gemma",
@@ -40,6 +41,7 @@ VERIFIED = frozenset(
         "glm4_moe_lite",
         "glm4v_text",
         "gpt2",
+        "gpt_bigcode",
         "gpt_neox",
         "gpt_neox_japanese",
         "gpt_oss",
@@ -50,6 +52,7 @@ VERIFIED = frozenset(
         "granitemoe_swa",
         "granitemoeshared",
         "helium",
+        "hunyuan_v1_dense",
         "hy_v3",
         "hyperclovax",
         "internlm3",
@@ -58,7 +61,6 @@ VERIFIED = frozenset(
         "jetmoe",
         "kolibri1",
         "laguna",
-        "lfm2",
         "llama",
         "llama4_text",
         "mellum",
@@ -66,12 +68,14 @@ VERIFIED = frozenset(
         "minicpm3",
         "minimax_m2",
         "minimax_m3_vl_text",
+        "ministral",
         "ministral3",
         "mistral",
         "mistral4",
         "mixtral",
         "modernbert-decoder",
         "nanochat",
+        "nemotron",
         "olmo",
         "olmo2",
         "olmo3",
@@ -83,6 +87,7 @@ VERIFIED = frozenset(
         "phimoe",
         "qwen2",
         "qwen2_5_vl_text",
+        "qwen2_moe",
         "qwen2_vl_text",
         "qwen3",
         "qwen3_moe",
@@ -94,12 +99,15 @@ VERIFIED = frozenset(
         "stablelm",
         "starcoder2",
         "vaultgemma",
+        "xglm",
+        "youtu",
     }
 )
 
 REFUTED = frozenset(
     {
         "gpt_neo",
+        "moshi",
         "mpt",
     }
 )
