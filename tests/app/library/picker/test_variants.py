@@ -151,7 +151,7 @@ def test_one_variant_is_deleted_and_put_back(desk: Desk, hub: Hub, cache: Path) 
     page._delete(entry)
     desk.wait(lambda: page.entries.row_of(f"{REPO}:Q8_0") < 0)
     assert page.entries.row_of(f"{REPO}:F16") >= 0
-    page.notices.action_requested.emit("undo")
+    page.notices.act("undo")
     desk.wait(lambda: page.entries.row_of(f"{REPO}:Q8_0") >= 0)
 
 
