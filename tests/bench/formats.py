@@ -80,8 +80,13 @@ def _compressed_tensors(rows: int, columns: int) -> Iterator[Sample]:
         "format": form,
         "config_groups": {"group_0": {"targets": ["Linear"], "format": form, "weights": weights}},
     }
-    packer = packers.compressed_tensors(form, **weights)
-    return _linear("compressed-tensors, 4 bits in groups of 128", packing, packer)(rows, columns)
+    stem = NAME.removesuffix(".weight")
+    tensors = {
+        f"{stem}.weight_packed": torch.randint(-(1 << 31), 1 << 31, (rows, columns // 8)).to(torch.int32),
+        f"{stem}.weight_scale": torch.rand(rows, columns // 128),
+        f"{stem}.weight_shape": torch.tensor([rows, columns]),
+    }
+    yield Sample("compressed-tensors, 4 bits in groups of 128", packing, tensors)
 
 
 _AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}

@@ -82,8 +82,16 @@ class ModelNeeds:
 
     @property
     def is_packed(self) -> bool:
-        """Whether layers stay packed wherever they are, and are unpacked for every pass."""
+        """Whether layers that stream stay packed wherever they are, and are unpacked for every pass."""
         return self.codec in ("nf4", "int8", "packed")
+
+    @property
+    def may_be_ready(self) -> bool:
+        """Whether layers may be decoded once and for good, where there is room for that.
+
+        Not those that a person wants in fewer bits: they stay so.
+        """
+        return self.codec not in ("nf4", "int8")
 
     @property
     def drafts_itself(self) -> bool:

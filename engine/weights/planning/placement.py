@@ -88,7 +88,7 @@ class _Planner:
         on SSD, which takes least.
         """
         count = len(self.target.layers)
-        fitting = [self._ready()] if not self.target.is_packed and self.fits(self._ready()) else []
+        fitting = [self._ready()] if self.target.may_be_ready and self.fits(self._ready()) else []
         for on_device in range(count + 1):
             fitting += self._splits(on_device)
         return min(fitting, key=self._rank, default=arrange(count, 0, 0))
@@ -96,7 +96,7 @@ class _Planner:
     def everywhere(self, tier: Tier) -> Arrangement:
         """Every layer in the same place."""
         same = all_in(tier, len(self.target.layers))
-        if tier == "device" and not self.target.is_packed and (self.fits(self._ready()) or not self.fits(same)):
+        if tier == "device" and self.target.may_be_ready and (self.fits(self._ready()) or not self.fits(same)):
             return self._ready()
         return same
 
