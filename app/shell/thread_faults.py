@@ -88,6 +88,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("What a model needs could not be found out because of an error in this program ({error})."),
         mark("Choose the model again, or load it to find out."),
     ),
+    "variants": (
+        mark("The versions of a model could not be listed because of an error in this program ({error})."),
+        mark("Choose the model again."),
+    ),
     "news": (
         mark("News of versions could not be read because of an error in this program ({error})."),
         mark("They are asked for again with the next start."),

@@ -4701,6 +4701,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
+            <source>Choose the model again.</source>
+            <translation>Wählen Sie das Modell noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
             <source>Close Models, open it again and repeat what you did.</source>
             <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
         </message>
@@ -4833,6 +4838,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/thread_faults.py" />
             <source>The search for models has ended because of an error in this program ({error}).</source>
             <translation>Die Suche nach Modellen endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The versions of a model could not be listed because of an error in this program ({error}).</source>
+            <translation>Die Fassungen eines Modells konnten wegen eines Fehlers in diesem Programm nicht aufgelistet werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -6837,7 +6847,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>has {columns} columns in groups of {group}</source>
-            <translation type="unfinished" />
+            <translation>hat {columns} Spalten in Gruppen zu {group}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/awq.py" />
@@ -6877,7 +6887,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/faults.py" />
             <source>The checkpoint is damaged or was made by a program that is not known: get it again, or choose another.</source>
-            <translation type="unfinished" />
+            <translation>Der Checkpoint ist beschädigt oder stammt von einem unbekannten Programm: Holen Sie ihn noch einmal, oder wählen Sie einen anderen.</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/faults.py" />
@@ -6892,7 +6902,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/stored.py" />
             <source>has numbers of type {kind} and the shape {shape}</source>
-            <translation type="unfinished" />
+            <translation>hat Zahlen des Typs {kind} und die Form {shape}</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/stored.py" />
@@ -6902,7 +6912,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/formats/table.py" />
             <source>claims more numbers than its bytes can hold</source>
-            <translation type="unfinished" />
+            <translation>nennt mehr Zahlen, als seine Bytes enthalten können</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/table.py" />
@@ -7142,7 +7152,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/layer_converter.py" />
             <source>'{name}' stores {tensor} as whole numbers, and its config.json does not say what they mean.</source>
-            <translation type="unfinished" />
+            <translation>„{name}“ speichert {tensor} als ganze Zahlen, und config.json sagt nicht, was sie bedeuten.</translation>
         </message>
         <message>
             <location filename="../../engine/model/model_folder.py" />

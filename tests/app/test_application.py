@@ -141,6 +141,7 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_its_protocol(
         "engine.protocol",
         "engine.protocol.messages",
         "engine.protocol.options",
+        "engine.protocol.variants",
         "engine.protocol.reasoning",
         "engine.protocol.residence",
         "engine.protocol.sentences",

@@ -354,7 +354,7 @@ def prove_reading_ahead(case: Case) -> None:
     assert case.told("read ahead")
 
 
-JOBS = ("models", "vocabularies", "token", "search", "facts", "news")
+JOBS = ("models", "vocabularies", "token", "search", "facts", "variants", "news")
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,
     "engine link": prove_engine_link,

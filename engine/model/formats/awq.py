@@ -59,7 +59,7 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
     """All `*.qweight` with their scales and zero points; raises `ModelError` for those that do not fit."""
     version = str(packing.get("version") or packing.get("format") or "gemm").lower()
     if version != "gemm" or packing.get("bits", 4) != 4:
-        raise unknown_packing(name, f"awq {version} {packing.get('bits')}")
+        raise unknown_packing(name, "awq", version, packing.get("bits"))
     group = group_size(name, packing.get("group_size"))
     return {
         f"{stem}.weight": _find_one(name, stem, tensors, group, bool(packing.get("zero_point", True)))

@@ -183,5 +183,5 @@ def _find_eight_bits(name: str, stem: str, tensors: Mapping[str, TensorInfo]) ->
     if order is not None:
         parts["order"] = check_part(name, tensors, f"{stem}.weight_format", ("U8",), (), (1,))
         if read_small(order, 1) not in {None, ROW_MAJOR}:
-            raise unknown_packing(name, "bitsandbytes, weight_format")
+            raise unknown_packing(name, "bitsandbytes", "weight_format")
     return PackedWeight(weight, codes.shape, parts, EightBits())

@@ -85,7 +85,7 @@ def _require_known(name: str, packing: Mapping[str, object], tensors: Mapping[st
     if unknown is None and any(tensor.endswith(".bitmask") for tensor in tensors):
         unknown = "sparse-bitmask"
     if unknown is not None:
-        raise unknown_packing(name, f"compressed-tensors, {unknown}")
+        raise unknown_packing(name, "compressed-tensors", unknown)
 
 
 def _groups(packing: Mapping[str, object]) -> Iterator[Mapping[str, object]]:

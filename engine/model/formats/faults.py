@@ -13,13 +13,13 @@ def damaged(name: str, tensor: str, fault: str) -> ModelError:
     )
 
 
-def unknown_packing(name: str, what: str) -> ModelError:
-    """Weights packed in a way that is not known: `what` names it."""
+def unknown_packing(name: str, *what: object) -> ModelError:
+    """Weights packed in a way that is not known: `what` names the method, and what of it is unknown."""
     return ModelError(
         say(
             "The weights of '{name}' are quantised already, by {method}, which cannot be read.",
             name=name,
-            method=shown(what),
+            method=shown(", ".join(map(str, what))),
         ),
         say("Choose its original version in 16 bits; Coppice can quantise that itself."),
     )

@@ -94,7 +94,7 @@ def _block_size(name: str, packing: Mapping[str, object]) -> tuple[int, int] | N
         return None
     if isinstance(size, list) and len(size) == 2 and all(type(n) is int and 0 < n <= LARGEST_BLOCK for n in size):
         return size[0], size[1]
-    raise unknown_packing(name, f"fp8, weight_block_size {size}")
+    raise unknown_packing(name, "fp8", "weight_block_size", size)
 
 
 def _scales_of(tensor: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
     version = packing.get("checkpoint_format") or packing.get("format") or "gptq"
     offset = ZERO_OFFSETS.get(version) if isinstance(version, str) else None
     if offset is None:
-        raise unknown_packing(name, f"gptq, {version}")
+        raise unknown_packing(name, "gptq", version)
     group = group_size(name, packing.get("group_size"))
     return {
         f"{stem}.weight": _find_one(name, stem, tensors, packing.get("bits"), group, offset)
@@ -50,7 +50,7 @@ def _find_one(
     columns = order.shape[0] if order is not None and len(order.shape) == 1 else None
     bits = stated_bits if columns is None else next((b for b in BITS if columns * b == words * WORD_BITS), None)
     if type(bits) is not int or bits not in BITS:
-        raise unknown_packing(name, f"gptq, {stated_bits} bit")
+        raise unknown_packing(name, "gptq", "bits", stated_bits)
     columns = words * WORD_BITS // bits if columns is None else columns
     group = group or columns
     if -(-columns // group) != groups:

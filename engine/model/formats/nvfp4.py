@@ -56,7 +56,7 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
     """ModelOpt's weights in 4 bits and, with one scale each, in FP8; raises `ModelError` for those that do not fit."""
     algorithm = str(packing.get("quant_algo")).upper()
     if algorithm not in ALGORITHMS or any(tensor.endswith(".pre_quant_scale") for tensor in tensors):
-        raise unknown_packing(name, f"modelopt, {algorithm}")
+        raise unknown_packing(name, "modelopt", algorithm)
     found = {}
     for stem in of_method(tensors, ".weight_scale"):
         weight = f"{stem}.weight"
@@ -82,9 +82,9 @@ def float4_weight(
     name: str, tensors: Mapping[str, TensorInfo], stem: str, stored: str, whole: str, *, divides: bool = False
 ) -> PackedWeight:
     """The weight whose codes are called `stored`; with groups of 32 it has no scale called `whole`."""
-    codes = tensors.get(stored)
+    weight, codes = f"{stem}.weight", tensors.get(stored)
     if codes is None or codes.dtype != "U8" or len(codes.shape) != 2 or not codes.elements:
-        raise damaged(name, f"{stem}.weight", say("is no matrix of 4 bits"))
+        raise damaged(name, weight, say("is no matrix of 4 bits"))
     rows, columns = codes.shape[0], codes.shape[1] * 2
     parts = {CODES: codes}
     form, group, kinds = Float4("MXFP4"), MXFP4_GROUP, EXPONENTS
@@ -94,4 +94,4 @@ def float4_weight(
     if columns % group:
         raise damaged(name, stored, say("has {columns} columns in groups of {group}", columns=columns, group=group))
     parts[SCALES] = check_part(name, tensors, f"{stem}.weight_scale", kinds, (rows, columns // group))
-    return PackedWeight(f"{stem}.weight", (rows, columns), parts, form)
+    return PackedWeight(weight, (rows, columns), parts, form)

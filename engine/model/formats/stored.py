@@ -36,7 +36,7 @@ def group_size(name: str, stated: object) -> int:
         return 0
     if type(stated) is int and 0 < stated <= LARGEST_GROUP:
         return stated
-    raise unknown_packing(name, f"group_size {stated}")
+    raise unknown_packing(name, "group_size", stated)
 
 
 def read_small(info: TensorInfo, limit: int) -> bytes | None:
