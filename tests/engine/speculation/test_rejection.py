@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.speculation.methods.rng import Rng, likeliest
 from engine.speculation.methods.sampled_trees import Rule
 from engine.speculation.methods.verification import from_distinct, from_independent
+from tests.campaigns.extent import choose
 from tests.engine.speculation.enumeration import ForkedRng, probabilities
 
 CPU = torch.device("cpu")
@@ -119,9 +120,9 @@ def chi_square(counts: Counter[Any], expected: Mapping[Any, float]) -> float:
     return float(((statistic / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
 
 
-SAMPLES, LIMIT = 20_000, 3.09
-"""With 4 degrees of freedom and 0.1 % false alarms (the seed is fixed: none), 20,000 samples find with a power of 99 %
-what differs by w = 0.05 (Cohen), such as one token of probability 0.2 that comes 10 % too often."""
+SAMPLES, LIMIT = choose(5000, 20_000), 3.09
+"""With 4 degrees of freedom and 0.1 % false alarms (the seed is fixed: none), the 20,000 samples of the proofs find with
+a power of 99 % what differs by w = 0.05 (Cohen), such as one token of probability 0.2 that comes 10 % too often."""
 
 
 @pytest.mark.parametrize("count", [1, 3])
