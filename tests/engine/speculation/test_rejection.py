@@ -121,7 +121,7 @@ def chi_square(counts: Counter[Any], expected: Mapping[Any, float]) -> float:
 
 
 SAMPLES, LIMIT = choose(5000, 20_000), 3.09
-"""With 4 degrees of freedom and 0.1 % false alarms (the seed is fixed: none), the 20,000 samples of the proofs find with
+"""With 4 degrees of freedom and 0.1 % false alarms (the seed is fixed: none), the proofs' 20,000 samples find with
 a power of 99 % what differs by w = 0.05 (Cohen), such as one token of probability 0.2 that comes 10 % too often."""
 
 
