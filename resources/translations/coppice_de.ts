@@ -8351,16 +8351,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
-            <source>Dense and five times as large as the card: what a tree is for. One download of one variant.</source>
-            <translation>Dicht und größer als jede Karte: wofür ein Baum da ist. Ein Download einer einzigen Variante.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>Dense and of this year, larger than the card: a part of it streams from RAM.</source>
-            <translation>Dicht, von diesem Jahr und größer als die Karte: Ein Teil davon strömt aus dem RAM.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
             <source>Eight bits, a little more than the card holds: the rest streams from RAM.</source>
             <translation>Acht Bit, etwas mehr, als auf die Karte passt: Der Rest strömt aus dem RAM.</translation>
         </message>
@@ -8388,11 +8378,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../resources/suggestions.json" />
             <source>Four bits in the format of bitsandbytes, streamed from RAM as it is stored.</source>
             <translation>Vier Bit im Format von bitsandbytes, strömt aus dem RAM, wie es gespeichert ist.</translation>
-        </message>
-        <message>
-            <location filename="../../resources/suggestions.json" />
-            <source>Good at many languages; choose a draft of its family beside it.</source>
-            <translation>Gut in vielen Sprachen; wählen Sie dazu ein Entwurfsmodell seiner Familie.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
