@@ -19,8 +19,8 @@ from engine.loading.rates import remember_answer
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
+from engine.model.families.text_tensors import reads_more_than_text
 from engine.model.network import Network
-from engine.model.text_tensors import reads_more_than_text
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence

@@ -10,7 +10,7 @@ from engine.loading.store import CacheFile, cache_root
 from engine.model.architecture import words_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
-from engine.model.probe import PASSES, is_verified, probe_tree
+from engine.model.families.probe import PASSES, is_verified, probe_tree
 from engine.model.shape import no_tree
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions

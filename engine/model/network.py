@@ -8,10 +8,10 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
+from engine.model.families.span import Span
+from engine.model.families.temperature import scale_by_position
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
-from engine.model.span import Span
-from engine.model.temperature import scale_by_position
 from engine.protocol.sentences import say
 
 

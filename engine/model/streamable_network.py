@@ -9,10 +9,10 @@ from torch import nn
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.temperature import scale_by_position
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
 from engine.model.rope import find_rope
-from engine.model.temperature import scale_by_position
 from engine.model.weight_loader import WeightLoader
 from engine.protocol.sentences import say
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from engine.model.span import Span
+from engine.model.families.span import Span
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped

@@ -6845,6 +6845,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/probe.py" />
+            <source>'{name}' computes logits that are not finite numbers.</source>
+            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/probe.py" />
+            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
+            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>has {columns} columns in groups of {group}</source>
             <translation>hat {columns} Spalten in Gruppen zu {group}</translation>
@@ -7253,16 +7263,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/network.py" />
             <source>{name} has no list of decoder layers.</source>
             <translation>{name} hat keine Liste von Decoder-Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/probe.py" />
-            <source>'{name}' computes logits that are not finite numbers.</source>
-            <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/probe.py" />
-            <source>Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32.</source>
-            <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
         </message>
         <message>
             <location filename="../../engine/model/rope.py" />

@@ -17,10 +17,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine.model.formats.gguf import Gguf
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed
 from engine.model.gguf.block_types import TYPES
+from engine.model.gguf.packed_blocks import Gguf
 from engine.model.safetensors_header import TensorInfo, read_header
 from engine.number_types import computed_types
 from engine.weights.store.disk import DiskReader

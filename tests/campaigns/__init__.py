@@ -20,8 +20,9 @@ python -m tests.campaigns.proofs    the tests whose extent can be chosen, in the
     - Kills of a runtime's set-up: 20; the suite takes 5.
 
 python -m tests.campaigns.families    opens a tiny model of every family that transformers has, compares its trees and
-    its text with transformers' own, and writes `resources/docs/families.md` and `engine/model/verified_families.py`;
-    about a quarter of an hour. The suite makes a few rows again. To be run after another version of transformers.
+    its text with transformers' own, and writes `resources/docs/families.md` and
+    `engine/model/families/verified_families.py`; about a quarter of an hour. The suite makes a few rows again. Run it
+    after another version of transformers.
 
 A test chooses with `tests.campaigns.extent.choose(quick, whole)`: the proof and its representative are the same code.
 `-p tests.campaigns.processor_time --processor-times FILE` tells what each test costs in processor time.

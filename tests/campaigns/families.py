@@ -2,7 +2,8 @@
 
 Each family runs in a process of its own with little memory and time; the record says what became of it, and the same
 command goes on behind what is recorded, or begins anew with `--fresh`; `--only FAMILY ...` and `--untried` try again.
-At the end `resources/docs/families.md` and `engine/model/verified_families.py` are written from the record. POSIX only.
+At the end `resources/docs/families.md` and `engine/model/families/verified_families.py` are written from the record.
+POSIX only.
 """
 
 import argparse

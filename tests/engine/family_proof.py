@@ -16,12 +16,12 @@ from engine.loading.probing import require_tree_held
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
+from engine.model.families.text_backbone import HeadedDecoder
 from engine.model.network import Network
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import load_layerwise
-from engine.model.text_backbone import HeadedDecoder
 from engine.protocol.options import LoadOptions
 from tests.engine.family_models import VOCABULARY, save_language_model, save_tiny, usual_config
 from tests.engine.speculation.pairs import random_prompt, write
@@ -64,14 +64,14 @@ def everything_headed() -> Any:
     from transformers import MODEL_MAPPING
 
     known = frozenset(config.model_type for config in MODEL_MAPPING)
-    return patch("engine.model.text_backbone.VERIFIED", known)
+    return patch("engine.model.families.text_backbone.VERIFIED", known)
 
 
 @contextmanager
 def nothing_known() -> Iterator[None]:
     """Forget which families hold trees and which do not."""
     with (
-        patch("engine.model.probe.VERIFIED", frozenset()),
+        patch("engine.model.families.probe.VERIFIED", frozenset()),
         patch("engine.model.architecture.REFUTED", frozenset()),
     ):
         yield

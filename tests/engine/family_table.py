@@ -11,7 +11,7 @@ from tests.engine.family_proof import Standing, Verdict
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "resources" / "docs" / "families.md"
-MODULE = ROOT / "engine" / "model" / "verified_families.py"
+MODULE = ROOT / "engine" / "model" / "families" / "verified_families.py"
 
 HEAD = """# Which families of models open
 

@@ -22,8 +22,8 @@ from engine.errors import CoppiceError
 from engine.loading.estimate import Estimator
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
+from engine.model.families.probe import probe_tree
 from engine.model.layer_converter import open_layer_converter
-from engine.model.probe import probe_tree
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import Appraise, ChatMessage
 from engine.protocol.options import LoadOptions

@@ -17,7 +17,7 @@ from tests.engine.tiny_models import tiny_model
 @pytest.fixture
 def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkpoint:
     """Of a family that counts as unknown."""
-    monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset())
+    monkeypatch.setattr("engine.model.families.probe.VERIFIED", frozenset())
     tiny_model("llama", num_hidden_layers=2).save_pretrained(tmp_path / "model")
     return open_checkpoint(str(tmp_path / "model"))
 
@@ -42,7 +42,7 @@ def test_a_probe_is_told_and_made_once(checkpoint: Checkpoint, tmp_path: Path) -
 def test_what_was_compared_is_not_probed(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.model.probe.VERIFIED", frozenset({"llama"}))
+    monkeypatch.setattr("engine.model.families.probe.VERIFIED", frozenset({"llama"}))
     assert stages(checkpoint, Context(loaded(checkpoint), 16), tmp_path) == []
 
 

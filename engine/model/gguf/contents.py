@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import ModelError
-from engine.model.formats.gguf import Gguf, Order
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
@@ -20,6 +19,7 @@ from engine.model.gguf.names import (
     Family,
     in_transformers,
 )
+from engine.model.gguf.packed_blocks import Gguf, Order
 from engine.model.gguf.reader import FETCH_AGAIN
 from engine.model.json_file import shown
 from engine.model.safetensors_header import TensorInfo

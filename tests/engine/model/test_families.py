@@ -11,9 +11,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from engine.errors import ModelError
 from engine.model.architecture import attention_implementation, layer_spans, require_tree
 from engine.model.context import Context
+from engine.model.families.probe import PASSES, probe_tree
+from engine.model.families.span import Span
 from engine.model.network import wrap
-from engine.model.probe import PASSES, probe_tree
-from engine.model.span import Span
 from engine.model.tree_cache import TreeMasks
 from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
 

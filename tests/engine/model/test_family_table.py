@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.model.verified_families import REFUTED, VERIFIED
+from engine.model.families.verified_families import REFUTED, VERIFIED
 from tests.engine.family_models import families
 from tests.engine.family_proof import judge
 from tests.engine.family_table import read_table, refuted, verified

@@ -9,11 +9,11 @@ from safetensors.torch import load_file, save_file
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import open_checkpoint
+from engine.model.families.text_backbone import HeadedDecoder
+from engine.model.families.text_tensors import text_tensors
 from engine.model.layer_converter import open_layer_converter
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
-from engine.model.text_backbone import HeadedDecoder
-from engine.model.text_tensors import text_tensors
 from tests.engine.family_models import save_tiny
 
 WRAPPER = {"text_config": {"num_hidden_layers": 1}, "vision_config": {}}
@@ -76,7 +76,7 @@ def test_a_decoder_that_only_a_wrapper_has_gets_a_head_if_its_text_was_compared(
     save_tiny("qwen2_vl", tmp_path)
     checkpoint = open_checkpoint(str(tmp_path))
     assert open_architecture(checkpoint).model_class is HeadedDecoder
-    monkeypatch.setattr("engine.model.text_backbone.VERIFIED", frozenset())
+    monkeypatch.setattr("engine.model.families.text_backbone.VERIFIED", frozenset())
     with pytest.raises(ModelError, match="not a text-generation model"):
         open_architecture(checkpoint)
 

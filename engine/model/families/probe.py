@@ -7,9 +7,9 @@ from torch import Tensor
 
 from engine.errors import ModelError
 from engine.model.context import Context
+from engine.model.families.verified_families import VERIFIED
 from engine.model.network import Network
 from engine.model.shape import no_tree
-from engine.model.verified_families import VERIFIED
 from engine.protocol.sentences import say
 
 PASSES = 3

@@ -11,7 +11,7 @@ from transformers import MODEL_MAPPING, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from engine.model.verified_families import VERIFIED
+from engine.model.families.verified_families import VERIFIED
 
 
 class HeadedDecoder(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped

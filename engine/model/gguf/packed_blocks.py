@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.model.formats.chunks import CHUNK_WEIGHTS, CHUNK_WEIGHTS_CUDA
-from engine.model.formats.gguf_blocks import decode_blocks
+from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 
 Order = Literal["same", "heads", "joined", "woven", "turned", "woven turned"]

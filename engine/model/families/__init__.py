@@ -1,0 +1,1 @@
+"""What families of models need to hold trees: the language model in a wrapper, what layers see, what was verified."""
