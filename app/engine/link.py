@@ -10,7 +10,7 @@ from pickle import UnpicklingError
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtCore import QObject, Qt, QThread, Signal, SignalInstance
 
 from app.engine.process import BROKEN, EngineChild, EngineProgram, describe_exit
 from app.i18n.translation import tr
@@ -45,6 +45,9 @@ class EngineLink(QThread):
 
     Every request ends in one `Finished` or `Failed`; when the engine dies, the link writes the `Failed` itself.
     When it dies, `engine_stopped` comes first, so that the reason is known when such a `Failed` arrives.
+
+    The thread has every signal emitted by the GUI thread: emitted by its own, one receiver could hear of a dead engine
+    and the screen be painted, or the user's click be answered, before the next receiver does.
     """
 
     requested = Signal(int)  # a load or an answer, by its id
@@ -52,6 +55,7 @@ class EngineLink(QThread):
     engine_starting = Signal()
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
+    _said = Signal(object, tuple)  # from the thread: which of the three above is to be emitted, and with what
 
     def __init__(self, program: EngineProgram, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -64,6 +68,7 @@ class EngineLink(QThread):
         self._restarting = threading.Event()
         self._closing = threading.Event()
         self._running: set[int] = set()
+        self._said.connect(self._on_said, Qt.ConnectionType.QueuedConnection)
 
     # ---- for the GUI thread -----------------------------------------------------------------------------------------
 
@@ -142,19 +147,22 @@ class EngineLink(QThread):
     def _wake(self) -> None:
         self._wake_writer.send_bytes(b"")
 
+    def _on_said(self, signal: SignalInstance, values: tuple[Any, ...]) -> None:
+        signal.emit(*values)
+
     # ---- in the thread ----------------------------------------------------------------------------------------------
 
     @lasting("engine link")
     def run(self) -> None:
         """Serve one engine after the other, until closed."""
         while not self._closing.is_set():
-            self.engine_starting.emit()
+            self._said.emit(self.engine_starting, ())
             ending = self._serve_engine()
             if self._closing.is_set():
                 return
             if self._restarting.is_set():
                 ending = Failed(0, tr("The engine was restarted."))
-            self.engine_stopped.emit(ending)
+            self._said.emit(self.engine_stopped, (ending,))
             self._fail_requests(ending)
             self._wait_for_restart()
 
@@ -206,7 +214,7 @@ class EngineLink(QThread):
                 "The engine speaks version {its} of the protocol, this window version {ours}: "
                 "they come from different installations."
             ).format(its=ready.protocol, ours=PROTOCOL)
-        self.events_arrived.emit([ready])
+        self._said.emit(self.events_arrived, ([ready],))
         return ""
 
     def _carry(self, connection: "Connection[Any, Any]") -> bool:
@@ -236,7 +244,7 @@ class EngineLink(QThread):
         finally:
             self._running.difference_update(each.id for each in events if isinstance(each, Finished | Failed))
             if events:
-                self.events_arrived.emit(events)
+                self._said.emit(self.events_arrived, (events,))
 
     def _take_commands(self) -> list[Command]:
         """Everything that waits in the queue; the requests in it run from now on."""
@@ -260,7 +268,7 @@ class EngineLink(QThread):
         failed = [Failed(each, ending.message, ending.hint) for each in sorted(self._running)]
         self._running.clear()
         if failed:
-            self.events_arrived.emit(failed)
+            self._said.emit(self.events_arrived, (failed,))
 
     def _wait_for_restart(self) -> None:
         """Without an engine every request fails at once."""

@@ -3,11 +3,13 @@
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
@@ -77,6 +79,27 @@ def start_link(qtbot: QtBot) -> Iterator[StartLink]:
 def ask(link: EngineLink, question: str) -> int:
     """Put one question."""
     return link.generate((ChatMessage("user", question),), GenerateOptions())
+
+
+def test_whoever_hears_of_the_engine_hears_it_in_the_thread_of_the_window(
+    qtbot: QtBot, fake_program: EngineProgram
+) -> None:
+    """Else it could be painted, or clicked, when one part of it knows that the engine is gone and another not."""
+    here = threading.get_ident()
+    link = EngineLink(fake_program)
+    heard: list[tuple[str, int]] = []
+    for name in ("engine_starting", "events_arrived", "engine_stopped"):
+        signal_ = getattr(link, name)
+        signal_.connect(
+            lambda *_, name=name: heard.append((name, threading.get_ident())), Qt.ConnectionType.DirectConnection
+        )
+    link.start()
+    qtbot.waitUntil(lambda: ("events_arrived", here) in heard)
+    link.restart()
+    qtbot.waitUntil(lambda: ("engine_stopped", here) in heard)
+    link.close()
+    link.wait_closed()
+    assert {thread for _, thread in heard} == {here}
 
 
 def gone(pid: int) -> bool:

@@ -94,7 +94,7 @@ def test_method_and_budget_are_those_of_new_chats(
 
 
 def test_without_scrolling_along_the_reader_stays_where_he_is(
-    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
+    qtbot: QtBot, window: MainWindow, link: FakeLink, preferences: PreferencesDialog
 ) -> None:
     window.resize(700, 420)
     choose(preferences, "autoscroll", False)
@@ -105,8 +105,8 @@ def test_without_scrolling_along_the_reader_stays_where_he_is(
         link.say("line\n\n" * 8)
         window.chat_panel.view.answers[-1].grab()
     link.finish()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)  # on a busy machine, painting what has come in waits for its turn
     QTest.qWait(50)
-    assert bar.maximum() > 0
     assert bar.value() < bar.maximum()
 
 
