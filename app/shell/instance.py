@@ -181,7 +181,7 @@ def _was_heard(name: str, words: bytes) -> bool:
     deadline, answer, is_open = QDeadlineTimer(_ANSWER_MS), b"", True
     while is_open and len(answer) < len(_DONE) and not deadline.hasExpired():
         is_open = socket.waitForReadyRead(int(deadline.remainingTime()))
-        answer += socket.read(len(_DONE)).data()  # also what came before the other side hung up
+        answer += socket.read(len(_DONE) - len(answer)).data()  # also what came before the other side hung up
     socket.abort()
     return answer == _DONE
 

@@ -7,9 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,33 +97,39 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(folder)
 
 
+_SQUATTER = """
+import contextlib, itertools, socket, sys, time
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listening", flush=True)
+while True:
+    peer, _ = listener.accept()
+    with contextlib.suppress(OSError), peer:
+        for piece in itertools.cycle(sys.argv[2:]):
+            peer.sendall(bytes.fromhex(piece))
+            time.sleep(0.05 * (len(sys.argv) > 3))
+"""
+
+
 @pytest.fixture
-def squat() -> Iterator[Callable[[str, bytes], None]]:
-    """Listens somewhere before the program does, and answers everybody with endless bytes."""
-    listeners: list[socket.socket] = []
-    threads: list[threading.Thread] = []
+def squat() -> Iterator[Callable[..., None]]:
+    """Listens somewhere before the program does, and answers everybody with these pieces, again and again.
 
-    def serve(listener: socket.socket, answer: bytes) -> None:
-        with suppress(OSError), listener:
-            while True:
-                peer, _ = listener.accept()
-                with suppress(OSError), peer:
-                    while True:
-                        peer.sendall(answer)
+    A process, not a thread: while Qt waits for an answer, no other thread of this program's Python can give one.
+    """
+    squatters: list[subprocess.Popen[bytes]] = []
 
-    def begin(path: str, answer: bytes) -> None:
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(path)
-        listener.listen()
-        listeners.append(listener)
-        threads.append(threading.Thread(target=serve, args=(listener, answer)))
-        threads[-1].start()
+    def begin(path: str, *pieces: bytes) -> None:
+        command = [sys.executable, "-I", "-S", "-c", _SQUATTER, path, *(each.hex() for each in pieces)]
+        squatters.append(subprocess.Popen(command, stdout=subprocess.PIPE))
+        assert squatters[-1].stdout is not None
+        assert squatters[-1].stdout.readline() == b"listening\n"
 
     yield begin
-    for each in listeners:
-        each.shutdown(socket.SHUT_RDWR)
-    for thread in threads:
-        thread.join()
+    for each in squatters:
+        each.kill()
+        each.communicate()
 
 
 @posix
@@ -143,7 +147,7 @@ def test_every_place_is_private_and_short(tmp_path: Path, temporary: Path) -> No
 
 @posix
 def test_a_socket_at_the_old_place_is_not_asked(
-    qtbot: QtBot, tmp_path: Path, temporary: Path, squat: Callable[[str, bytes], None]
+    qtbot: QtBot, tmp_path: Path, temporary: Path, squat: Callable[..., None]
 ) -> None:
     squat(str(temporary / Path(next(socket_names(tmp_path))).name), b"done\n")
     with pytest.raises(InputError, match="does not answer"):
@@ -213,9 +217,9 @@ def test_where_no_socket_can_be_made_the_next_place_is_taken(
 
 
 @posix
-@pytest.mark.parametrize("answer", [b"x" * 65_536, b"done\nand more", b"don"], ids=["endless", "longer", "close"])
+@pytest.mark.parametrize("answer", [b"x" * 1000, b"done\nand more", b"don"], ids=["endless", "longer", "close"])
 def test_a_hostile_server_at_the_new_place_is_given_up(
-    qtbot: QtBot, tmp_path: Path, squat: Callable[[str, bytes], None], answer: bytes, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, tmp_path: Path, squat: Callable[..., None], answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in socket_names(tmp_path):
         squat(name, answer)
@@ -228,8 +232,14 @@ def test_a_hostile_server_at_the_new_place_is_given_up(
 
 
 @posix
+def test_an_answer_that_comes_in_pieces_is_an_answer(qtbot: QtBot, tmp_path: Path, squat: Callable[..., None]) -> None:
+    squat(next(socket_names(tmp_path)), b"do", b"ne\nand more")
+    Instance(tmp_path).hand_over("")
+
+
+@posix
 def test_another_users_server_is_told_nothing(
-    qtbot: QtBot, tmp_path: Path, squat: Callable[[str, bytes], None], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, tmp_path: Path, squat: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     squat(next(socket_names(tmp_path)), b"done\n")
     monkeypatch.setattr(instance_module, "_peer_uid", lambda _descriptor: os.getuid() + 1)
