@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.campaigns.extent import choose
 from tests.guard.sitecustomize import is_local  # from now on this process is guarded like its children
@@ -67,6 +68,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if gpu_items and not _has_cuda():
         for item in gpu_items:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device, and there is none"))
+
+
+# Tests that share an engine's process, which takes 5 s of a processor to start: they run one after the other in one of
+# pytest's processes. All others are shared out file by file.
+TOGETHER = ("tests/app/session/", "tests/engine/test_process")
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]  # untyped
+    """As `--dist loadfile`, but for what belongs together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((each for each in TOGETHER if nodeid.startswith(each)), nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    """Take the place of `--dist loadfile`."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -20,6 +20,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
@@ -226,6 +227,7 @@ def the_engine(folder: Path) -> Iterator[str]:
     link.count((ChatMessage("user", TEXT),), (TEXT,))
     near.close()
     far.close()
+    QCoreApplication.processEvents()
     failed, round_ = arrived
     assert isinstance(failed, Failed)
     assert isinstance(round_, Round)

@@ -10,15 +10,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.history.message import AnswerEnding, Message
+from app.chat.history.message import Message
 from app.engine.link import EngineLink
 from app.engine.process import engine_program
-from app.engine.state import Phase
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.system.paths import ROOT, Folders
-from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.campaigns.extent import choose
 
@@ -79,20 +77,6 @@ def test_closing_in_mid_answer_ends_the_engine(
     window.close()
     qtbot.waitUntil(link.isFinished, timeout=PATIENCE_MS)
     assert not psutil.pid_exists(pid)
-
-
-@pytest.mark.parametrize("target", choose(["an empty folder"], ["folder/that/is/not/there", "an empty folder"]))
-def test_a_wrong_target_leaves_the_window_usable(
-    open_window: OpenWindow, link: EngineLink, settings: SettingsFile, qtbot: QtBot, tmp_path: Path, target: str
-) -> None:
-    source = str(tmp_path) if target == "an empty folder" else target
-    window = open_window(link, LoadOptions(source))
-    qtbot.waitUntil(lambda: window.library.state.phase in (Phase.READY, Phase.EMPTY), timeout=PATIENCE_MS)
-    assert len(window.notices.notices) == 1
-    assert "Traceback" not in window.notices.notices[0].text
-    window.chat.change_settings(GREEDY)
-    ask(window, "Hello!")
-    qtbot.waitUntil(lambda: answer(window).ending is AnswerEnding.COMPLETE, timeout=PATIENCE_MS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the engine watches its parent by other means there")

@@ -11,7 +11,7 @@ import psutil
 from engine.protocol.messages import Failed, Generate, Ready
 from engine.protocol.options import GenerateOptions, SpeculationOptions
 from tests.campaigns.outcome import Kind, Outcome
-from tests.engine.test_process import STORY, Child
+from tests.engine.child import STORY, Child
 
 MIB = 1 << 20
 

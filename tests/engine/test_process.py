@@ -6,92 +6,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, Listener
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.protocol.messages import (
-    PROTOCOL,
-    Cancel,
-    ChatMessage,
-    Failed,
-    Finished,
-    Generate,
-    Load,
-    Loaded,
-    Ready,
-    Round,
-    Shutdown,
-)
-from engine.protocol.options import GenerateOptions, LoadOptions
-
-STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
-ENDLESS = GenerateOptions(max_new_tokens=1900, ignore_eos=True)
-PATIENCE_SECONDS = 120
-
-
-class Child:
-    """An engine process and its connection."""
-
-    def __init__(self, folder: Path, **variables: str) -> None:
-        address, key = str(folder / "engine"), os.urandom(32)
-        with Listener(address, authkey=key) as listener:
-            environment = {**os.environ, "COPPICE_ENGINE_ADDRESS": address, "COPPICE_ENGINE_KEY": key.hex()}
-            environment |= variables
-            self.process = subprocess.Popen([sys.executable, "-m", "engine.process"], env=environment)
-            self.connection: Connection[Any, Any] = listener.accept()
-
-    def receive(self) -> Any:
-        assert self.connection.poll(PATIENCE_SECONDS), "the engine says nothing"
-        return self.connection.recv()
-
-    def until_the_end(self, request: int) -> list[Any]:
-        events = [self.receive()]
-        while not (isinstance(events[-1], Finished | Failed) and events[-1].id == request):
-            events.append(self.receive())
-        return events
-
-    def load(self, request: int, **options: Any) -> list[Any]:
-        self.connection.send(Load(request, LoadOptions(**options)))
-        return self.until_the_end(request)
-
-    def start_endless(self, request: int) -> None:
-        """Ask for a long answer and wait until it is being written."""
-        self.connection.send(Generate(request, STORY, ENDLESS))
-        while not isinstance(self.receive(), Round):
-            pass
-
-    def close(self) -> None:
-        self.connection.close()
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+from engine.protocol.messages import Cancel, Failed, Finished, Generate, Loaded, Round, Shutdown
+from engine.protocol.options import GenerateOptions
+from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child, started
 
 
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[Child]:
-    yield from started(tmp_path)
+    with started(tmp_path) as begun:
+        yield begun
 
 
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
-    """One process for all tests of a module, none of which ends it: to start one takes 3 s of a processor."""
-    yield from started(tmp_path_factory.mktemp("engine"))
-
-
-def started(folder: Path) -> Iterator[Child]:
-    child = Child(folder)
-    try:
-        assert child.receive() == Ready(PROTOCOL, child.process.pid)
-        yield child
-    finally:
-        child.close()
-
-
-def test_a_conversation_in_which_failures_are_events_and_keep_what_is_loaded(child: Child) -> None:
-    """From before the first load to the shutdown of an idle engine, by one process."""
+def test_a_conversation_in_which_failures_are_events_and_a_busy_engine_ends_when_it_is_told(child: Child) -> None:
+    """From before the first load to the shutdown of a busy engine, by one process."""
     child.connection.send(Generate(1, STORY, GenerateOptions()))
     assert child.until_the_end(1)[-1].message == "No model is loaded."
     events = child.load(2)
@@ -110,22 +41,27 @@ def test_a_conversation_in_which_failures_are_events_and_keep_what_is_loaded(chi
     assert sum(isinstance(event, Finished | Failed) for event in events) == 1
     assert isinstance(events[-1], Finished)
     assert "".join(event.text for event in events if isinstance(event, Round | Finished))
+    assert_cancel_ends_the_running_answer_and_those_waiting(child)
+    child.start_endless(10)
     child.connection.send(Shutdown())
     assert child.process.wait(PATIENCE_SECONDS) == 0
 
 
-@pytest.mark.parametrize("goodbye", ["shutdown", "connection closed"])
-def test_a_busy_engine_cancels_its_answers_and_ends_when_the_application_does(child: Child, goodbye: str) -> None:
+def test_a_busy_engine_cancels_its_answer_and_ends_when_the_application_does(child: Child) -> None:
+    assert_torch_is_read_while_nobody_has_asked_for_anything(child)
     child.load(1)
     assert_passes_stand_back(child)
-    if goodbye == "shutdown":
-        assert_cancel_ends_the_running_answer_and_those_waiting(child)
-    child.start_endless(5)
-    if goodbye == "shutdown":
-        child.connection.send(Shutdown())
-    else:
-        child.connection.close()
+    child.start_endless(2)
+    child.connection.close()
     assert child.process.wait(PATIENCE_SECONDS) == 0
+
+
+def assert_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None:
+    """Linux says in /proc what a process has mapped."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while sys.platform == "linux" and "libtorch_cpu" not in Path(f"/proc/{child.process.pid}/maps").read_text():
+        assert time.monotonic() < deadline, "the engine waits for a load before it imports torch"
+        time.sleep(0.05)
 
 
 def assert_passes_stand_back(child: Child) -> None:
@@ -135,22 +71,22 @@ def assert_passes_stand_back(child: Child) -> None:
 
 
 def assert_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> None:
-    child.start_endless(2)
-    child.connection.send(Generate(3, STORY, ENDLESS))
-    child.connection.send(Cancel(through=3))
-    ending = child.until_the_end(2)[-1]
+    child.start_endless(7)
+    child.connection.send(Generate(8, STORY, ENDLESS))
+    child.connection.send(Cancel(through=8))
+    ending = child.until_the_end(7)[-1]
     assert ending.reason == "cancelled"
     assert ending.statistics.new_tokens < ENDLESS.max_new_tokens
-    assert child.until_the_end(3)[-1] == Finished(3, "cancelled")
-    child.connection.send(Generate(4, STORY, GenerateOptions(max_new_tokens=5)))
-    assert child.until_the_end(4)[-1].reason == "length"
+    assert child.until_the_end(8)[-1] == Finished(8, "cancelled")
+    child.connection.send(Generate(9, STORY, GenerateOptions(max_new_tokens=5)))
+    assert child.until_the_end(9)[-1].reason == "length"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child together with its parent")
 def test_a_parent_that_is_killed_takes_a_stopped_engine_with_it(tmp_path: Path) -> None:
     """Even an engine that cannot read its connection any more."""
     script = (
-        "import pathlib, sys, time; from tests.engine.test_process import Child\n"
+        "import pathlib, sys, time; from tests.engine.child import Child\n"
         "child = Child(pathlib.Path(sys.argv[1])); child.receive()\n"
         "print(child.process.pid, flush=True); time.sleep(600)"
     )
@@ -162,14 +98,6 @@ def test_a_parent_that_is_killed_takes_a_stopped_engine_with_it(tmp_path: Path) 
     deadline = time.monotonic() + PATIENCE_SECONDS
     while Path(f"/proc/{engine}").exists() and "Z" not in Path(f"/proc/{engine}/stat").read_text().split(")")[-1]:
         assert time.monotonic() < deadline, "the engine outlived its parent"
-        time.sleep(0.05)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads what a process has mapped from /proc")
-def test_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while "libtorch_cpu" not in Path(f"/proc/{child.process.pid}/maps").read_text():
-        assert time.monotonic() < deadline, "the engine waits for a load before it imports torch"
         time.sleep(0.05)
 
 

@@ -4,9 +4,7 @@ from typing import Any
 
 from engine.protocol.messages import Appraise, Appraised, Cancel, Finished, Round
 from engine.protocol.options import LoadOptions
-from tests.engine.test_process import Child, lasting
-
-__all__ = ["lasting"]
+from tests.engine.child import Child
 
 
 def until_appraised(child: Child, request: int) -> list[Any]:

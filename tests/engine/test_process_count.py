@@ -1,11 +1,12 @@
-"""Tokens counted by the engine process: beside an answer that is being written, and before anything is loaded."""
+"""Tokens counted by the engine process, beside an answer that is being written.
+
+As in the application, no request has the number of another: to cancel one cancels all before it.
+"""
 
 from typing import Any
 
 from engine.protocol.messages import Cancel, ChatMessage, Count, Counted, Round
-from tests.engine.test_process import STORY, Child, lasting
-
-__all__ = ["lasting"]
+from tests.engine.child import STORY, Child
 
 
 def until_counted(child: Child) -> list[Any]:
@@ -15,29 +16,24 @@ def until_counted(child: Child) -> list[Any]:
     return events
 
 
-def test_without_a_model_nothing_is_counted(lasting: Child) -> None:
-    lasting.connection.send(Count(1, STORY, ("a", "b")))
-    assert until_counted(lasting)[-1] == Counted(1, 0, 0, (0, 0))
-
-
 def test_an_answer_goes_on_meanwhile(lasting: Child) -> None:
-    lasting.load(1)
-    lasting.start_endless(2)
+    lasting.load(101)
+    lasting.start_endless(102)
     lengths = []
-    for request in range(3, 8):
-        lasting.connection.send(Count(request, (ChatMessage("user", "word " * request),), ("word",)))
+    for request in range(103, 108):
+        lasting.connection.send(Count(request, (ChatMessage("user", "word " * (request - 100)),), ("word",)))
         *before, counted = until_counted(lasting)
         assert all(isinstance(event, Round) for event in before)
         assert (counted.id, counted.context_tokens > 0) == (request, True)
         lengths.append(counted.tokens)
     assert lengths == sorted(set(lengths))
-    lasting.connection.send(Cancel(through=2))
-    assert lasting.until_the_end(2)[-1].reason == "cancelled"
+    lasting.connection.send(Cancel(through=102))
+    assert lasting.until_the_end(102)[-1].reason == "cancelled"
 
 
 def test_what_goes_wrong_is_an_answer_too(lasting: Child) -> None:
-    lasting.load(1)
-    lasting.connection.send(Count(2, (ChatMessage("user", 5),), ("a",)))  # type: ignore[arg-type]
-    assert until_counted(lasting)[-1] == Counted(2, 0, 0, (0,))
-    lasting.connection.send(Count(3, STORY))
+    lasting.load(111)
+    lasting.connection.send(Count(112, (ChatMessage("user", 5),), ("a",)))  # type: ignore[arg-type]
+    assert until_counted(lasting)[-1] == Counted(112, 0, 0, (0,))
+    lasting.connection.send(Count(113, STORY))
     assert until_counted(lasting)[-1].tokens > 0

@@ -34,6 +34,10 @@ def test_a_request_fails_alone(
     assert served.ask(Generate(2, (), GenerateOptions())).message == "No model is loaded."
 
 
+def test_without_a_model_nothing_is_counted(served: Served) -> None:
+    assert served.ask(Count(1, (ChatMessage("user", "Hello"),), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
+
+
 @pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
 def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny: Any = SimpleNamespace(count=raises(error))
