@@ -31,9 +31,7 @@ PACKED_ELEMENTS = 1 << 22
 PRODUCT_ROWS = (1, 8, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.15
-
-LAYERS = 4
-REPEATS = 12
+NARROW_LAYERS, NARROW_REPEATS = 4, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,7 @@ def layer_overhead_seconds(device: torch.device, dtype: torch.dtype, check: Call
         vocab_size=64,
         hidden_size=64,
         intermediate_size=128,
-        num_hidden_layers=LAYERS,
+        num_hidden_layers=NARROW_LAYERS,
         num_attention_heads=2,
         max_position_embeddings=64,
     )
@@ -189,9 +187,9 @@ def layer_overhead_seconds(device: torch.device, dtype: torch.dtype, check: Call
     context = Context(network, 64, check)
     context.prefill([1, 2, 3, 4])
     seconds = []
-    for _ in range(REPEATS):
+    for _ in range(NARROW_REPEATS):
         begin = time.perf_counter()
         context.score([5], [-1])
         seconds.append(time.perf_counter() - begin)
         context.rewind(4)
-    return statistics.median(seconds) / LAYERS
+    return statistics.median(seconds) / NARROW_LAYERS

@@ -29,7 +29,7 @@ from engine.weights.store.layout import PAGE, layout_of_shards
 from engine.weights.store.prepared_model import open_prepared
 from tests.campaigns.extent import choose
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import FAMILIES, tiny_model
+from tests.engine.tiny_models import SOME, tiny_model
 
 CPU = torch.device("cpu")
 WIDE: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 704, "num_attention_heads": 8, "vocab_size": 4000}
@@ -53,7 +53,7 @@ def kept_bytes(checkpoint: Checkpoint, weights: str, prepared: Path) -> list[int
 
 
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8", "nf4"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SOME)
 def test_layers_take_what_the_plan_counts(family: str, weights: str, tmp_path: Path) -> None:
     checkpoint = saved(tmp_path / "model", family)
     counted = [layer.stored_bytes for layer in needs_of(checkpoint, model_sizes(checkpoint), weights, CPU).layers]

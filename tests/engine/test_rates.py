@@ -17,13 +17,6 @@ from engine.protocol.options import EMBEDDED, LoadOptions
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def _little_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "COPY_BYTES", 4 << 20)
-    monkeypatch.setattr(measuring, "MATRIX_ELEMENTS", 1 << 18)
-    monkeypatch.setattr(measuring, "PACKED_ELEMENTS", 1 << 16)
-
-
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "nf4", "int8"])
 def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) -> None:
     bench = benchmark_of(open_checkpoint(EMBEDDED), weights, CPU, tmp_path)

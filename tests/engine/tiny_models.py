@@ -7,6 +7,7 @@ import transformers
 
 from engine.model.architecture import attention_implementation
 from engine.model.network import Network, wrap
+from tests.campaigns.extent import choose
 
 VOCABULARY = 131
 WINDOW = 7
@@ -50,6 +51,10 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3_moe": ("Qwen3MoeConfig", {**HEAD, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48}),
     "olmo2": ("Olmo2Config", {}),
 }
+
+SOME = choose(("llama", "gemma3", "qwen3_moe", "gpt_oss"), tuple(FAMILIES))
+"""Where a test of all takes seconds. One of each kind: dense, sliding layers and scaled embeddings, experts, and fused
+experts with sinks."""
 
 
 def tiny_config(family: str, **overrides: Any) -> Any:

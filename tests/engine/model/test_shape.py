@@ -15,7 +15,7 @@ from engine.model.network import Network
 from engine.model.shape import ModelSizes, model_sizes
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import BASE, FAMILIES, VOCABULARY, tiny_model
+from tests.engine.tiny_models import BASE, SOME, VOCABULARY, tiny_model
 
 CPU = torch.device("cpu")
 
@@ -33,7 +33,7 @@ def nbytes(module: Any) -> int:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SOME)
 def test_every_family_is_as_large_as_it_says(family: str, tied: bool, tmp_path: Path) -> None:
     tiny_model(family, tie_word_embeddings=tied).save_pretrained(tmp_path, max_shard_size="200KB")
     sizes, network = sized(tmp_path), loaded(tmp_path)
@@ -49,7 +49,7 @@ def test_every_family_is_as_large_as_it_says(family: str, tied: bool, tmp_path: 
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SOME)
 def test_a_token_leaves_in_the_cache_what_was_said(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     tiny_model(family).save_pretrained(tmp_path)
     context = Context(loaded(tmp_path, dtype), capacity=40)
