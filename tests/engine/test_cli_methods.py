@@ -13,8 +13,9 @@ from engine.__main__ import main
 from engine.cli.arguments import build_parser, load_options
 from engine.speculation.trees.tree_program import PRIOR, checked
 from tests.campaigns.extent import choose
-from tests.engine.test_cli import QUESTION, assert_refused, document
+from tests.engine.test_cli import assert_refused, document
 
+QUESTION = ["--prompt", "Tell me a story about a dragon.", "--max-new-tokens", choose("20", "40")]
 SAMPLED = ("sequoia", "specinfer", "chain")
 TIMED = (1, 8, 64, 256)
 """Sizes of passes that these tests calibrate with: fewer than people's calibrations do."""
@@ -52,7 +53,7 @@ def test_bench_has_all_methods_behind_one_table(capsys: pytest.CaptureFixture[st
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A cache with one calibration in it, which all tests share, and what was told of it."""
     cache, told = tmp_path_factory.mktemp("calibrated"), io.StringIO()
-    options = ["--prompt-count", "2", "--max-new-tokens", "48", "--baselines", "", "--methods", ""]
+    options = ["--prompt-count", "2", "--max-new-tokens", choose("24", "48"), "--baselines", "", "--methods", ""]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
         patch.setenv("XDG_CACHE_HOME", str(cache))
         patch.setenv("LOCALAPPDATA", str(cache))

@@ -13,7 +13,7 @@ from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOption
 from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 
-LENGTH = choose(64, 120)
+LENGTH = choose(44, 120)
 PENALISED = {"temperature": 0.8, "seed": 3, "presence_penalty": 0.5}
 STORY = (ChatMessage("user", "Tell me a story about a dragon."),)
 

@@ -83,7 +83,7 @@ def written(
     options = GenerateOptions(
         SamplingOptions(temperature=temperature, seed=3),
         SpeculationOptions(method=method, budget=0 if method == "auto" else 24, lookup=lookup),
-        max_new_tokens=40,
+        max_new_tokens=choose(24, 40),
     )
     for event in engine.generate(1, engine.prompt(STORY), options, onlooker):
         events.append(event)
@@ -102,7 +102,7 @@ def paths(tree: Tree) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(
     ("method", "temperature"),
     choose(
-        [("specexec", 0.9), ("sequoia", 0.9), ("specinfer", 0.0), ("chain", 0.0), ("auto", 0.0)],
+        [("specexec", 0.9), ("sequoia", 0.9), ("auto", 0.0)],
         [(method, heat) for method in METHODS for heat in (0.0, 0.9) if method != "auto" or not heat],
     ),
 )
@@ -116,7 +116,7 @@ def test_the_text_is_the_same_whether_somebody_looks_or_not(
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("method", ["specexec", "sequoia", "specinfer", "chain"])
+@pytest.mark.parametrize("method", choose(["specexec", "sequoia"], ["specexec", "sequoia", "specinfer", "chain"]))
 def test_a_tree_grows_batch_by_batch_into_the_one_that_is_verified(
     streamed: tuple[Engine, Cancellation, Loaded], method: str
 ) -> None:

@@ -15,7 +15,7 @@ from engine.weights.codecs.codec import codec_named
 from engine.weights.store.prepared_model import open_prepared
 from tests.campaigns.extent import is_whole
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import FAMILIES, tiny_model
+from tests.engine.tiny_models import SOME, tiny_model
 from tests.engine.weights.reading import read
 
 CPU = torch.device("cpu")
@@ -26,7 +26,7 @@ def save(folder: Path, family: str = "llama", dtype: torch.dtype = torch.float32
     return open_checkpoint(str(folder / "model"))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SOME)
 @pytest.mark.parametrize("weights", ["bfloat16", "int8", "nf4"])
 def test_prepared_layers_are_the_model_s_weights_through_the_codec(family: str, weights: str, tmp_path: Path) -> None:
     checkpoint = save(tmp_path, family)

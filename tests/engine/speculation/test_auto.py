@@ -48,7 +48,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
 def test_it_is_within_5_percent_of_the_best_fixed_choice_after_20_rounds(name: str) -> None:
     make, reached = MACHINES[name], []
     best = make().best_rate()
-    for seed in range(choose(5, 12)):
+    for seed in range(choose(3, 12)):
         machine = make()
         machine.chance = random.Random(seed)
         trial = Trial(machine)
@@ -67,7 +67,7 @@ def test_learning_costs_less_than_half_of_the_time_even_where_a_wrong_choice_is_
 def test_a_disk_of_half_the_rate_is_followed() -> None:
     """A pass over 64 rows was bound by computing a little; now twice as many rows are free."""
     reached = []
-    for seed in range(choose(3, 6)):
+    for seed in range(choose(2, 6)):
         fast = streamed(64)
         fast.chance = random.Random(seed)
         trial = Trial(fast)
@@ -83,7 +83,7 @@ def test_a_disk_of_half_the_rate_is_followed() -> None:
 
 def test_a_busy_minute_is_forgotten() -> None:
     reached, best = [], resident().best_rate()
-    for seed in range(choose(8, 16)):
+    for seed in range(choose(4, 16)):
         calm = resident()
         calm.chance = random.Random(seed)
         trial = Trial(calm)

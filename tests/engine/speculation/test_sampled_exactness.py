@@ -51,7 +51,7 @@ def test_greedy_text_is_what_transformers_generates(name: str, family: str) -> N
         expected = network.model.generate(
             torch.tensor([prompt]), max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=None, pad_token_id=0
         )[0, PROMPT_TOKENS:].tolist()
-        for budget in choose((8, 64), (1, 8, 64)):
+        for budget in choose((24,), (1, 8, 64)):
             written = write_sampled(METHODS[name], target, draft, prompt, NEW_TOKENS, budget, VOCABULARY, GREEDY)
             assert written.tokens == expected, f"{family}, seed {seed}, budget {budget}"
             assert all(result.tree.drafted <= budget for result in written.rounds)
