@@ -24,7 +24,7 @@ def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
     frontier: list[tuple[float, int, int, int, float]] = []
 
     def put(parent: int, level: int, path: int) -> None:
-        chance = random.Random(path).betavariate(8 * sureness, 8 * (1 - sureness))
+        chance = _likeliest(path, sureness)
         for token in range(4):
             if chance > 1e-6:
                 heapq.heappush(frontier, (-scores[parent] - math.log(chance), path * 5 + token, parent, level, chance))
@@ -39,6 +39,12 @@ def grow(budget: int, depth: int, sureness: float, seed: int) -> Tree:
         if level < depth:
             put(len(tokens) - 1, level + 1, path + 1)
     return Tree(tuple(tokens), tuple(parents), tuple(scores))
+
+
+@lru_cache(maxsize=1 << 18)
+def _likeliest(path: int, sureness: float) -> float:
+    """How likely the likeliest child is here, whatever the tree that is grown through here."""
+    return random.Random(path).betavariate(8 * sureness, 8 * (1 - sureness))
 
 
 def worthwhile(tree: Tree, price: MarginalCost, depth: int) -> tuple[list[int], int]:
