@@ -3,6 +3,7 @@
 import os
 import signal
 
+import psutil
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
@@ -31,11 +32,21 @@ def test_an_engine_that_is_killed_comes_back_and_the_answer_goes_on(session: Ses
     assert len(session.answer.text) > len(text)
 
 
-def test_another_window_finds_everything_again(session: Session) -> None:
+def test_a_window_closed_in_mid_answer_ends_its_engine_and_another_window_finds_everything_again(
+    session: Session,
+) -> None:
     session.begin()
     text = session.ask("Hello!").text
-    titles, here = session.titles, session.window.chat.conversation.id
+    here = session.window.chat.conversation.id
+    session.begin(ENDLESS)
+    session.window.chat.ask(STORY)
+    session.wait(lambda: session.shown != "")
+    engine = session.link.engine_pid
+    assert engine is not None
     session.window.close()
+    session.wait(session.link.isFinished)
+    assert not psutil.pid_exists(engine)
+    titles = session.titles
     again = opened(session.folders, FakeLink(), session.theme)
     session.wait(lambda: bool(again.conversations.autosave.records))
     assert [each.shown_title for each in again.conversations.autosave.records] == titles
