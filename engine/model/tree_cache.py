@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from engine.model.families.span import Span
-from engine.model.state.state_cache import StateCache
+from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
 
@@ -95,10 +95,11 @@ class TreeCache(Cache):  # type: ignore[misc]
     keep one; moved by itself, as a state cannot be cut.
     """
 
-    def __init__(self, spans: tuple[Span, ...], capacity: int) -> None:
+    def __init__(self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS) -> None:
         super().__init__(layers=[StateLayer() if span.keeps_state else TreeLayer(capacity, span) for span in spans])
         self.attention = [layer for layer in self.layers if isinstance(layer, TreeLayer)]
-        self.states = StateCache([layer for layer in self.layers if isinstance(layer, StateLayer)])
+        states = [layer for layer in self.layers if isinstance(layer, StateLayer)]
+        self.states = StateCache(states, capacity, snapshots)
 
     @torch.inference_mode()
     def keep(self, base: int, slots: Tensor) -> None:
