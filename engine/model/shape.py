@@ -13,6 +13,8 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.state_families import may_keep
+from engine.model.families.state_sizes import StateSizes, state_sizes
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
@@ -21,6 +23,7 @@ COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
+FURTHER_TOKENS = "mtp."  # layers that guess further tokens; no network of transformers has them
 
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
@@ -75,7 +78,7 @@ def layers_and_rest(
 
 def _weights(stored: Mapping[str, TensorInfo | PackedWeight]) -> Iterator[StoredWeight]:
     for name, weight in stored.items():
-        if name.endswith(NOT_WEIGHTS):
+        if name.endswith(NOT_WEIGHTS) or name.startswith(FURTHER_TOKENS):
             continue
         packed = isinstance(weight, PackedWeight)
         kind = weight.format.name if isinstance(weight, PackedWeight) else weight.dtype
@@ -118,13 +121,14 @@ class LayerSizes:
 
     `weights` are all that it computes with; `stored_bytes` what they take in the checkpoint; `active_elements` the
     numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers
-    that one token leaves in the cache, key and value together.
+    that one token leaves in the cache, key and value together; `state` what is kept in place of them.
     """
 
     weights: tuple[StoredWeight, ...]
     stored_bytes: int
     active_elements: int
     kv_width: int
+    state: StateSizes | None = None
 
     @property
     def elements(self) -> int:
@@ -176,11 +180,12 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     """The sizes of a checkpoint, without reading any weight.
 
     Raises `ModelError` when config.json and weights disagree, or when the model is of a kind that cannot be sized:
-    without attention in every layer.
+    with layers that neither attend nor keep a known state.
     """
     text = _text_config(checkpoint.config)
     kinds = text.get("layer_types")
-    require_attention(checkpoint.name, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
+    kinds = [str(kind) for kind in kinds] if isinstance(kinds, list) else []
+    require_attention(checkpoint.name, kinds, text.get("model_type"))
     layers, rest = layers_and_rest(checkpoint.weights, _number(text, *COUNTED_AS))
     if not layers:
         raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
@@ -209,9 +214,10 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     )
 
 
-def require_attention(name: str, kinds: Iterable[str]) -> None:
+def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    if unknown := sorted(set(kinds) - {FULL, SLIDING, CHUNKED}):
+    known = {FULL, SLIDING, CHUNKED}
+    if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
 
@@ -258,8 +264,9 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     routed = sum(weight.elements for weight in weights if _is_expert(weight))
     experts = _number(text, "num_local_experts", "num_experts", "n_routed_experts") or 1
     chosen = min(experts, _number(text, "num_experts_per_tok", "num_experts_per_token") or experts)
-    kv_width = _kv_width(weights, text) if caches else 0
-    if caches and not kv_width:
+    state = state_sizes({weight.name: weight.shape for weight in weights}, text)
+    kv_width = _kv_width(weights, text) if caches and not state else 0
+    if caches and not kv_width and not state:
         raise ModelError(
             say("'{name}' has a layer without keys and values.", name=name), say("Choose a decoder with attention.")
         )
@@ -268,6 +275,7 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
         stored_bytes=sum(weight.nbytes for weight in weights),
         active_elements=elements - routed + -(-routed * chosen // experts),
         kv_width=kv_width,
+        state=state,
     )
 
 

@@ -1,0 +1,69 @@
+"""The paths of a token tree, as one pass of a state layer needs them: who is above whom, and what lies between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# A decay of exp(-1e4) is 0 in every number type; a factor of exactly 0 would make the differences of sums undefined.
+SMALLEST_LOG_DECAY = -1e4
+
+
+@dataclass(frozen=True, slots=True)
+class TreePaths:
+    """n pending nodes of a tree, each behind its parent, of which those from `begin` on are new in this pass.
+
+    `ancestors`: bool [n, n], row i tells which nodes are on the path from the root to node i, i included.
+    """
+
+    ancestors: Tensor
+    begin: int = 0
+
+    @property
+    def visible(self) -> Tensor:
+        """bool [m, n]: the rows of the new nodes."""
+        return self.ancestors[self.begin :]
+
+    def to(self, device: torch.device) -> "TreePaths":
+        """The same paths on another device."""
+        return TreePaths(self.ancestors.to(device, non_blocking=True), self.begin)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Sums along root paths, float64, of `values` [batch, n, ...], which are logarithms of decays.
+
+        In float64, for differences of long sums are taken: in float32 a sum of -1e4 is only good to 1e-3.
+        """
+        logs = values.double().clamp(min=SMALLEST_LOG_DECAY)
+        flat = self.ancestors.double() @ logs.flatten(2)
+        return flat.view(logs.shape)
+
+    def decays_between(self, sums: Tensor) -> Tensor:
+        """float32 [batch, ..., m, n]: what is left at each new node of what each node wrote, 0 if it is no ancestor.
+
+        `sums`: [batch, n, ...] as from `sums`. Masked before `exp`: between two branches the difference is unbounded.
+        """
+        last = sums.movedim(1, -1)
+        differences = (last[..., self.begin :, None] - last[..., None, :]).float()
+        return differences.masked_fill_(~self.visible, -torch.inf).exp_()
+
+    def windows(self, width: int) -> Tensor:
+        """int64 [m, width]: the last `width` nodes on each new node's path, in order, itself the last.
+
+        They index a row of `width - 1` entries of the committed text with the n nodes behind them.
+        """
+        visible = self.visible
+        prefix = visible.new_ones((len(visible), width - 1))
+        seen = torch.cat([prefix, visible], 1)
+        numbers = torch.arange(seen.shape[1], device=seen.device)
+        return torch.where(seen, numbers, -1).topk(width, sorted=True).values.flip(1)
+
+
+def ancestor_mask(parents: Sequence[int]) -> Tensor:
+    """bool [n, n] of `parents`, -1 for the root: row i tells which nodes are above node i, itself included."""
+    mask = torch.eye(len(parents), dtype=torch.bool)
+    for node, parent in enumerate(parents):
+        assert parent < node, "a parent stands before its children"
+        if parent >= 0:
+            mask[node] |= mask[parent]
+    return mask
