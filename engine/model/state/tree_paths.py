@@ -39,13 +39,23 @@ class TreePaths:
         return flat.view(logs.shape)
 
     def decays_between(self, sums: Tensor) -> Tensor:
-        """float32 [batch, ..., m, n]: what is left at each new node of what each node wrote, 0 if it is no ancestor.
+        """float32 [batch, heads, m, n]: what is left at each new node of what each node wrote, 0 if it is no ancestor.
 
-        `sums`: [batch, n, ...] as from `sums`. Masked before `exp`: between two branches the difference is unbounded.
+        `sums`: [batch, n, heads] as from `sums`. Masked before `exp`: between two branches the difference is unbounded.
         """
-        last = sums.movedim(1, -1)
+        last = sums.transpose(1, 2)
         differences = (last[..., self.begin :, None] - last[..., None, :]).float()
         return differences.masked_fill_(~self.visible, -torch.inf).exp_()
+
+    def channel_decays(self, sums: Tensor, begin: int, end: int) -> Tensor:
+        """As `decays_between`, for `sums` [batch, n, heads, channels] and new nodes [begin, end) alone.
+
+        float32 [batch, heads, end - begin, n, channels].
+        """
+        last = sums.transpose(1, 2)
+        rows = last[:, :, self.begin :][:, :, begin:end, None]
+        differences = (rows - last[:, :, None]).float()
+        return differences.masked_fill_(~self.visible[begin:end, :, None], -torch.inf).exp_()
 
     def windows(self, width: int) -> Tensor:
         """int64 [m, width]: the last `width` nodes on each new node's path, in order, itself the last.
