@@ -12,6 +12,7 @@ from huggingface_hub.errors import StrictDataclassError
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.span import Span
+from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
 from engine.model.json_file import shown
@@ -155,9 +156,9 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
         return (Span(SLIDING, window) if window else Span(),) * int(text.num_hidden_layers)
-    require_attention(name, kinds)
+    require_attention(name, kinds, text.model_type)
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
-    return tuple(bounded.get(kind, Span()) for kind in kinds)
+    return tuple(Span(kind) if kind in STATE_KINDS else bounded.get(kind, Span()) for kind in kinds)
 
 
 def attention_implementation(config: Any, model_class: Any) -> str:
@@ -173,7 +174,7 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     """Raise `ModelError` if the model is of a kind whose memory of the past cannot branch."""
     if getattr(config, "is_encoder_decoder", False):
         raise no_tree(name, say("it is an encoder-decoder model"))
-    if getattr(model_class, "_is_stateful", False):
+    if getattr(model_class, "_is_stateful", False) and config.model_type not in STATE_FAMILIES:
         raise no_tree(name, say("it keeps a recurrent state, which cannot branch"))
     if config.model_type in REFUTED:
         raise no_tree(name, say("one pass over a tree differs from its paths alone"))

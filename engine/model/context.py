@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
+from engine.model.state.tree_paths import TreePaths
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 
 PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
@@ -56,15 +57,20 @@ class Context:
         self._forget(common)
         if self._turned is not None:
             self._turned.begin(common, anchor=len(tokens) + 1)
+        if common < len(tokens):
+            self._cache.states.remember()  # the end of a turn, as far as it stays
         for begin in range(common, len(tokens), self.prefill_rows):
             self._prefill_rows(list(tokens[begin : begin + self.prefill_rows]))
+        self._cache.states.remember()
         return common
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many tokens at the beginning of `tokens` are committed already, as `prefill` would compute them."""
         same = (old == new for old, new in zip(self.tokens, tokens, strict=False))
         common = sum(takewhile(bool, same))
-        return min(common, self._turned.fitting(len(tokens) + 1)) if self._turned is not None else common
+        if self._turned is not None:
+            common = min(common, self._turned.fitting(len(tokens) + 1))
+        return self._cache.states.nearest(common)
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """Append nodes to the pending tree and run ONE pass over them; returns logits, float32 [n, vocabulary].
@@ -77,6 +83,7 @@ class Context:
         self._cache.crop_to(self.length + before)  # drop nodes left by the self-draft, see `SharedContext`
         with self._undone_on_error(before):
             visible = self._pending.append(tokens, parents)
+            self._begin_tree(before)
             slots = torch.cat([torch.arange(self.length), self._pending.positions(self.length)])
             prefix = torch.ones(len(tokens), self.length, dtype=torch.bool)
             visible = torch.cat([prefix, visible], 1)
@@ -85,21 +92,35 @@ class Context:
     def settle(self) -> None:
         """Recompute what is cached for a text of another length, with all pending nodes; few models need it.
 
-        A phi3 needs it once the text grows beyond the length of its first training.
+        A phi3 needs it once the text grows beyond the length of its first training; one that keeps a state, where it
+        went back to a snapshot farther behind than was asked for.
         """
-        if self._turned is None:
+        begin = self._begin_of_unread()
+        if begin == self.length:
             return
-        self._turned.pass_behind(self.length)
-        begin = len(self._turned)
-        if begin < self.length:
-            self._cache.crop_to(begin)
-            try:
-                self._read(self.tokens, begin)
-                self._read_pending()
-            except BaseException:
-                self._cache.crop_to(begin)  # the next pass begins here again
-                raise
+        begin = self._go_back(begin)
+        try:
+            self._read(self.tokens, begin)
+            self._read_pending()
+        except BaseException:
+            self._go_back(begin)  # the next pass begins here again
+            raise
+        if self._turned is not None:
             self._turned.commit(self.length)
+
+    def _begin_of_unread(self) -> int:
+        """The first committed token that has to be read again; `length` for none."""
+        begin = min(self.length, self._cache.states.nearest(self.length))
+        if self._turned is not None:
+            self._turned.pass_behind(self.length)
+            begin = min(begin, len(self._turned))
+        return begin
+
+    def _go_back(self, length: int) -> int:
+        """Let the cache end at `length`, or before it where states were not kept; returns where it ends."""
+        length = self._cache.states.rewind(length)
+        self._cache.crop_to(length)
+        return length
 
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Commit the path of pending nodes, first to last; forget every other pending node but those of `rest`.
@@ -114,6 +135,7 @@ class Context:
         else:
             slots = torch.tensor(kept, dtype=torch.int64) + self.length
             self._cache.keep(self.length, slots.to(self.network.device))
+        self._cache.states.keep(nodes, rest)
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
         if self._turned is not None:
             self._turned.commit(self.length)
@@ -129,6 +151,7 @@ class Context:
         del self.tokens[length:]
         self._pending.clear()
         self._cache.crop_to(self.length)
+        self._cache.states.rewind(self.length)
 
     def _prefill_rows(self, tokens: list[int]) -> None:
         with self._undone_on_error(0):
@@ -143,7 +166,9 @@ class Context:
             rows = tokens[start : start + self.prefill_rows]
             positions = torch.arange(start + len(rows))
             visible = positions[None, :] <= positions[start:, None]
+            self._cache.states.begin(len(rows))
             self._forward(rows, visible, positions[start:], positions, start, last=1)
+            self._cache.states.commit(len(rows))
 
     def _read_pending(self) -> None:
         """One pass over the nodes that are pending already."""
@@ -153,7 +178,14 @@ class Context:
         prefix = torch.ones(len(positions), self.length, dtype=torch.bool)
         visible = torch.cat([prefix, self._pending.visible()], 1)
         slots = torch.cat([torch.arange(self.length), positions])
+        self._begin_tree(0)
         self._forward(self._pending.tokens, visible, positions, slots, self.length, last=1)
+
+    def _begin_tree(self, begin: int) -> None:
+        """The next pass is over the pending nodes from `begin` on."""
+        if self._cache.states.layers:
+            visible = self._pending.visible()
+            self._cache.states.begin(len(visible) - begin, TreePaths(visible, begin).to(self.network.device))
 
     @torch.inference_mode()
     def _forward(

@@ -12,6 +12,7 @@ from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
+from engine.model.state.mixers import read_trees
 from engine.protocol.sentences import say
 
 
@@ -41,6 +42,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     text = model.config.get_text_config(decoder=True)
     layers = find_layers(model)
     scale_by_position(layers)
+    read_trees(layers, name)
     return Network(
         model=model,
         layers=layers,

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.state_families import may_keep
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
@@ -180,7 +181,8 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     """
     text = _text_config(checkpoint.config)
     kinds = text.get("layer_types")
-    require_attention(checkpoint.name, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
+    kinds = [str(kind) for kind in kinds] if isinstance(kinds, list) else []
+    require_attention(checkpoint.name, kinds, text.get("model_type"))
     layers, rest = layers_and_rest(checkpoint.weights, _number(text, *COUNTED_AS))
     if not layers:
         raise _disagreement(checkpoint.name, say("says {count} layers", count=text.get("num_hidden_layers")))
@@ -209,9 +211,10 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     )
 
 
-def require_attention(name: str, kinds: Iterable[str]) -> None:
+def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    if unknown := sorted(set(kinds) - {FULL, SLIDING, CHUNKED}):
+    known = {FULL, SLIDING, CHUNKED}
+    if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
 

@@ -13,6 +13,7 @@ from engine.model.families.temperature import scale_by_position
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
 from engine.model.rope import find_rope
+from engine.model.state.mixers import read_trees
 from engine.model.weight_loader import WeightLoader
 from engine.protocol.sentences import say
 
@@ -78,6 +79,7 @@ def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Coll
         if index not in own:
             layers[index] = network.layers[index]
     scale_by_position(layers[index] for index in own)
+    read_trees((layers[index] for index in own), checkpoint.name)
     stored = {id(module) for index in own for module in layers[index].modules()}
     for name, module in model.named_modules():
         original = network.model.get_submodule(name)

@@ -9,6 +9,8 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from engine.model.families.span import Span
+from engine.model.state.state_cache import StateCache
+from engine.model.state.state_layer import StateLayer
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
@@ -87,24 +89,28 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
 
 
 class TreeCache(Cache):  # type: ignore[misc]
-    """One `TreeLayer` per decoder layer; `spans`: what each of them sees of the past.
+    """One `TreeLayer` per decoder layer, or one `StateLayer`; `spans`: what each of them sees of the past.
 
-    Layers that read the keys and values of an earlier one (gemma3n) leave theirs empty.
+    Layers that read the keys and values of an earlier one (gemma3n) leave theirs empty. `states`: of the layers that
+    keep one; moved by itself, as a state cannot be cut.
     """
 
     def __init__(self, spans: tuple[Span, ...], capacity: int) -> None:
-        super().__init__(layers=[TreeLayer(capacity, span) for span in spans])
+        super().__init__(layers=[StateLayer() if span.keeps_state else TreeLayer(capacity, span) for span in spans])
+        self.attention = [layer for layer in self.layers if isinstance(layer, TreeLayer)]
+        self.states = StateCache([layer for layer in self.layers if isinstance(layer, StateLayer)])
 
     @torch.inference_mode()
     def keep(self, base: int, slots: Tensor) -> None:
-        """Keep slots [0, base) and `slots` in every layer; see `TreeLayer.keep`."""
-        for layer in self.layers:
+        """Keep slots [0, base) and `slots` in every layer with keys and values; see `TreeLayer.keep`."""
+        for layer in self.attention:
             layer.keep(base, slots)
 
     def crop_to(self, length: int) -> None:
-        """Forget every slot from `length` on, in every layer."""
-        for layer in self.layers:
+        """Forget every slot from `length` on, in every layer; of the states, the pending nodes that stand there."""
+        for layer in self.attention:
             layer.crop(length)
+        self.states.truncate(length)
 
 
 class PendingTree:
@@ -195,24 +201,27 @@ class TreeMasks:
 
     def build(
         self, visible: Tensor, query_positions: Tensor, slot_positions: Tensor, base: int, cache: TreeCache
-    ) -> Tensor | dict[str, Tensor]:
+    ) -> Tensor | None | dict[str, Tensor | None]:
         """The mask argument of one pass; also tells cache layers of bounded span which slots they may leave out.
 
         visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64
         [slots], both on the host; base: committed slots, for which slot == position.
         """
         oldest_query = int(query_positions.min())
-        masks: dict[str, Tensor] = {}
+        masks: dict[str, Tensor | None] = {}
         for span in self._spans:
+            if span.keeps_state:
+                masks[span.kind] = None
+                continue
             start, mask = 0, visible
             if span.is_bounded:
                 start = min(base, span.oldest(oldest_query))
                 mask = visible[:, start:] & span.reaches(query_positions, slot_positions[start:])
-                for layer in cache.layers:
+                for layer in cache.attention:
                     if layer.span == span:
                         layer.start = start
             masks[span.kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
-        return masks if len(masks) > 1 else next(iter(masks.values()))
+        return masks if len(masks) > 1 else masks.popitem()[1]
 
     def _form(self, mask: Tensor) -> Tensor:
         if self._attention == "sdpa":

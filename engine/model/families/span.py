@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from engine.model.families.state_families import STATE_KINDS
 from engine.model.shape import CHUNKED, FULL, SLIDING
 
 
@@ -11,14 +12,19 @@ from engine.model.shape import CHUNKED, FULL, SLIDING
 class Span:
     """What queries see of the text before them: all of it, or with `tokens` a window or the chunk that they are in.
 
-    `kind` is transformers' name, by which its networks take their masks.
+    `kind` is transformers' name, by which its networks take their masks. Layers that keep a state take none.
     """
 
     kind: str = FULL
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        assert (self.kind == FULL) == (self.tokens == 0), "only full attention is unbounded"
+        assert (self.kind in {FULL, *STATE_KINDS}) == (self.tokens == 0), "only full attention is unbounded"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the layer has a state in place of keys and values."""
+        return self.kind in STATE_KINDS
 
     @property
     def is_bounded(self) -> bool:

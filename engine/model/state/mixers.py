@@ -1,0 +1,98 @@
+"""Lets transformers' modules that keep a state read token trees: their own code, with two functions replaced."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+
+from engine.model.shape import no_tree
+from engine.model.state.gated_delta import gated_delta_tree
+from engine.model.state.state_layer import StateLayer
+from engine.protocol.sentences import say
+
+STORES = frozenset({"update_conv_state", "update_recurrent_state"})  # what modules that keep a state call of a cache
+CONVOLUTION = "causal_conv1d_fn"
+
+
+def _convolve(
+    layer: StateLayer,
+    hidden_states: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    **_kwargs: Any,
+) -> Tensor:
+    """In place of `causal_conv1d_fn`; `hidden_states` are what `update_conv_state` returned."""
+    output = layer.convolve(weight, bias)
+    return (output if activation is None else ACT2FN[activation](output)).to(hidden_states.dtype)
+
+
+def _gated_delta(
+    layer: StateLayer, query: Tensor, key: Tensor, value: Tensor, g: Tensor, beta: Tensor, **_kwargs: Any
+) -> tuple[Tensor, None]:
+    """In place of `torch_chunk_gated_delta_rule`."""
+    assert layer.tree is not None, "only trees are scanned here"
+    state = layer.state(len(value), value.shape[2], key.shape[3], value.shape[3], device=value.device)
+    output, writes = gated_delta_tree(query, key, value, g, beta, state, layer.tree.paths, layer.writes)
+    layer.add(writes)
+    return output, None
+
+
+# By the function of transformers that it replaces.
+SCANS: dict[str, Callable[..., tuple[Tensor, None]]] = {"torch_chunk_gated_delta_rule": _gated_delta}
+
+
+class TreeMixer:
+    """`forward` of one module that keeps a state, for chains and trees."""
+
+    def __init__(self, module: Any, replaced: Iterable[str]) -> None:
+        self._module = module
+        self._layer: StateLayer | None = None
+        self._chain: Callable[..., Any] = module.forward
+        plain = _code_of(module)
+        functions = {name: partial(self._call, {**SCANS, CONVOLUTION: _convolve}[name]) for name in replaced}
+        tree = FunctionType(plain.__code__, {**plain.__globals__, **functions}, closure=plain.__closure__)
+        tree.__defaults__, tree.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
+        self._tree = MethodType(tree, module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the module's own `forward`."""
+        cache = kwargs.get("cache_params", kwargs.get("past_key_values"))
+        layer = None if cache is None else cache.layers[self._module.layer_idx]
+        if not isinstance(layer, StateLayer) or layer.tree is None:
+            return self._chain(*args, **kwargs)
+        self._layer = layer
+        try:
+            return self._tree(*args, **kwargs)
+        finally:
+            self._layer = None
+
+    def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return function(self._layer, *args, **kwargs)
+
+
+def read_trees(layers: Iterable[nn.Module], name: str) -> None:
+    """Make all modules in these layers that keep a state read trees, where they do not yet.
+
+    Raises `ModelError` for modules of a kind that is not known; `name` is the model's.
+    """
+    for layer in layers:
+        for module in layer.modules():
+            called = set(_code_of(module).__code__.co_names) if hasattr(type(module), "forward") else set()
+            if not called & STORES or isinstance(module.forward, TreeMixer):
+                continue
+            replaced = called & {CONVOLUTION, *SCANS}
+            if ("update_conv_state" in called) > (CONVOLUTION in replaced) or (
+                "update_recurrent_state" in called
+            ) > bool(replaced - {CONVOLUTION}):
+                raise no_tree(name, say("it keeps a state in layers of a kind that is not known"))
+            module.forward = TreeMixer(module, replaced)
+
+
+def _code_of(module: nn.Module) -> Any:
+    """The function that a module's class has for `forward`, without decorators."""
+    return inspect.unwrap(type(module).forward)

@@ -1,0 +1,110 @@
+"""All layers of a network that keep a state: moved along together, with snapshots of the past to go back to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+
+from engine.model.state.state_layer import LayerState, StateLayer, TreePass
+from engine.model.state.tree_paths import TreePaths
+
+SNAPSHOT_EVERY = 512  # tokens: what a rewind reads again at most, as long as no snapshot had to go
+SNAPSHOTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What every layer knew of the first `length` tokens, in host memory."""
+
+    length: int
+    layers: tuple[LayerState, ...]
+
+
+class StateCache:
+    """The state layers of one cache; `length` tokens are behind their roots, and pending nodes behind these.
+
+    Without such layers every method does nothing, and any length can be gone back to. Snapshots are taken at the ends
+    of turns, where `Context` asks for them, and every `every` tokens; `most` of them are kept.
+    """
+
+    def __init__(self, layers: Sequence[StateLayer], every: int = SNAPSHOT_EVERY, most: int = SNAPSHOTS) -> None:
+        self.layers = list(layers)
+        self.length = 0
+        self._every = every
+        self._most = most
+        self._snapshots: list[Snapshot] = []  # by length
+
+    def begin(self, rows: int, paths: TreePaths | None = None) -> None:
+        """Get ready for a pass over `rows` tokens: new nodes of a tree, or without `paths` a chain."""
+        tree = None if paths is None else TreePass(paths)
+        for layer in self.layers:
+            layer.begin(tree, rows)
+
+    def commit(self, rows: int) -> None:
+        """After a chain of `rows` tokens: they are committed."""
+        for layer in self.layers:
+            layer.move(layer.committed())
+        self._moved(rows)
+
+    @torch.inference_mode()
+    def keep(self, path: Sequence[int], rest: Sequence[int] = ()) -> None:
+        """Commit a path of pending nodes; of the others only `rest`, which are behind it, stay."""
+        roots = [layer.behind(path) for layer in self.layers]  # if memory runs out here, nothing has changed
+        for layer, root in zip(self.layers, roots, strict=True):
+            layer.move(root, rest)
+        self._moved(len(path))
+
+    def truncate(self, length: int) -> None:
+        """Forget the pending nodes that stand in cache slots from `length` on."""
+        for layer in self.layers:
+            layer.truncate(max(0, length - self.length))
+
+    def nearest(self, length: int) -> int:
+        """The most tokens, at most `length`, to which `rewind` can go back."""
+        if not self.layers:
+            return length
+        return max((known for known in self._known() if known <= length), default=0)
+
+    def rewind(self, length: int) -> int:
+        """Forget all pending nodes, and all that came behind `nearest(length)` tokens; returns that."""
+        found = self.nearest(length)
+        if not self.layers:
+            return found
+        snapshot = next((snapshot for snapshot in self._snapshots if snapshot.length == found), None)
+        for number, layer in enumerate(self.layers):
+            if found == self.length:
+                layer.move(layer.root)
+            elif snapshot is None:
+                layer.move(LayerState())
+            else:
+                state = layer.root.state if layer.root.state is not None else layer.root.tail
+                assert state is not None, "there is something to go back from"
+                layer.move(snapshot.layers[number].copied_to(state.device))
+        self.length = found
+        self._snapshots = [snapshot for snapshot in self._snapshots if snapshot.length <= length]
+        return found
+
+    def remember(self) -> None:
+        """Take a snapshot here, unless there is one; the one between the nearest neighbours goes if they are many."""
+        if not self.layers or not self.length or any(known.length == self.length for known in self._snapshots):
+            return
+        host = torch.device("cpu")
+        if len(self._snapshots) >= self._most:
+            self._thin()
+        self._snapshots.append(Snapshot(self.length, tuple(layer.root.copied_to(host) for layer in self.layers)))
+
+    def _known(self) -> list[int]:
+        return [*(snapshot.length for snapshot in self._snapshots), self.length]
+
+    def _moved(self, tokens: int) -> None:
+        if not self.layers:
+            return
+        self.length += tokens
+        if self.length - (self._snapshots[-1].length if self._snapshots else 0) >= self._every:
+            self.remember()
+
+    def _thin(self) -> None:
+        lengths = [0, *self._known()]
+        gaps = [after - before for before, after in zip(lengths, islice(lengths, 2, None), strict=False)]
+        del self._snapshots[gaps.index(min(gaps))]

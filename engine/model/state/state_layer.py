@@ -1,0 +1,158 @@
+"""The cache of one layer that keeps a state: the state at the root, and what pending nodes wrote."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import LinearAttentionCacheLayerMixin
+
+from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
+from engine.model.state.tree_paths import TreePaths
+from engine.model.state.writes import Writes, advance
+
+
+class TreePass:
+    """One pass over new nodes of a tree; what every layer asks of it is computed once."""
+
+    def __init__(self, paths: TreePaths) -> None:
+        self.paths = paths
+        self._windows: dict[int, Tensor] = {}
+
+    def windows(self, width: int) -> Tensor:
+        """As `TreePaths.windows`."""
+        if width not in self._windows:
+            self._windows[width] = self.paths.windows(width)
+        return self._windows[width]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerState:
+    """What one layer knows of the text up to a token; None where nothing was read, or where it has no such part.
+
+    `state`: float32, in the shape of the library's own; `tail`: [1, width - 1, channels], the last inputs of the short
+    convolution.
+    """
+
+    state: Tensor | None = None
+    tail: Tensor | None = None
+
+    def copied_to(self, device: torch.device) -> "LayerState":
+        """A copy, also where it is on `device` already."""
+        return LayerState(*(None if part is None else part.to(device, copy=True) for part in (self.state, self.tail)))
+
+    @property
+    def nbytes(self) -> int:
+        """What both take in memory."""
+        return sum(part.nbytes for part in (self.state, self.tail) if part is not None)
+
+
+class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
+    """One layer's state behind the last committed token, and what its pending nodes write into it.
+
+    In a chain transformers' modules find what they expect of a cache. In a tree they find no state: they then call,
+    for any number of rows, the functions that `TreeMixer` replaces.
+    """
+
+    is_sliding = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record_past = True  # else a module overwrites the tail in place where it reads a single token
+        self.root = LayerState()
+        self.tree: TreePass | None = None  # of the running pass; None in a chain
+        self.inputs: Tensor | None = None  # of the convolution, [1, pending, channels]
+        self.writes: Writes | None = None
+        self._advance = advance
+
+    def lazy_initialization(self, *_args: Any, **_kwargs: Any) -> None:
+        """Nothing is allocated before it is known."""
+
+    def begin(self, tree: TreePass | None, rows: int) -> None:
+        """Get ready for a pass over `rows` tokens; without a `tree` they follow the last committed token."""
+        self.tree = tree
+        state, tail = (self.root.state, self.root.tail) if tree is None else (None, None)
+        if state is not None and rows == 1:
+            state = state.clone()  # some modules overwrite it, and a pass that fails must leave no trace
+        self.recurrent_states[0], self.conv_states[0] = state, tail
+        self.has_previous_state[0] = state is not None or tail is not None
+
+    def update_conv_state(
+        self, conv_states: Tensor, state_idx: int = 0, conv_kernel_size: int | None = None, **_kwargs: Any
+    ) -> Tensor:
+        """Take the inputs [1, channels, n] of this pass; returns what the module has to convolve.
+
+        In a chain the tail with them behind it; in a tree only them, as `convolve` knows the rest.
+        """
+        assert state_idx == 0 and conv_kernel_size is not None, "no other modules are let in"
+        rows, known = conv_states.mT, conv_kernel_size - 1
+        nothing = rows.new_zeros((rows.shape[0], known, rows.shape[2]))
+        if self.tree is not None:
+            if self.root.tail is None:
+                self.root = LayerState(self.root.state, nothing)
+            self.inputs = torch.cat([rows[:, :0] if self.inputs is None else self.inputs, rows], 1)
+            return conv_states
+        tail = nothing if self.conv_states[0] is None else self.conv_states[0]
+        self.conv_states[0] = torch.cat([tail, rows[:, -known:]], 1)[:, -known:].clone()
+        return torch.cat([tail.mT, conv_states], -1)
+
+    def update_recurrent_state(self, recurrent_states: Tensor | None, state_idx: int = 0, **_kwargs: Any) -> Any:
+        """Take the state behind a chain; behind a tree there is none."""
+        assert state_idx == 0, "no other modules are let in"
+        if self.tree is None:
+            self.recurrent_states[0] = recurrent_states
+        return recurrent_states
+
+    def convolve(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The short convolution at the new nodes of a tree, [1, channels, n]; weight: [channels, width]."""
+        assert self.tree is not None and self.inputs is not None and self.root.tail is not None, "inputs come first"
+        windows = self.tree.windows(weight.shape[-1])
+        return short_convolution_tree(self.inputs, self.root.tail, windows, weight, bias).mT
+
+    def state(self, *shape: int, device: torch.device) -> Tensor:
+        """The state at the root of a tree, float32; zeros of this shape where nothing was read."""
+        if self.root.state is None:
+            self.root = LayerState(torch.zeros(shape, device=device), self.root.tail)
+        assert self.root.state is not None
+        return self.root.state
+
+    def add(self, writes: Writes, along: Callable[[Tensor, Writes, Sequence[int]], Tensor] = advance) -> None:
+        """Take what the new nodes of a tree write; `along`: the state behind a path of them, see `writes.advance`."""
+        self.writes, self._advance = writes.behind(self.writes), along
+
+    def committed(self) -> LayerState:
+        """What the last chain left."""
+        return LayerState(self.recurrent_states[0], self.conv_states[0])
+
+    def behind(self, path: Sequence[int]) -> LayerState:
+        """What the layer knows behind a path of pending nodes."""
+        state, tail = self.root.state, self.root.tail
+        if state is not None and self.writes is not None:
+            state = self._advance(state, self.writes, path)
+        if tail is not None and self.inputs is not None:
+            tail = short_convolution_advance(tail, self.inputs, path)
+        return LayerState(state, tail)
+
+    def move(self, root: LayerState, rest: Sequence[int] = ()) -> None:
+        """Go on from another root; of the pending nodes only `rest`, which are behind it, stay."""
+        self.root = root
+        self.tree = None
+        self.recurrent_states[0] = self.conv_states[0] = None
+        self.retain(rest)
+
+    def retain(self, nodes: Sequence[int]) -> None:
+        """Forget all pending nodes but these, and number them anew."""
+        if not nodes:
+            self.inputs = self.writes = None
+        if self.inputs is not None:
+            index = torch.tensor(nodes, dtype=torch.int64, device=self.inputs.device)
+            self.inputs = self.inputs.index_select(1, index)
+        if self.writes is not None:
+            self.writes = self.writes.select(nodes)
+
+    def truncate(self, count: int) -> None:
+        """Forget every pending node from `count` on, also where only a part of a pass knew of them."""
+        self.recurrent_states[0] = self.conv_states[0] = None
+        if max(self.inputs.shape[1] if self.inputs is not None else 0, len(self.writes or ())) > count:
+            self.retain(range(count))
