@@ -11,6 +11,7 @@ from transformers.activations import ACT2FN
 
 from engine.model.shape import no_tree
 from engine.model.state.gated_delta import gated_delta_tree
+from engine.model.state.mamba2 import Mamba2Weights, mamba2_advance, mamba2_tree
 from engine.model.state.state_layer import StateLayer
 from engine.protocol.sentences import say
 
@@ -33,17 +34,32 @@ def _convolve(
 
 def _gated_delta(
     layer: StateLayer, query: Tensor, key: Tensor, value: Tensor, g: Tensor, beta: Tensor, **_kwargs: Any
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor]:
     """In place of `torch_chunk_gated_delta_rule`."""
     assert layer.tree is not None, "only trees are scanned here"
     state = layer.state(len(value), value.shape[2], key.shape[3], value.shape[3], device=value.device)
     output, writes = gated_delta_tree(query, key, value, g, beta, state, layer.tree.paths, layer.writes)
     layer.add(writes)
-    return output, None
+    return output, state
+
+
+def _mamba2(
+    layer: StateLayer, hidden_states: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """In place of `mamba2_chunk_scan`."""
+    assert layer.tree is not None and options["dt_softplus"], "only trees are scanned here"
+    state = layer.state(len(B), *hidden_states.shape[2:], B.shape[3], device=B.device)
+    weights = Mamba2Weights(A, options["D"], options["dt_bias"], options["dt_limit"])
+    output, writes = mamba2_tree(hidden_states, dt, B, C, weights, state, layer.tree.paths, layer.writes)
+    layer.add(writes, mamba2_advance)
+    return output, state
 
 
 # By the function of transformers that it replaces.
-SCANS: dict[str, Callable[..., tuple[Tensor, None]]] = {"torch_chunk_gated_delta_rule": _gated_delta}
+SCANS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
+    "torch_chunk_gated_delta_rule": _gated_delta,
+    "mamba2_chunk_scan": _mamba2,
+}
 
 
 class TreeMixer:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import LinearAttentionCacheLayerMixin
+from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
 from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
 from engine.model.state.tree_paths import TreePaths
@@ -57,8 +57,10 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     is_sliding = False
 
-    def __init__(self) -> None:
+    def __init__(self, attention: CacheLayerMixin | None = None) -> None:
+        """`attention`: keys and values, of a layer that has both; nothing here touches them."""
         super().__init__()
+        self.attention = attention
         self.record_past = True  # else a module overwrites the tail in place where it reads a single token
         self.root = LayerState()
         self.tree: TreePass | None = None  # of the running pass; None in a chain
@@ -68,6 +70,12 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     def lazy_initialization(self, *_args: Any, **_kwargs: Any) -> None:
         """Nothing is allocated before it is known."""
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Append keys and values, as of a layer with attention alone."""
+        assert self.attention is not None, "only layers that attend have keys and values"
+        found: tuple[Tensor, Tensor] = self.attention.update(key_states, value_states, *args, **kwargs)
+        return found
 
     def begin(self, tree: TreePass | None, rows: int) -> None:
         """Get ready for a pass over `rows` tokens; without a `tree` they follow the last committed token."""
