@@ -14,6 +14,7 @@ from typing import Any
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.state_families import may_keep
+from engine.model.families.state_sizes import StateSizes, state_sizes
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
@@ -119,13 +120,14 @@ class LayerSizes:
 
     `weights` are all that it computes with; `stored_bytes` what they take in the checkpoint; `active_elements` the
     numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers
-    that one token leaves in the cache, key and value together.
+    that one token leaves in the cache, key and value together; `state` what is kept in place of them.
     """
 
     weights: tuple[StoredWeight, ...]
     stored_bytes: int
     active_elements: int
     kv_width: int
+    state: StateSizes | None = None
 
     @property
     def elements(self) -> int:
@@ -177,7 +179,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     """The sizes of a checkpoint, without reading any weight.
 
     Raises `ModelError` when config.json and weights disagree, or when the model is of a kind that cannot be sized:
-    without attention in every layer.
+    with layers that neither attend nor keep a known state.
     """
     text = _text_config(checkpoint.config)
     kinds = text.get("layer_types")
@@ -261,8 +263,9 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     routed = sum(weight.elements for weight in weights if _is_expert(weight))
     experts = _number(text, "num_local_experts", "num_experts", "n_routed_experts") or 1
     chosen = min(experts, _number(text, "num_experts_per_tok", "num_experts_per_token") or experts)
-    kv_width = _kv_width(weights, text) if caches else 0
-    if caches and not kv_width:
+    state = state_sizes({weight.name: weight.shape for weight in weights}, text)
+    kv_width = _kv_width(weights, text) if caches and not state else 0
+    if caches and not kv_width and not state:
         raise ModelError(
             say("'{name}' has a layer without keys and values.", name=name), say("Choose a decoder with attention.")
         )
@@ -271,6 +274,7 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
         stored_bytes=sum(weight.nbytes for weight in weights),
         active_elements=elements - routed + -(-routed * chosen // experts),
         kv_width=kv_width,
+        state=state,
     )
 
 

@@ -205,7 +205,7 @@ class TreeMasks:
 
     def build(
         self, visible: Tensor, query_positions: Tensor, slot_positions: Tensor, base: int, cache: TreeCache
-    ) -> Tensor | None | dict[str, Tensor | None]:
+    ) -> Tensor | dict[str, Tensor | None] | None:
         """The mask argument of one pass; also tells cache layers of bounded span which slots they may leave out.
 
         visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64

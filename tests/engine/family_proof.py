@@ -194,10 +194,16 @@ def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
     context.score([5, 6], [-1, 0])
     found = [
         (layer.keys.numel() + layer.values.numel()) // layer.capacity if layer.is_initialized else 0
-        for layer in context._cache.layers
+        for layer in context._cache.attention
     ]
-    planned = [layer.kv_width for layer in model_sizes(checkpoint).layers]
-    return "" if found == planned else f"a token takes {found} numbers in the caches, not {planned}"
+    sizes = model_sizes(checkpoint).layers
+    planned = [layer.kv_width for layer in sizes if not layer.state]
+    if found != planned:
+        return f"a token takes {found} numbers in the caches, not {planned}"
+    kept, pending = context._cache.states.nbytes, context._cache.states.pending_nbytes
+    states = [layer.state for layer in sizes if layer.state]
+    told = sum(state.fixed_bytes(4) for state in states), sum(2 * state.node_bytes(4) for state in states)
+    return "" if (kept, pending) == told else f"states take {kept} and {pending} bytes, not {told}"
 
 
 def _of_texts(reference: Any, network: Network, draft: Network) -> str:

@@ -12,7 +12,7 @@ modules run both; what differs in a tree is done by two functions that they call
 - `state_layer.StateLayer` is what the module takes for its layer of the cache: state and convolution tail at the root,
   behind the last committed token, and what pending nodes wrote, but no state of any node.
 - `state_cache.StateCache`, as `TreeCache.states`, does for all of them what `TreeCache` does for keys and values:
-  `begin` before a pass, `commit` after a chain, `keep` a path, `truncate`, `rewind`. A state cannot be cut like keys and
-  values, so `rewind` goes to the nearest snapshot before, and `Context` reads again from there.
+  `begin` before a pass, `commit` after a chain, `keep` a path, `truncate`, `rewind`. A state cannot be cut like keys
+  and values, so `rewind` goes to the nearest snapshot before, and `Context` reads again from there.
 - `tree_paths`, `gated_delta`, `short_convolution`, `writes`: the arithmetic, without modules or caches.
 """

@@ -15,7 +15,7 @@ from engine.model.state.mamba2 import Mamba2Weights, mamba2_advance, mamba2_tree
 from engine.model.state.state_layer import StateLayer
 from engine.protocol.sentences import say
 
-STORES = frozenset({"update_conv_state", "update_recurrent_state"})  # what modules that keep a state call of a cache
+TAIL, STATE = "update_conv_state", "update_recurrent_state"  # what modules that keep a state call of a cache
 CONVOLUTION = "causal_conv1d_fn"
 
 
@@ -70,7 +70,8 @@ class TreeMixer:
         self._layer: StateLayer | None = None
         self._chain: Callable[..., Any] = module.forward
         plain = _code_of(module)
-        functions = {name: partial(self._call, {**SCANS, CONVOLUTION: _convolve}[name]) for name in replaced}
+        known: dict[str, Callable[..., Any]] = {**SCANS, CONVOLUTION: _convolve}
+        functions = {name: partial(self._call, known[name]) for name in replaced}
         tree = FunctionType(plain.__code__, {**plain.__globals__, **functions}, closure=plain.__closure__)
         tree.__defaults__, tree.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
         self._tree = MethodType(tree, module)
@@ -99,14 +100,12 @@ def read_trees(layers: Iterable[nn.Module], name: str) -> None:
     for layer in layers:
         for module in layer.modules():
             called = set(_code_of(module).__code__.co_names) if hasattr(type(module), "forward") else set()
-            if not called & STORES or isinstance(module.forward, TreeMixer):
+            if not called & {TAIL, STATE} or isinstance(module.forward, TreeMixer):
                 continue
-            replaced = called & {CONVOLUTION, *SCANS}
-            if ("update_conv_state" in called) > (CONVOLUTION in replaced) or (
-                "update_recurrent_state" in called
-            ) > bool(replaced - {CONVOLUTION}):
+            convolutions, scans = called & {CONVOLUTION}, called & SCANS.keys()
+            if (TAIL in called and not convolutions) or (STATE in called and not scans):
                 raise no_tree(name, say("it keeps a state in layers of a kind that is not known"))
-            module.forward = TreeMixer(module, replaced)
+            module.forward = TreeMixer(module, convolutions | scans)
 
 
 def _code_of(module: nn.Module) -> Any:

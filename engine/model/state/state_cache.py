@@ -28,12 +28,22 @@ class StateCache:
     of turns, where `Context` asks for them, and every `every` tokens; `most` of them are kept.
     """
 
-    def __init__(self, layers: Sequence[StateLayer], every: int = SNAPSHOT_EVERY, most: int = SNAPSHOTS) -> None:
+    def __init__(self, layers: Sequence[StateLayer]) -> None:
         self.layers = list(layers)
         self.length = 0
-        self._every = every
-        self._most = most
+        self.every = SNAPSHOT_EVERY
+        self.most = SNAPSHOTS
         self._snapshots: list[Snapshot] = []  # by length
+
+    @property
+    def nbytes(self) -> int:
+        """What all layers know of the text; as much again while a pass goes on."""
+        return sum(layer.root.nbytes for layer in self.layers)
+
+    @property
+    def pending_nbytes(self) -> int:
+        """What the pending nodes left."""
+        return sum(layer.pending_nbytes for layer in self.layers)
 
     def begin(self, rows: int, paths: TreePaths | None = None) -> None:
         """Get ready for a pass over `rows` tokens: new nodes of a tree, or without `paths` a chain."""
@@ -90,7 +100,7 @@ class StateCache:
         if not self.layers or not self.length or any(known.length == self.length for known in self._snapshots):
             return
         host = torch.device("cpu")
-        if len(self._snapshots) >= self._most:
+        if len(self._snapshots) >= self.most:
             self._thin()
         self._snapshots.append(Snapshot(self.length, tuple(layer.root.copied_to(host) for layer in self.layers)))
 
@@ -101,7 +111,7 @@ class StateCache:
         if not self.layers:
             return
         self.length += tokens
-        if self.length - (self._snapshots[-1].length if self._snapshots else 0) >= self._every:
+        if self.length - (self._snapshots[-1].length if self._snapshots else 0) >= self.every:
             self.remember()
 
     def _thin(self) -> None:

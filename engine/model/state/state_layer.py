@@ -12,6 +12,8 @@ from engine.model.state.short_convolution import short_convolution_advance, shor
 from engine.model.state.tree_paths import TreePaths
 from engine.model.state.writes import Writes, advance
 
+Along = Callable[[Tensor, Writes, Sequence[int]], Tensor]  # the state behind a path of writes, see `advance`
+
 
 class TreePass:
     """One pass over new nodes of a tree; what every layer asks of it is computed once."""
@@ -66,7 +68,12 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
         self.tree: TreePass | None = None  # of the running pass; None in a chain
         self.inputs: Tensor | None = None  # of the convolution, [1, pending, channels]
         self.writes: Writes | None = None
-        self._advance = advance
+        self._along: Along = advance
+
+    @property
+    def pending_nbytes(self) -> int:
+        """What the pending nodes left."""
+        return sum(part.nbytes for part in (self.inputs, self.writes) if part is not None)
 
     def lazy_initialization(self, *_args: Any, **_kwargs: Any) -> None:
         """Nothing is allocated before it is known."""
@@ -93,7 +100,8 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
         In a chain the tail with them behind it; in a tree only them, as `convolve` knows the rest.
         """
-        assert state_idx == 0 and conv_kernel_size is not None, "no other modules are let in"
+        assert state_idx == 0, "no other modules are let in"
+        assert conv_kernel_size is not None, "a tail is as long as the convolution reaches"
         rows, known = conv_states.mT, conv_kernel_size - 1
         nothing = rows.new_zeros((rows.shape[0], known, rows.shape[2]))
         if self.tree is not None:
@@ -114,7 +122,9 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     def convolve(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The short convolution at the new nodes of a tree, [1, channels, n]; weight: [channels, width]."""
-        assert self.tree is not None and self.inputs is not None and self.root.tail is not None, "inputs come first"
+        assert self.tree is not None, "only trees are convolved here"
+        assert self.inputs is not None, "inputs come first"
+        assert self.root.tail is not None, "the inputs made one"
         windows = self.tree.windows(weight.shape[-1])
         return short_convolution_tree(self.inputs, self.root.tail, windows, weight, bias).mT
 
@@ -125,9 +135,9 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
         assert self.root.state is not None
         return self.root.state
 
-    def add(self, writes: Writes, along: Callable[[Tensor, Writes, Sequence[int]], Tensor] = advance) -> None:
-        """Take what the new nodes of a tree write; `along`: the state behind a path of them, see `writes.advance`."""
-        self.writes, self._advance = writes.behind(self.writes), along
+    def add(self, writes: Writes, along: Along = advance) -> None:
+        """Take what the new nodes of a tree write; `along`: how a state goes along a path of them."""
+        self.writes, self._along = writes.behind(self.writes), along
 
     def committed(self) -> LayerState:
         """What the last chain left."""
@@ -137,7 +147,7 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
         """What the layer knows behind a path of pending nodes."""
         state, tail = self.root.state, self.root.tail
         if state is not None and self.writes is not None:
-            state = self._advance(state, self.writes, path)
+            state = self._along(state, self.writes, path)
         if tail is not None and self.inputs is not None:
             tail = short_convolution_advance(tail, self.inputs, path)
         return LayerState(state, tail)

@@ -28,6 +28,11 @@ class Writes:
     def __len__(self) -> int:
         return self.keys.shape[1]
 
+    @property
+    def nbytes(self) -> int:
+        """What they take in memory."""
+        return sum(tensor.nbytes for tensor in self._tensors())
+
     def behind(self, earlier: "Writes | None") -> "Writes":
         """These nodes numbered behind those of `earlier`."""
         if earlier is None:
