@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.model.families.state_families import CONVOLUTION, HYBRID, LINEAR, STATE_KINDS
+from engine.model.families.state_families import CONVOLUTION, LINEAR, STATE_KINDS
 from engine.model.shape import CHUNKED, FULL, SLIDING
 
 

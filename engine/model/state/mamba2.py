@@ -6,8 +6,8 @@ solve: the quadratic form of the paper, with the ancestor mask where a chain has
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -15,33 +15,24 @@ from engine.model.state.tree_paths import TreePaths
 from engine.model.state.writes import Writes, advance, spread
 
 
-class Mamba2Weights(NamedTuple):
-    """What a layer brings to its scan: A (negative), D and dt_bias, [heads] each, and the bounds of time steps."""
-
-    a: Tensor
-    d: Tensor
-    dt_bias: Tensor
-    dt_limit: tuple[float, float] = (0.0, float("inf"))
-
-
 def mamba2_tree(
     inputs: Tensor,
-    dt: Tensor,
+    steps: Tensor,
+    a: Tensor,
     b: Tensor,
     c: Tensor,
-    weights: Mamba2Weights,
+    d: Tensor,
     state: Tensor,
     paths: TreePaths,
     earlier: Writes | None = None,
 ) -> tuple[Tensor, Writes]:
     """Outputs, float32 [batch, m, heads, head dim], and what the m new nodes write.
 
-    Shapes and meaning as of transformers' `mamba2_chunk_scan` with `dt_softplus`: inputs [batch, m, heads, head dim],
-    dt [batch, m, heads] before bias and softplus, b and c [batch, m, groups, state size], state [batch, heads,
-    head dim, state size] at the root. `earlier`: of the nodes before `paths.begin`.
+    Shapes and meaning as of transformers' `mamba2_chunk_scan`: inputs [batch, m, heads, head dim], steps [batch, m,
+    heads] as from `time_steps`, a (negative) and d [heads], b and c [batch, m, groups, state size], state
+    [batch, heads, head dim, state size] at the root. `earlier`: of the nodes before `paths.begin`.
     """
-    steps = functional.softplus(dt + weights.dt_bias.to(dt.dtype)).clamp(*weights.dt_limit).float()
-    new = Writes(b.float(), inputs.float() * steps[..., None], weights.a.float() * steps)
+    new = Writes(b.float(), inputs.float() * steps[..., None], a.float() * steps)
     everything = new.behind(earlier)
     sums = paths.sums(everything.log_decays)
     from_root = sums[:, paths.begin :].exp().float().transpose(1, 2)[..., None]  # [batch, heads, m, 1]
@@ -51,7 +42,18 @@ def mamba2_tree(
     reading = spread(queries @ keys.mT, heads, 1) * paths.decays_between(sums)
     output = reading @ everything.values.transpose(1, 2)
     output += spread(queries, heads, 1) @ state.float().mT * from_root
-    return output.transpose(1, 2) + weights.d[:, None] * inputs.float(), new
+    output = output.transpose(1, 2) + d[:, None] * inputs.float()
+    return output.contiguous(), new  # some networks only view it in another shape
+
+
+def time_steps(dt: Tensor, bias: Tensor, limit: tuple[float, float], limited: Tensor) -> Tensor:
+    """Time steps, float32 [batch, m, heads], of what the layer's projection gives; bias: [heads].
+
+    Only the steps of nodes in `limited`, bool [m], are held to `limit`: transformers holds those of a prompt to it, but
+    not those of the tokens that it then generates one by one.
+    """
+    steps = functional.softplus(dt + bias.to(dt.dtype))
+    return torch.where(limited[:, None], steps.clamp(*limit), steps).float()
 
 
 def mamba2_advance(state: Tensor, writes: Writes, path: Sequence[int]) -> Tensor:

@@ -11,7 +11,7 @@ from transformers.activations import ACT2FN
 
 from engine.model.shape import no_tree
 from engine.model.state.gated_delta import gated_delta_tree
-from engine.model.state.mamba2 import Mamba2Weights, mamba2_advance, mamba2_tree
+from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
 from engine.model.state.state_layer import StateLayer
 from engine.protocol.sentences import say
 
@@ -44,13 +44,13 @@ def _gated_delta(
 
 
 def _mamba2(
-    layer: StateLayer, hidden_states: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, **options: Any
+    layer: StateLayer, hidden_states: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any
 ) -> tuple[Tensor, Tensor]:
-    """In place of `mamba2_chunk_scan`."""
-    assert layer.tree is not None and options["dt_softplus"], "only trees are scanned here"
-    state = layer.state(len(B), *hidden_states.shape[2:], B.shape[3], device=B.device)
-    weights = Mamba2Weights(A, options["D"], options["dt_bias"], options["dt_limit"])
-    output, writes = mamba2_tree(hidden_states, dt, B, C, weights, state, layer.tree.paths, layer.writes)
+    """In place of `mamba2_chunk_scan`, which takes a, b and c as A, B and C; the modules do not name them."""
+    assert layer.tree is not None, "only trees are scanned here"
+    state = layer.state(len(b), *hidden_states.shape[2:], b.shape[3], device=b.device)
+    steps = time_steps(dt, options["dt_bias"], options["dt_limit"], layer.tree.of_prompt())
+    output, writes = mamba2_tree(hidden_states, steps, a, b, c, options["D"], state, layer.tree.paths, layer.writes)
     layer.add(writes, mamba2_advance)
     return output, state
 

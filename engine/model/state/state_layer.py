@@ -16,10 +16,14 @@ Along = Callable[[Tensor, Writes, Sequence[int]], Tensor]  # the state behind a 
 
 
 class TreePass:
-    """One pass over new nodes of a tree; what every layer asks of it is computed once."""
+    """One pass over new nodes of a tree; what every layer asks of it is computed once.
 
-    def __init__(self, paths: TreePaths) -> None:
+    `behind_prompt`: the nodes below the root still belong to the prompt, which plain decoding reads in one pass.
+    """
+
+    def __init__(self, paths: TreePaths, behind_prompt: bool = False) -> None:
         self.paths = paths
+        self._behind_prompt = behind_prompt
         self._windows: dict[int, Tensor] = {}
 
     def windows(self, width: int) -> Tensor:
@@ -27,6 +31,10 @@ class TreePass:
         if width not in self._windows:
             self._windows[width] = self.paths.windows(width)
         return self._windows[width]
+
+    def of_prompt(self) -> Tensor:
+        """bool [new nodes]: which of them belong to the prompt."""
+        return (self.paths.visible.sum(1) == 1) & self._behind_prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +92,10 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
         found: tuple[Tensor, Tensor] = self.attention.update(key_states, value_states, *args, **kwargs)
         return found
 
-    def begin(self, tree: TreePass | None, rows: int) -> None:
-        """Get ready for a pass over `rows` tokens; without a `tree` they follow the last committed token."""
+    def begin(self, tree: TreePass | None) -> None:
+        """Get ready for a pass; without a `tree` it is over several tokens behind the last committed one."""
         self.tree = tree
         state, tail = (self.root.state, self.root.tail) if tree is None else (None, None)
-        if state is not None and rows == 1:
-            state = state.clone()  # some modules overwrite it, and a pass that fails must leave no trace
         self.recurrent_states[0], self.conv_states[0] = state, tail
         self.has_previous_state[0] = state is not None or tail is not None
 
@@ -141,6 +147,8 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     def committed(self) -> LayerState:
         """What the last chain left."""
+        if self.tree is not None:  # of one node
+            return self.behind([0])
         return LayerState(self.recurrent_states[0], self.conv_states[0])
 
     def behind(self, path: Sequence[int]) -> LayerState:

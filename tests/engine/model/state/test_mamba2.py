@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from torch import Tensor
 from transformers.models.bamba.modeling_bamba import mamba2_chunk_scan
 
-from engine.model.state.mamba2 import Mamba2Weights, mamba2_advance, mamba2_tree
+from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
 from engine.model.state.tree_paths import TreePaths, ancestor_mask
+from engine.model.state.writes import Writes
 from tests.engine.model.state.trees import EXAMPLES, Case, cases, path_to
 
 GROUPS, HEADS, STATE, DIM = 2, 4, 8, 6
@@ -20,7 +21,7 @@ class Inputs(NamedTuple):
     """What a layer has computed of nodes before they are mixed."""
 
     inputs: Tensor
-    dt: Tensor
+    steps: Tensor
     b: Tensor
     c: Tensor
 
@@ -29,34 +30,43 @@ class Inputs(NamedTuple):
         return Inputs(*(tensor[:, begin:end] for tensor in self))
 
 
-def draw(nodes: int, decays: str, generator: torch.Generator) -> tuple[Inputs, Mamba2Weights, Tensor]:
-    """Inputs of nodes, a layer's weights, and a state of the root."""
+class Layer(NamedTuple):
+    """What stays the same for all nodes; `root`: the state above them."""
+
+    a: Tensor
+    d: Tensor
+    root: Tensor
+
+    def tree(self, nodes: Inputs, mask: Tensor, earlier: Writes | None = None) -> tuple[Tensor, Writes]:
+        """One pass over nodes behind the `earlier` ones."""
+        paths = TreePaths(mask, 0 if earlier is None else len(earlier))
+        return mamba2_tree(nodes.inputs, nodes.steps, self.a, nodes.b, nodes.c, self.d, self.root, paths, earlier)
+
+
+def draw(nodes: int, decays: str, generator: torch.Generator) -> tuple[Inputs, Layer]:
+    """Inputs of nodes, and a layer with a state."""
     shapes = ((1, nodes, HEADS, DIM), (1, nodes, HEADS), (1, nodes, GROUPS, STATE), (1, nodes, GROUPS, STATE))
     inputs, dt, b, c = (torch.randn(shape, generator=generator) for shape in shapes)
+    steps = torch.nn.functional.softplus(dt + STEPS[decays])
     if decays == "one zero":
-        dt[:, nodes // 2] = 1e30  # the decay is exp(-infinity); what is written is bounded by `dt_limit` below
-    a, d, bias = (torch.randn(HEADS, generator=generator) for _ in range(3))
-    weights = Mamba2Weights(-a.exp(), d, bias + STEPS[decays], (0.0, 50.0))
-    return (
-        Inputs(inputs / (1 + max(0.0, STEPS[decays])), dt, b, c),
-        weights,
-        torch.randn((1, HEADS, DIM, STATE), generator=generator),
-    )
+        steps[:, nodes // 2], inputs[:, nodes // 2] = 1e30, 0.0
+    a, d = (torch.randn(HEADS, generator=generator) for _ in range(2))
+    root = torch.randn((1, HEADS, DIM, STATE), generator=generator)
+    return Inputs(inputs / (1 + max(0.0, STEPS[decays])), steps, b, c), Layer(-a.exp(), d, root)
 
 
-def recurrence(nodes: Inputs, weights: Mamba2Weights, root: Tensor, parents: list[int]) -> tuple[Tensor, list[Tensor]]:
+def recurrence(nodes: Inputs, layer: Layer, parents: list[int]) -> tuple[Tensor, list[Tensor]]:
     """Outputs of every node, and the states behind them, computed one node after the other in float64."""
-    inputs, dt, b, c = (tensor.double() for tensor in nodes)
+    inputs, steps, b, c = (tensor.double() for tensor in nodes)
     b, c = (rows.repeat_interleave(HEADS // GROUPS, 2) for rows in (b, c))
-    steps = torch.nn.functional.softplus(dt + weights.dt_bias).clamp(*weights.dt_limit)
     states: list[Tensor] = []
     outputs = []
     for node, parent in enumerate(parents):
-        decay = (weights.a * steps[:, node]).exp()[..., None, None]
+        decay = (layer.a * steps[:, node]).exp()[..., None, None]
         written = (steps[:, node, :, None] * inputs[:, node])[..., None] * b[:, node, :, None]
-        states.append((root.double() if parent < 0 else states[parent]) * decay + written)
+        states.append((layer.root.double() if parent < 0 else states[parent]) * decay + written)
         read = torch.einsum("bhpn,bhn->bhp", states[-1], c[:, node])
-        outputs.append(read + weights.d[:, None] * inputs[:, node])
+        outputs.append(read + layer.d[:, None] * inputs[:, node])
     return torch.stack(outputs, 1), states
 
 
@@ -64,33 +74,34 @@ def recurrence(nodes: Inputs, weights: Mamba2Weights, root: Tensor, parents: lis
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_one_pass_and_passes_in_pieces_equal_the_recurrence(case: Case) -> None:
     parents, decays, generator = case
-    inputs, weights, root = draw(len(parents), decays, generator)
-    expected, states = recurrence(inputs, weights, root, parents)
+    nodes, layer = draw(len(parents), decays, generator)
+    expected, states = recurrence(nodes, layer, parents)
     mask = ancestor_mask(parents)
 
-    whole, writes = mamba2_tree(*inputs, weights, root, TreePaths(mask))
+    whole, writes = layer.tree(nodes, mask)
     close = {**CLOSE, "atol": 2e-5 * float(expected.abs().max() + 10)}  # near decays of 1 the sums grow
     torch.testing.assert_close(whole.double(), expected, **close)
     cut = len(parents) // 2 + 1
-    _, earlier = mamba2_tree(*inputs.part(0, cut), weights, root, TreePaths(mask[:cut, :cut]))
+    _, earlier = layer.tree(nodes.part(0, cut), mask[:cut, :cut])
     if cut < len(parents):
-        later, added = mamba2_tree(*inputs.part(cut), weights, root, TreePaths(mask, cut), earlier)
+        later, added = layer.tree(nodes.part(cut), mask, earlier)
         torch.testing.assert_close(later.double(), expected[:, cut:], **close)
         torch.testing.assert_close(added.behind(earlier).values, writes.values, **close)
     for node in {0, len(parents) // 2, len(parents) - 1}:
-        behind = mamba2_advance(root, writes, path_to(node, parents))
+        behind = mamba2_advance(layer.root, writes, path_to(node, parents))
         torch.testing.assert_close(behind.double(), states[node], **close)
 
 
 def test_a_chain_is_what_transformers_computes() -> None:
-    inputs, weights, root = draw(80, "mixed", torch.Generator().manual_seed(2))
-    outputs, writes = mamba2_tree(*inputs, weights, root, TreePaths(ancestor_mask(range(-1, 79))))
+    nodes, layer = draw(80, "mixed", torch.Generator().manual_seed(2))
+    dt, bias, limit = torch.randn(1, 80, HEADS), torch.randn(HEADS), (0.3, 2.0)
+    nodes = nodes._replace(steps=time_steps(dt, bias, limit, torch.ones(80, dtype=torch.bool)))
+    outputs, writes = layer.tree(nodes, ancestor_mask(range(-1, 79)))
     expected, final = mamba2_chunk_scan(
-        inputs.inputs, inputs.dt, weights.a, inputs.b, inputs.c, 64,
-        D=weights.d, dt_bias=weights.dt_bias, dt_softplus=True, dt_limit=weights.dt_limit,
-        initial_states=root, return_final_states=True,
+        nodes.inputs, dt, layer.a, nodes.b, nodes.c, 64, D=layer.d, dt_bias=bias, dt_softplus=True, dt_limit=limit,
+        initial_states=layer.root, return_final_states=True,
     )  # fmt: skip
     torch.testing.assert_close(outputs, expected, **CLOSE)
-    torch.testing.assert_close(mamba2_advance(root, writes, range(80)), final, **CLOSE)
+    torch.testing.assert_close(mamba2_advance(layer.root, writes, range(80)), final, **CLOSE)
     stored = sum(tensor.untyped_storage().nbytes() for tensor in (writes.keys, writes.values, writes.log_decays))
     assert stored == 4 * 80 * (GROUPS * STATE + HEADS * DIM + HEADS), "what a node keeps is what it writes, no state"
