@@ -140,7 +140,8 @@ def _load(
     try:
         context_tokens = context_for(pair.target.name, weights.network.max_positions, pair.options.context_tokens)
         work = Workload(context_tokens, room=plan.largest_tree)
-        target = Context(weights.network, work.draft_slots if pair.drafts_itself else work.slots, cancellation.check)
+        slots = work.draft_slots if pair.drafts_itself else work.slots
+        target = Context(weights.network, slots, cancellation.check, plan.snapshots)
         yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None
@@ -151,7 +152,7 @@ def _load(
         elif pair.draft:
             dtype = draft_dtype(pair.draft, pair.options, device)
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
-            draft = Context(network, work.draft_slots, cancellation.check)
+            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)

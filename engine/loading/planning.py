@@ -21,7 +21,7 @@ from engine.protocol.sentences import say
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
-from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
+from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload
 from engine.weights.planning.placement import Override, Plan, plan
 from engine.weights.store.layout import round_up
 
@@ -155,6 +155,7 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
     """What a checkpoint with its weights held in this way needs, for the planner."""
     dtype = dtype_for(weights, checkpoint, device)
     codec = _codec(sizes, weights, dtype)
+    states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
         codec=codec,
         layers=tuple(_layer(layer, codec, dtype) for layer in sizes.layers),
@@ -168,6 +169,12 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
             widest=sizes.widest,
             value_bytes=dtype.itemsize,
             eager=sizes.eager,
+            state_heads=max((state.heads for state in states), default=0),
+            state_width=max((state.width for state in states), default=0),
+        ),
+        state=StateNeeds(
+            sum(state.text_bytes(dtype.itemsize) for state in states),
+            sum(state.node_bytes(dtype.itemsize) for state in states),
         ),
     )
 
@@ -208,6 +215,7 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         elements=layer.elements,
         active_elements=layer.active_elements,
         expert_bytes=_kept_bytes(_bound_alone(layer.weights, codec), codec, dtype),
+        attends=not layer.state,
     )
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
+from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 
@@ -25,12 +26,21 @@ class Context:
     reads a known one. What it guesses behind them is worse; whatever it guesses, the target verifies it.
     """
 
-    def __init__(self, network: Network, capacity: int, between_layers: Callable[[], None] = lambda: None) -> None:
-        """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise."""
+    def __init__(
+        self,
+        network: Network,
+        capacity: int,
+        between_layers: Callable[[], None] = lambda: None,
+        snapshots: int = SNAPSHOTS,
+    ) -> None:
+        """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
+
+        `snapshots`: how many are kept of the states that some networks have, to go back to.
+        """
         self.network = network
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
-        self._cache = TreeCache(network.spans, capacity)
+        self._cache = TreeCache(network.spans, capacity, snapshots)
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
         self._turned = TurnedTokens(network.rope) if network.rope else None

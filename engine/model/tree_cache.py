@@ -11,7 +11,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from engine.model.families.span import Span
 from engine.model.families.state_families import HYBRID, LINEAR
 from engine.model.shape import FULL
-from engine.model.state.state_cache import StateCache
+from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
 
@@ -97,12 +97,13 @@ class TreeCache(Cache):  # type: ignore[misc]
     keep one; moved by itself, as a state cannot be cut.
     """
 
-    def __init__(self, spans: tuple[Span, ...], capacity: int) -> None:
+    def __init__(self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS) -> None:
         attention = [TreeLayer(capacity, span) if span.attends else None for span in spans]
         pairs = list(zip(spans, attention, strict=True))
         super().__init__(layers=[StateLayer(layer) if span.keeps_state else layer for span, layer in pairs])
         self.attention = [layer for layer in attention if layer is not None]
-        self.states = StateCache([layer for layer in self.layers if isinstance(layer, StateLayer)])
+        states = [layer for layer in self.layers if isinstance(layer, StateLayer)]
+        self.states = StateCache(states, capacity, snapshots)
 
     @torch.inference_mode()
     def keep(self, base: int, slots: Tensor) -> None:

@@ -218,7 +218,7 @@ def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
         return f"a token takes {found} numbers in the caches, not {planned}"
     kept, pending = context._cache.states.nbytes, context._cache.states.pending_nbytes
     states = [layer.state for layer in sizes if layer.state]
-    told = sum(state.fixed_bytes(4) for state in states), sum(2 * state.node_bytes(4) for state in states)
+    told = sum(state.text_bytes(4) for state in states), sum(2 * state.node_bytes(4) for state in states)
     return "" if (kept, pending) == told else f"states take {kept} and {pending} bytes, not {told}"
 
 

@@ -58,7 +58,7 @@ def loaded(options: LoadOptions) -> Engine:
 def held(context: Context) -> int:
     """Bytes of the parameters and of the caches that were really allocated."""
     context.prefill([5, 6, 7])
-    caches = sum(layer.keys.nbytes + layer.values.nbytes for layer in context._cache.layers)
+    caches = sum(layer.keys.nbytes + layer.values.nbytes for layer in context._cache.attention)
     return int(caches + sum(parameter.nbytes for parameter in context.network.model.parameters()))
 
 

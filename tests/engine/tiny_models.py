@@ -26,6 +26,12 @@ BASE = {
     "eos_token_id": 2,
 }
 HEAD = {"head_dim": 16}
+DELTA = {
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+}
 
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", HEAD),
@@ -49,6 +55,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "mixtral": ("MixtralConfig", {**HEAD, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None}),
     "qwen3_moe": ("Qwen3MoeConfig", {**HEAD, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48}),
     "olmo2": ("Olmo2Config", {}),
+    "qwen3_5": ("Qwen3_5TextConfig", {**HEAD, **DELTA, "layer_types": ["linear_attention", "full_attention"] * 2}),
 }
 
 

@@ -11,7 +11,7 @@ class StateSizes:
     """Numbers that one layer keeps: of the text, and of every pending node.
 
     `state` and `node` are float32, `tail` and `node_inputs` of the type that the model computes in. `heads`: of what is
-    written, each with a decay of its own.
+    written, each with a decay of its own; `width`: keys and values of all of them.
     """
 
     state: int
@@ -19,8 +19,9 @@ class StateSizes:
     node: int
     node_inputs: int
     heads: int
+    width: int
 
-    def fixed_bytes(self, value_bytes: int) -> int:
+    def text_bytes(self, value_bytes: int) -> int:
         """What the layer knows of the text, however long it is."""
         return 4 * self.state + value_bytes * self.tail
 
@@ -50,4 +51,5 @@ def state_sizes(shapes: Mapping[str, tuple[int, ...]], text: Mapping[str, object
         node=(channels - written) // 2 + written + heads,
         node_inputs=channels,
         heads=heads,
+        width=heads * key_dim + written,
     )

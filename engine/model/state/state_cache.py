@@ -9,8 +9,8 @@ import torch
 from engine.model.state.state_layer import LayerState, StateLayer, TreePass
 from engine.model.state.tree_paths import TreePaths
 
-SNAPSHOT_EVERY = 512  # tokens: what a rewind reads again at most, as long as no snapshot had to go
-SNAPSHOTS = 16
+SNAPSHOTS = 16  # where no plan says how many
+NEAREST = 256  # tokens between snapshots at least: less is read again in the time of a single pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,16 @@ class StateCache:
     """The state layers of one cache; `length` tokens are behind their roots, and pending nodes behind these.
 
     Without such layers every method does nothing, and any length can be gone back to. Snapshots are taken at the ends
-    of turns, where `Context` asks for them, and every `every` tokens; `most` of them are kept.
+    of turns, where `Context` asks for them, and as often on the way as `snapshots` are enough for a text of `capacity`
+    tokens; then those go that have the nearest neighbours.
     """
 
-    def __init__(self, layers: Sequence[StateLayer]) -> None:
+    def __init__(self, layers: Sequence[StateLayer], capacity: int, snapshots: int = SNAPSHOTS) -> None:
         self.layers = list(layers)
         self.length = 0
         self._behind_prompt = True  # the last of a prompt's tokens is read as the first node of a tree
-        self.every = SNAPSHOT_EVERY
-        self.most = SNAPSHOTS
+        self.every = max(NEAREST, capacity // snapshots) if snapshots else 0
+        self.most = snapshots
         self._snapshots: list[Snapshot] = []  # by length
 
     @property

@@ -116,7 +116,7 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
             self.inputs = torch.cat([rows[:, :0] if self.inputs is None else self.inputs, rows], 1)
             return conv_states
         tail = nothing if self.conv_states[0] is None else self.conv_states[0]
-        self.conv_states[0] = torch.cat([tail, rows[:, -known:]], 1)[:, -known:].clone()
+        self.conv_states[0] = torch.cat([tail, rows], 1)[:, rows.shape[1] :].clone()
         return torch.cat([tail.mT, conv_states], -1)
 
     def update_recurrent_state(self, recurrent_states: Tensor | None, state_idx: int = 0, **_kwargs: Any) -> Any:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from engine.weights.planning.machine import Machine, Room
-from engine.weights.planning.needs import FixedBytes, Layer, ModelNeeds
+from engine.weights.planning.needs import LEAST_SNAPSHOTS, MOST_SNAPSHOTS, FixedBytes, Layer, ModelNeeds
 
 Tier = Literal["device", "ram", "ssd"]
 
+SNAPSHOT_PART = 4  # more snapshots than the least take at most this fraction of what is left of the RAM
 LEAST_PART = 8  # a cache smaller than this fraction of a layer's experts is not worth its memory
 
 
@@ -28,11 +29,11 @@ class Arrangement:
 class Footprint:
     """Bytes at the peak, by purpose.
 
-    On the device: `layers` of the target kept there, its `rest`, `kv` and the `buffers` of a pass, the whole `draft` or
-    the copies that draft, the `ring` of streamed layers and the `scratch` layer they are decoded into; the
-    `expert_cache`, and the `expert_stack` that experts are bound in (see `with_experts`). In RAM: `ram_layers`, and
-    `transit`, the ring of layers from SSD (or, while loading, the staging buffer of one layer for the GPU). On SSD:
-    `ssd`.
+    On the device: `layers` of the target kept there, its `rest`, `kv` (with `states` in layers that keep these instead)
+    and the `buffers` of a pass, the whole `draft` or the copies that draft, the `ring` of streamed layers and the
+    `scratch` layer they are decoded into; the `expert_cache`, and the `expert_stack` that experts are bound in (see
+    `with_experts`). In RAM: `ram_layers`; `transit`, the ring of layers from SSD (or, while loading, the staging buffer
+    of one layer for the GPU); `snapshots` of states. On SSD: `ssd`.
     """
 
     layers: int
@@ -47,11 +48,13 @@ class Footprint:
     ssd: int
     expert_cache: int = 0
     expert_stack: int = 0
+    states: int = 0
+    snapshots: int = 0
 
     @property
     def device(self) -> int:
         """All of it on the device."""
-        fixed = self.rest + self.kv + self.buffers + self.draft
+        fixed = self.rest + self.kv + self.states + self.buffers + self.draft
         return fixed + self.layers + self.ring + self.scratch + self.experts
 
     @property
@@ -62,7 +65,7 @@ class Footprint:
     @property
     def ram(self) -> int:
         """All of it in RAM; without a GPU, what is there besides the device's."""
-        return self.ram_layers + self.transit
+        return self.ram_layers + self.transit + self.snapshots
 
 
 def spread(count: int, chosen: int) -> list[bool]:
@@ -116,6 +119,8 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
         ram_layers=_stored(kept["ram"]),
         transit=max(through_ssd_ring, _largest(kept["device"]) if has_gpu else 0),
         ssd=_stored(kept["ssd"]),
+        states=fixed.states,
+        snapshots=LEAST_SNAPSHOTS * fixed.snapshot,
     )
 
 
@@ -136,6 +141,15 @@ def with_experts(taken: Footprint, target: ModelNeeds, arrangement: Arrangement,
     stack = largest if target.codec == "plain" else 0
     cache = min(sum(moving), left // 2 - stack)
     return replace(taken, expert_cache=cache, expert_stack=stack) if cache * LEAST_PART >= largest else taken
+
+
+def with_snapshots(taken: Footprint, snapshot: int, room: Room) -> Footprint:
+    """What an arrangement takes, with more than the least snapshots of `snapshot` bytes where much RAM is left."""
+    if not snapshot:
+        return taken
+    left = room.ram - room.ram_taken(taken.device, taken.ram)
+    more = max(0, left // SNAPSHOT_PART // snapshot)
+    return replace(taken, snapshots=min(MOST_SNAPSHOTS, LEAST_SNAPSHOTS + more) * snapshot)
 
 
 def _copies(target: ModelNeeds, arrangement: Arrangement, has_gpu: bool) -> int:

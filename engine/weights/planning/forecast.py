@@ -104,8 +104,8 @@ def _product_seconds(elements: int, rows: float, value_bytes: int, rates: Rates)
 
 
 def _attention_seconds(model: ModelNeeds, rows: int, context_tokens: int, rates: Rates) -> float:
-    """Every row looks at every token of the context, in every layer."""
-    seen = context_tokens * model.shape.query_width * len(model.layers)
+    """Every row looks at every token of the context, in every layer that attends."""
+    seen = context_tokens * model.shape.query_width * sum(layer.attends for layer in model.layers)
     if rates.attention:
         return seen / GIGA * rates.attention(rows)
     return _bound(context_tokens * model.kv_bytes, 2 * rows * seen, rates)

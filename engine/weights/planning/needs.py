@@ -12,6 +12,10 @@ DRAFT_BATCH = 128  # nodes the draft expands in one pass
 DRAFT_PASSES = 32  # the most passes of the draft for one tree
 # Measured growth of the CPU allocator by drafting in 16 bits: bytes a node, for at most that many nodes.
 GROWTH_PER_NODE, GROWTH_NODES = 1 << 19, 256
+STATE_CHUNK = 64  # tokens that transformers' scans of a state look back on at once
+STATE_SCORE_BYTES = 24  # what each pair of nodes takes in a scan: decays in float64 and 32, products and their sums
+STATE_COPIES = 6  # of queries, keys and values in float32, in a scan
+LEAST_SNAPSHOTS, MOST_SNAPSHOTS = 3, 16  # a turn's beginning and end, and one on the way; more where RAM is left over
 EAGER_SCORE_BYTES = 12  # scores, their softmax in float32 and that in the weights' type; or three times float32
 
 
@@ -31,6 +35,22 @@ class Layer:
     active_elements: int
     expert_bytes: int = 0
     copy_bytes: int = 0
+    attends: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StateNeeds:
+    """What all layers that keep a state take together, in place of keys and values; nothing where there are none.
+
+    `text_bytes`: what they know of a text, however long it is; `node_bytes`: what each pending node leaves.
+    """
+
+    text_bytes: int = 0
+    node_bytes: int = 0
+
+    def cache_bytes(self, nodes: int) -> int:
+        """With so many pending nodes; what is known is there twice while a pass goes on, which might fail."""
+        return 2 * self.text_bytes + nodes * self.node_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +58,8 @@ class PassShape:
     """The widths, in numbers, that determine the buffers of one pass; `value_bytes` per number.
 
     `query_width` is that of all heads together, `widest` the most numbers a token becomes inside a layer. `eager`:
-    attention scores are stored.
+    attention scores are stored. `state_heads` and `state_width`: of a layer that keeps a state, keys and values of all
+    heads together.
     """
 
     vocabulary: int
@@ -48,12 +69,16 @@ class PassShape:
     widest: int
     value_bytes: int
     eager: bool = False
+    state_heads: int = 0
+    state_width: int = 0
 
-    def pass_bytes(self, rows: int, slots: int, logit_rows: int, logit_copies: int = 1) -> int:
+    def pass_bytes(
+        self, rows: int, slots: int, logit_rows: int, logit_copies: int = 1, nodes: int = STATE_CHUNK
+    ) -> int:
         """The most bytes that a pass over `rows` tokens, seeing `slots` cache slots, holds besides weights and cache.
 
         The buffers inside a layer and the logits after all layers never exist together, so the larger counts. Logits
-        exist `logit_copies` times in float32.
+        exist `logit_copies` times in float32. `nodes`: those pending, where the pass is over a tree.
         """
         value = self.value_bytes
         masks = rows * slots * (1 + value)
@@ -61,7 +86,8 @@ class PassShape:
         spread = slots * self.query_width * (2 * value + 4)  # keys and values for every head, and a kernel's copy
         scores = rows * slots * self.heads * EAGER_SCORE_BYTES if self.eager else 0
         attention = 3 * rows * self.query_width * value + spread + scores
-        inside = max(attention, 3 * rows * self.widest * value)
+        scan = rows * (self.state_heads * nodes * STATE_SCORE_BYTES + STATE_COPIES * 4 * self.state_width)
+        inside = max(attention, scan + self.widest * rows * value if scan else 0, 3 * rows * self.widest * value)
         logits = logit_rows * self.vocabulary * (4 * logit_copies + (value if value != 4 else 0))
         return masks + stream + max(inside, logits)
 
@@ -71,7 +97,7 @@ class ModelNeeds:
     """A model in figures. `codec` names how its stored layers become weights, see `engine.weights.store.layout`.
 
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
-    caches of all layers.
+    caches of all layers; `state`: of the layers that keep one instead.
     """
 
     codec: Codec
@@ -79,6 +105,7 @@ class ModelNeeds:
     rest_bytes: int
     kv_bytes: int
     shape: PassShape
+    state: StateNeeds = StateNeeds()
 
     @property
     def is_packed(self) -> bool:
@@ -128,6 +155,11 @@ class Workload:
         return self.budget + 1
 
     @property
+    def draft_nodes(self) -> int:
+        """Nodes that the draft scores for one tree."""
+        return DRAFT_REACH * self.largest + 1
+
+    @property
     def slots(self) -> int:
         """The target's cache: context and tree. Both the plan and the allocation use this rule."""
         return self.context_tokens + max(TREE_SLOTS, self.largest + 1)
@@ -135,17 +167,19 @@ class Workload:
     @property
     def draft_slots(self) -> int:
         """The draft's cache: context and all nodes that it scores. A search that needs more makes it grow."""
-        return self.context_tokens + max(TREE_SLOTS, DRAFT_REACH * self.largest + 1)
+        return self.context_tokens + max(TREE_SLOTS, self.draft_nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedBytes:
-    """What is on the device before any layer of the target is."""
+    """What is on the device before any layer of the target is; `snapshot`, of both models' states, is in RAM."""
 
     rest: int
     kv: int
+    states: int
     buffers: int
     draft: int
+    snapshot: int
 
 
 def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
@@ -157,11 +191,14 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on
     return FixedBytes(
         rest=target.rest_bytes,
         kv=target.kv_bytes * slots,
+        states=target.state.cache_bytes(work.draft_nodes if target.drafts_itself else work.largest + 1),
         buffers=max(
             target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1) + growth,
+            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1, nodes=work.largest + 1)
+            + growth,
         ),
         draft=_draft_bytes(draft, work) if draft else _self_draft_bytes(target, work),
+        snapshot=target.state.text_bytes + (draft.state.text_bytes if draft else 0),
     )
 
 
@@ -170,7 +207,7 @@ def _self_draft_bytes(target: ModelNeeds, work: Workload) -> int:
     batch = min(DRAFT_BATCH, work.largest + 1)
     if not target.drafts_itself:
         return 0
-    return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2)
+    return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2, nodes=work.draft_nodes)
 
 
 def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
@@ -178,6 +215,7 @@ def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
     slots, batch = work.draft_slots, min(DRAFT_BATCH, work.largest + 1)
     passes = max(
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-        model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2),
+        model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2, nodes=work.draft_nodes),
     )
-    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + model.kv_bytes * slots + passes
+    cache = model.kv_bytes * slots + model.state.cache_bytes(work.draft_nodes)
+    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes

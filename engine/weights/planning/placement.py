@@ -16,6 +16,7 @@ from engine.weights.planning.arrangement import (
     footprint,
     layer_bytes,
     with_experts,
+    with_snapshots,
 )
 from engine.weights.planning.forecast import Forecast, forecast
 from engine.weights.planning.machine import Machine, Room, gib
@@ -46,7 +47,7 @@ class Plan:
     """Where every layer goes (`arrangement`), what each takes there, what that takes in all, and what it gives.
 
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
-    `largest_tree`: the drafted nodes that there is memory for.
+    `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
     """
 
     verdict: Verdict
@@ -58,6 +59,7 @@ class Plan:
     forecast: Forecast
     fits: bool
     largest_tree: int
+    snapshots: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +144,19 @@ def plan(
     arrangement = _arrangement(planner, override)
     taken = planner.footprint(arrangement)
     fits = room.holds(taken.device, taken.ram)
+    snapshot = planner.fixed.snapshot
+    kept = with_snapshots(with_experts(taken, target, arrangement, room), snapshot, room) if fits else taken
     return Plan(
         verdict=verdict_of(arrangement) if fits or override.force else "no",
         reason=explain(arrangement, taken, room),
         arrangement=arrangement,
         layer_bytes=layer_bytes(target, arrangement),
-        bytes=with_experts(taken, target, arrangement, room) if fits else taken,
+        bytes=kept,
         room=room,
         forecast=planner.forecast(arrangement),
         fits=fits,
         largest_tree=work.largest,
+        snapshots=kept.snapshots // snapshot if snapshot else 0,
     )
 
 
@@ -169,7 +174,7 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
     device_parts: dict[str, int] = {
         say("layers"): taken.layers,
         say("embeddings and head"): taken.rest,
-        say("the context"): taken.kv,
+        say("the context"): taken.kv + taken.states,
         say("the working space of a pass"): taken.buffers,
         say("the draft"): taken.draft,
         say("layers in transit"): taken.ring,
@@ -178,6 +183,7 @@ def explain(arrangement: Arrangement, taken: Footprint, room: Room) -> str:
     ram_parts: dict[str, int] = {
         say("layers in RAM"): taken.ram_layers,
         say("layers in transit through RAM"): taken.transit,
+        say("snapshots of the context"): taken.snapshots,
     }
     if taken.device > room.device and not (room.shared and room.device == room.ram):
         return _short(say("memory") if room.shared else say("GPU memory"), device_parts, room.device)

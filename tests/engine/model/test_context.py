@@ -52,7 +52,7 @@ def test_the_cache_after_keep_equals_one_built_afresh(family: str) -> None:
         kept.keep(path_to(15, parents))
     fresh.prefill(kept.tokens)
     assert kept.length == fresh.length > len(PREFIX) + 3
-    for compacted, built in zip(kept._cache.layers, fresh._cache.layers, strict=True):
+    for compacted, built in zip(kept._cache.attention, fresh._cache.attention, strict=True):
         for name in ("keys", "values"):
             found, expected = (getattr(layer, name)[:, :, : kept.length] for layer in (compacted, built))
             torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=TOLERANCE)

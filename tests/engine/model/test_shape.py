@@ -54,10 +54,14 @@ def test_a_token_leaves_in_the_cache_what_was_said(family: str, dtype: torch.dty
     tiny_model(family).save_pretrained(tmp_path)
     context = Context(loaded(tmp_path, dtype), capacity=40)
     context.score([5, 6, 7], [-1, 0, 1])
-    found = [(layer.keys.nbytes + layer.values.nbytes) // 40 for layer in context._cache.layers]
+    found = [(layer.keys.nbytes + layer.values.nbytes) // 40 for layer in context._cache.attention]
     sizes = sized(tmp_path)
-    assert [layer.kv_width * dtype.itemsize for layer in sizes.layers] == found
+    assert [layer.kv_width * dtype.itemsize for layer in sizes.layers if not layer.state] == found
     assert sizes.kv_width * dtype.itemsize == sum(found)
+    states = [layer.state for layer in sizes.layers if layer.state]
+    kept = context._cache.states
+    assert kept.nbytes == sum(state.text_bytes(dtype.itemsize) for state in states)
+    assert kept.pending_nbytes == 3 * sum(state.node_bytes(dtype.itemsize) for state in states)
 
 
 def test_a_16_bit_checkpoint_is_stored_in_two_bytes_a_number(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import random_prompt
 from tests.engine.tiny_models import tiny_model
 
-FAMILIES = ["llama", "mistral_sliding", "gemma3", "gpt_oss"]
+FAMILIES = ["llama", "mistral_sliding", "gemma3", "gpt_oss", "qwen3_5"]
 OWN = [1, 2]
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.errors import Cancelled
 from engine.model.context import Context
 from engine.model.network import Network, wrap
-from engine.model.state.state_cache import LayerState
+from engine.model.state.state_layer import LayerState
 from tests.campaigns.extent import choose
 from tests.engine.family_models import VOCABULARY, random_model, tiny_config
 
