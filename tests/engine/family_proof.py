@@ -213,7 +213,7 @@ def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
         for layer in context._cache.attention
     ]
     sizes = model_sizes(checkpoint).layers
-    planned = [layer.kv_width for layer in sizes if not layer.state]
+    planned = [layer.kv_width for layer in sizes if layer.kv_width or not layer.state]
     if found != planned:
         return f"a token takes {found} numbers in the caches, not {planned}"
     kept, pending = context._cache.states.nbytes, context._cache.states.pending_nbytes
