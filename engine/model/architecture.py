@@ -175,7 +175,7 @@ def require_tree(config: Any, model_class: Any, name: str) -> None:
     if getattr(config, "is_encoder_decoder", False):
         raise no_tree(name, say("it is an encoder-decoder model"))
     if getattr(model_class, "_is_stateful", False) and config.model_type not in STATE_FAMILIES:
-        raise no_tree(name, say("it keeps a recurrent state, which cannot branch"))
+        raise no_tree(name, say("it keeps a recurrent state of a kind that is not known"))
     if config.model_type in REFUTED:
         raise no_tree(name, say("one pass over a tree differs from its paths alone"))
     layer_spans(config, name)

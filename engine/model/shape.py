@@ -23,6 +23,7 @@ COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
+FURTHER_TOKENS = "mtp."  # layers that guess further tokens; no network of transformers has them
 
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
@@ -77,7 +78,7 @@ def layers_and_rest(
 
 def _weights(stored: Mapping[str, TensorInfo | PackedWeight]) -> Iterator[StoredWeight]:
     for name, weight in stored.items():
-        if name.endswith(NOT_WEIGHTS):
+        if name.endswith(NOT_WEIGHTS) or name.startswith(FURTHER_TOKENS):
             continue
         packed = isinstance(weight, PackedWeight)
         kind = weight.format.name if isinstance(weight, PackedWeight) else weight.dtype

@@ -6706,8 +6706,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
-            <source>it keeps a recurrent state, which cannot branch</source>
-            <translation>es führt einen fortlaufenden Zustand, der sich nicht verzweigen kann</translation>
+            <source>it keeps a recurrent state of a kind that is not known</source>
+            <translation>es führt einen fortlaufenden Zustand von unbekannter Art</translation>
         </message>
         <message>
             <location filename="../../engine/model/architecture.py" />
@@ -8133,6 +8133,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/planning/placement.py" />
             <source>memory</source>
             <translation>Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/placement.py" />
+            <source>snapshots of the context</source>
+            <translation>Zwischenstände des Kontexts</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />

@@ -104,7 +104,7 @@ def read_trees(layers: Iterable[nn.Module], name: str) -> None:
                 continue
             convolutions, scans = called & {CONVOLUTION}, called & SCANS.keys()
             if (TAIL in called and not convolutions) or (STATE in called and not scans):
-                raise no_tree(name, say("it keeps a state in layers of a kind that is not known"))
+                raise no_tree(name, say("it keeps a recurrent state of a kind that is not known"))
             module.forward = TreeMixer(module, convolutions | scans)
 
 

@@ -46,7 +46,7 @@ def test_a_span_knows_its_oldest_position_and_what_is_in_reach() -> None:
     ("config", "reason"),
     [
         (transformers.MambaConfig(), "recurrent state"),
-        (transformers.Qwen3NextConfig(), "recurrent state"),
+        (transformers.RecurrentGemmaConfig(), "recurrent state"),
         (transformers.DeepseekV32Config(), "indexed attention"),
         (transformers.T5Config(), "encoder-decoder"),
     ],
