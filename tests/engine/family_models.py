@@ -97,6 +97,7 @@ OWN: dict[str, dict[str, Any]] = {
         "ssm_state_size": 16,
         "n_groups": 2,
     },
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
@@ -172,7 +173,7 @@ def _small_text(usual: Any) -> dict[str, Any]:
     if isinstance(rope, dict) and rope.get("rope_theta", 0) is None:
         made.setdefault("rope_parameters", ROPE)
     kinds = getattr(usual, "layer_types", None)
-    if isinstance(kinds, list) and len(set(kinds)) > 1:
+    if isinstance(kinds, list) and len(set(kinds)) > 1 and _has(usual, "layer_types"):
         made["layer_types"] = _few_layers(kinds)
     return {**made, "model_type": usual.model_type}
 

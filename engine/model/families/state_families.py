@@ -16,6 +16,8 @@ STATE_FAMILIES = frozenset(
         "bamba",
         "falcon_h1",
         "granitemoehybrid",
+        "jamba",
+        "kimi_linear",
         "lfm2",
         "lfm2_moe",
         "nemotron_h",

@@ -7,12 +7,15 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers.activations import ACT2FN
 
 from engine.model.shape import no_tree
 from engine.model.state.gated_delta import gated_delta_tree
+from engine.model.state.mamba1 import mamba1_advance, mamba1_tree
 from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
 from engine.model.state.state_layer import StateLayer
+from engine.model.state.tree_paths import chain_generations
 from engine.protocol.sentences import say
 
 TAIL, STATE = "update_conv_state", "update_recurrent_state"  # what modules that keep a state call of a cache
@@ -55,11 +58,33 @@ def _mamba2(
     return output, state
 
 
+def _mamba1(
+    layer: StateLayer, hidden_states: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """In place of `mamba_selective_scan`, also in chains: that one begins every text anew."""
+    tree = layer.tree
+    generations = tree.generations() if tree is not None else chain_generations(hidden_states.shape[2], b.device)
+    state = layer.state(*hidden_states.shape[:2], a.shape[1], device=b.device)
+    bias = options["delta_bias"]
+    steps = functional.softplus(dt if bias is None else dt + bias.to(dt.dtype)[:, None]).mT
+    output, writes = mamba1_tree(hidden_states.mT, steps, a, b.mT, c.mT, state, generations, layer.writes)
+    along = partial(mamba1_advance, a)
+    if tree is not None:
+        layer.add(writes, along)
+    else:
+        state = along(state, writes, range(len(writes)))
+    output = output.mT.to(hidden_states.dtype) + hidden_states * options["D"][:, None]
+    return output * functional.silu(options["z"]), state
+
+
 # By the function of transformers that it replaces.
 SCANS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "torch_chunk_gated_delta_rule": _gated_delta,
+    "chunk_kimi_delta_attention": _gated_delta,
     "mamba2_chunk_scan": _mamba2,
+    "mamba_selective_scan": _mamba1,
 }
+IN_CHAINS = frozenset({"mamba_selective_scan"})  # those that have to be replaced in chains too
 
 
 class TreeMixer:
@@ -69,22 +94,28 @@ class TreeMixer:
         self._module = module
         self._layer: StateLayer | None = None
         self._chain: Callable[..., Any] = module.forward
-        plain = _code_of(module)
+        replaced = set(replaced)
+        self._tree = self._with(replaced)
+        self._cached_chain = self._with(replaced & IN_CHAINS) if replaced & IN_CHAINS else self._chain
+
+    def _with(self, replaced: Iterable[str]) -> Callable[..., Any]:
+        """The module's own `forward` with other functions of these names."""
+        plain = _code_of(self._module)
         known: dict[str, Callable[..., Any]] = {**SCANS, CONVOLUTION: _convolve}
         functions = {name: partial(self._call, known[name]) for name in replaced}
-        tree = FunctionType(plain.__code__, {**plain.__globals__, **functions}, closure=plain.__closure__)
-        tree.__defaults__, tree.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
-        self._tree = MethodType(tree, module)
+        made = FunctionType(plain.__code__, {**plain.__globals__, **functions}, closure=plain.__closure__)
+        made.__defaults__, made.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
+        return MethodType(made, self._module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As the module's own `forward`."""
         cache = kwargs.get("cache_params", kwargs.get("past_key_values"))
         layer = None if cache is None else cache.layers[self._module.layer_idx]
-        if not isinstance(layer, StateLayer) or layer.tree is None:
+        if not isinstance(layer, StateLayer):
             return self._chain(*args, **kwargs)
         self._layer = layer
         try:
-            return self._tree(*args, **kwargs)
+            return (self._cached_chain if layer.tree is None else self._tree)(*args, **kwargs)
         finally:
             self._layer = None
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
 from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
-from engine.model.state.tree_paths import TreePaths
+from engine.model.state.tree_paths import Generation, TreePaths
 from engine.model.state.writes import Writes, advance
 
 Along = Callable[[Tensor, Writes, Sequence[int]], Tensor]  # the state behind a path of writes, see `advance`
@@ -25,12 +25,19 @@ class TreePass:
         self.paths = paths
         self._behind_prompt = behind_prompt
         self._windows: dict[int, Tensor] = {}
+        self._generations: list[Generation] | None = None
 
     def windows(self, width: int) -> Tensor:
         """As `TreePaths.windows`."""
         if width not in self._windows:
             self._windows[width] = self.paths.windows(width)
         return self._windows[width]
+
+    def generations(self) -> list[Generation]:
+        """As `TreePaths.generations`."""
+        if self._generations is None:
+            self._generations = self.paths.generations()
+        return self._generations
 
     def of_prompt(self) -> Tensor:
         """bool [new nodes]: which of them belong to the prompt."""
