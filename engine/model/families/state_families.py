@@ -20,6 +20,7 @@ STATE_FAMILIES = frozenset(
         "kimi_linear",
         "lfm2",
         "lfm2_moe",
+        "lfm3",
         "nemotron_h",
         "olmo_hybrid",
         "qwen3_5",
