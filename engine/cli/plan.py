@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
+    "states": "states of the context, and of a tree", "snapshots": "snapshots of states",
     "draft": "draft, all of it", "ring": "layers in transit", "scratch": "unpacking",
     "ram_layers": "target layers", "transit": "layers in transit", "ssd": "target layers",
 }  # fmt: skip
@@ -146,10 +147,10 @@ def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", last_answer
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
     if common := pair.common_tokens:
         yield common.words
-    device_parts = ("layers", "rest", "kv", "buffers", "draft", "ring", "scratch")
+    device_parts = ("layers", "rest", "kv", "states", "buffers", "draft", "ring", "scratch")
     memories: list[tuple[str, str, int, int | None, tuple[str, ...]]] = [
         ("Memory" if room.shared else "GPU", "device", taken.device, room.device, device_parts),
-        ("RAM", "ram", taken.ram, room.ram, ("ram_layers", "transit")),
+        ("RAM", "ram", taken.ram, room.ram, ("ram_layers", "transit", "snapshots")),
         ("SSD", "ssd", taken.ssd, None, ("ssd",)),
     ]
     for name, tier, nbytes, limit, parts in memories:

@@ -51,7 +51,7 @@ def test_greedy_text_is_what_transformers_generates(family: str) -> None:
     ("family", "sampling"),
     choose(
         list(zip(("llama", "gemma3", "mixtral", "llama", "gemma3"), SAMPLINGS, strict=True)),
-        list(product(("llama", "gemma3", "mixtral"), SAMPLINGS)),
+        list(product(("llama", "gemma3", "mixtral", "qwen3_5"), SAMPLINGS)),
     ),
 )
 def test_the_same_seed_gives_the_same_text_with_and_without_a_tree(family: str, sampling: SamplingOptions) -> None:
