@@ -215,7 +215,7 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         elements=layer.elements,
         active_elements=layer.active_elements,
         expert_bytes=_kept_bytes(_bound_alone(layer.weights, codec), codec, dtype),
-        attends=not layer.state,
+        attends=layer.kv_width > 0 or not layer.state,
     )
 
 

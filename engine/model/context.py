@@ -176,7 +176,7 @@ class Context:
             rows = tokens[start : start + self.prefill_rows]
             positions = torch.arange(start + len(rows))
             visible = positions[None, :] <= positions[start:, None]
-            self._cache.states.begin(len(rows))
+            self._begin_chain(len(rows))
             self._forward(rows, visible, positions[start:], positions, start, last=1)
             self._cache.states.commit(len(rows))
 
@@ -191,11 +191,17 @@ class Context:
         self._begin_tree(0)
         self._forward(self._pending.tokens, visible, positions, slots, self.length, last=1)
 
+    def _begin_chain(self, rows: int) -> None:
+        """The next pass is over tokens of the text; one alone is read as a tree of one node, see `StateCache.begin`."""
+        if self._cache.states.layers:
+            single = TreePaths(torch.ones(1, 1, dtype=torch.bool)).to(self.network.device) if rows == 1 else None
+            self._cache.states.begin(single, in_prompt=True)
+
     def _begin_tree(self, begin: int) -> None:
         """The next pass is over the pending nodes from `begin` on."""
         if self._cache.states.layers:
             visible = self._pending.visible()
-            self._cache.states.begin(len(visible) - begin, TreePaths(visible, begin).to(self.network.device))
+            self._cache.states.begin(TreePaths(visible, begin).to(self.network.device))
 
     @torch.inference_mode()
     def _forward(

@@ -43,6 +43,8 @@ CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts")
 ROPE = ("rope_parameters", "rope_scaling")
 SPANS = ("sliding_window", "attention_chunk_size")
 POSITIVE = ("rope_theta", "factor", "rope_local_base_freq", "original_max_position_embeddings")
+# What JSON has no number for, as transformers writes it: {"__float__": "Infinity"}; a NaN is no number of a config.
+UNWRITABLE = {"Infinity": math.inf, "-Infinity": -math.inf}
 GET_AGAIN = say("The file is damaged or made to do harm: get the model again from where it was published.")
 
 
@@ -72,7 +74,7 @@ def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
 
 def _cleaned_value(value: object) -> object:
     if isinstance(value, dict):
-        return _cleaned(value)
+        return UNWRITABLE.get(str(value["__float__"])) if value.keys() == {"__float__"} else _cleaned(value)
     return [_cleaned_value(item) for item in value] if isinstance(value, list) else value
 
 

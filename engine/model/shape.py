@@ -13,8 +13,8 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
-from engine.model.families.state_families import may_keep
-from engine.model.families.state_sizes import StateSizes, state_sizes
+from engine.model.families.state_families import STATE_FAMILIES, may_keep
+from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
@@ -264,9 +264,11 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     routed = sum(weight.elements for weight in weights if _is_expert(weight))
     experts = _number(text, "num_local_experts", "num_experts", "n_routed_experts") or 1
     chosen = min(experts, _number(text, "num_experts_per_tok", "num_experts_per_token") or experts)
-    state = state_sizes({weight.name: weight.shape for weight in weights}, text)
-    kv_width = _kv_width(weights, text) if caches and not state else 0
-    if caches and not kv_width and not state:
+    shapes = {weight.name: weight.shape for weight in weights}
+    hybrid = text.get("model_type") in STATE_FAMILIES
+    state = state_sizes(shapes, text) if hybrid else None
+    kv_width = _kv_width(weights, text) if caches and (has_attention(shapes) or not hybrid) else 0
+    if caches and not kv_width and not hybrid:
         raise ModelError(
             say("'{name}' has a layer without keys and values.", name=name), say("Choose a decoder with attention.")
         )

@@ -9,6 +9,8 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from engine.model.families.span import Span
+from engine.model.families.state_families import HYBRID, LINEAR
+from engine.model.shape import FULL
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
@@ -96,8 +98,10 @@ class TreeCache(Cache):  # type: ignore[misc]
     """
 
     def __init__(self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS) -> None:
-        super().__init__(layers=[StateLayer() if span.keeps_state else TreeLayer(capacity, span) for span in spans])
-        self.attention = [layer for layer in self.layers if isinstance(layer, TreeLayer)]
+        attention = [TreeLayer(capacity, span) if span.attends else None for span in spans]
+        pairs = list(zip(spans, attention, strict=True))
+        super().__init__(layers=[StateLayer(layer) if span.keeps_state else layer for span, layer in pairs])
+        self.attention = [layer for layer in attention if layer is not None]
         states = [layer for layer in self.layers if isinstance(layer, StateLayer)]
         self.states = StateCache(states, capacity, snapshots)
 
@@ -212,7 +216,8 @@ class TreeMasks:
         masks: dict[str, Tensor | None] = {}
         for span in self._spans:
             if span.keeps_state:
-                masks[span.kind] = None
+                masks[LINEAR if span.kind == HYBRID else span.kind] = None
+            if not span.attends:
                 continue
             start, mask = 0, visible
             if span.is_bounded:
@@ -221,8 +226,9 @@ class TreeMasks:
                 for layer in cache.attention:
                     if layer.span == span:
                         layer.start = start
-            masks[span.kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
-        return masks if len(masks) > 1 else masks.popitem()[1]
+            kind = FULL if span.kind == HYBRID else span.kind
+            masks[kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
+        return next(iter(masks.values())) if len(masks) == 1 and not cache.states.layers else masks
 
     def _form(self, mask: Tensor) -> Tensor:
         if self._attention == "sdpa":

@@ -231,12 +231,16 @@ class WeightLoader:
                 say("The file is damaged or made to do harm: get the model again from where it was published."),
             )
         try:
-            for owner, module in _modules_with_owner(self.model):
-                names = _unstored(module)
+            unstored = [(owner, module, _unstored(module)) for owner, module in _modules_with_owner(self.model)]
+            unstored = [(owner, module, names) for owner, module, names in unstored if names]
+            for _, module, names in unstored:
                 for name in names:
                     module._buffers[name] = torch.empty_like(module._buffers[name], device="cpu")
-                if names:
-                    owner._init_weights(module)
+            for owner, module, _ in unstored:
+                owner._init_weights(module)
+            for owner in {id(owner): owner for owner, _, _ in unstored}.values():
+                owner._init_weights(owner)  # some compute buffers of their layers all at once (Falcon-H1)
+            for _, module, names in unstored:
                 for name in names:
                     module._buffers[name] = module._buffers[name].to(device)
         except CONFIG_FAULTS as error:

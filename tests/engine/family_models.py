@@ -82,6 +82,31 @@ OWN: dict[str, dict[str, Any]] = {
     "hunyuan_v1_dense": {"rope_parameters": ALPHA},
     "hunyuan_v1_moe": {"rope_parameters": ALPHA},
     "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE}},
+    "bamba": {"attn_layer_indices": [1, 3], "mamba_n_heads": 8, "mamba_d_state": 16, "mamba_chunk_size": 16},
+    "granitemoehybrid": {
+        "layer_types": ["linear_attention", "full_attention"] * 2,
+        "mamba_n_heads": 8,
+        "mamba_d_state": 16,
+        "mamba_chunk_size": 16,
+        "num_key_value_heads": 2,
+    },
+    "falcon_h1": {
+        "mamba_d_ssm": 128,
+        "mamba_n_heads": 8,
+        "mamba_d_state": 16,
+        "mamba_n_groups": 2,
+        "mamba_chunk_size": 16,
+    },
+    "nemotron_h": {
+        "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
+        "mamba_num_heads": 8,
+        "mamba_head_dim": 16,
+        "ssm_state_size": 16,
+        "chunk_size": 16,
+        "n_groups": 2,
+    },
+    "kimi_linear": {"linear_head_dim": 16, "linear_num_heads": 4},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
@@ -157,7 +182,7 @@ def _small_text(usual: Any) -> dict[str, Any]:
     if isinstance(rope, dict) and rope.get("rope_theta", 0) is None:
         made.setdefault("rope_parameters", ROPE)
     kinds = getattr(usual, "layer_types", None)
-    if isinstance(kinds, list) and len(set(kinds)) > 1:
+    if isinstance(kinds, list) and len(set(kinds)) > 1 and _has(usual, "layer_types"):
         made["layer_types"] = _few_layers(kinds)
     return {**made, "model_type": usual.model_type}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.model.families.state_families import STATE_KINDS
+from engine.model.families.state_families import CONVOLUTION, LINEAR, STATE_KINDS
 from engine.model.shape import CHUNKED, FULL, SLIDING
 
 
@@ -23,8 +23,13 @@ class Span:
 
     @property
     def keeps_state(self) -> bool:
-        """Whether the layer has a state in place of keys and values."""
+        """Whether the layer has a state, in place of keys and values or beside them."""
         return self.kind in STATE_KINDS
+
+    @property
+    def attends(self) -> bool:
+        """Whether the layer has keys and values."""
+        return self.kind not in {LINEAR, CONVOLUTION}
 
     @property
     def is_bounded(self) -> bool:

@@ -4,11 +4,24 @@ Only these are let in: for other kinds of states nothing is known that takes the
 """
 
 LINEAR = "linear_attention"  # as transformers calls it, whatever computes the state
-STATE_KINDS = frozenset({LINEAR})
+CONVOLUTION = "conv"  # the state is the tail of a short convolution, and nothing else
+HYBRID = "hybrid"  # attention and a state, side by side in one layer
+STATE_KINDS = frozenset({LINEAR, CONVOLUTION, HYBRID})
+# Layers of such families that know nothing of the past, and what older config.json files call layers of both sorts.
+OTHER_KINDS = frozenset({"mlp", "moe", "attention", "mamba"})
 
 # By model_type, of language models and of what wraps them.
 STATE_FAMILIES = frozenset(
     {
+        "bamba",
+        "falcon_h1",
+        "granitemoehybrid",
+        "jamba",
+        "kimi_linear",
+        "lfm2",
+        "lfm2_moe",
+        "lfm3",
+        "nemotron_h",
         "olmo_hybrid",
         "qwen3_5",
         "qwen3_5_moe",
@@ -20,5 +33,5 @@ STATE_FAMILIES = frozenset(
 
 
 def may_keep(family: object, kind: str) -> bool:
-    """Whether layers of this kind may stand in models of this family (its model_type)."""
-    return kind in STATE_KINDS and family in STATE_FAMILIES
+    """Whether layers of this kind may stand in models of this family (its model_type), beside those with attention."""
+    return kind in STATE_KINDS | OTHER_KINDS and family in STATE_FAMILIES

@@ -1,8 +1,12 @@
 """What a layer that keeps a state takes of the cache, from the shapes of its weights."""
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+Shapes = Mapping[str, tuple[int, ...]]
+PROJECTS_KEYS = re.compile(r"\b(k_proj|kv_a_proj\w*|qkv_proj)\.")
 HEAD_DIM = 128  # of keys, where config.json leaves it to the configuration class
 
 
@@ -30,26 +34,62 @@ class StateSizes:
         return 4 * self.node + value_bytes * self.node_inputs
 
 
-def state_sizes(shapes: Mapping[str, tuple[int, ...]], text: Mapping[str, object]) -> StateSizes | None:
+def state_sizes(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None:
     """Of a layer with weights of these shapes, by their names inside the layer; None if it keeps no state.
 
     `text`: the entries of config.json that describe the language model.
     """
-    prefix = next((name.removesuffix("A_log") for name in shapes if name.endswith("A_log")), None)
-    norms = (shapes.get(f"{prefix}{norm}.weight", ()) for norm in ("norm", "o_norm"))
-    value_dim = next((shape[0] for shape in norms if len(shape) == 1), 0)
-    convolutions = [shape for name, shape in shapes.items() if name.endswith("conv1d.weight") and len(shape) == 3]
-    if prefix is None or not convolutions or not value_dim:
+    part = _part(shapes)
+    convolutions = [shape for name, shape in shapes.items() if _is_convolution(name) and len(shape) == 3]
+    if part is None or not convolutions:
         return None
-    heads, channels, width = shapes[f"{prefix}A_log"][0], sum(shape[0] for shape in convolutions), convolutions[0][2]
-    stated = text.get("linear_key_head_dim")
-    key_dim = stated if type(stated) is int and stated > 0 else HEAD_DIM
-    written = heads * value_dim
+    channels, reach = sum(shape[0] for shape in convolutions), convolutions[0][2] - 1
+    own = {name.rpartition(".")[2]: shape for name, shape in shapes.items() if name.startswith(part)}
+    decays = own.get("A_log")
+    if decays is None:  # a convolution and nothing else
+        return StateSizes(0, channels * reach, 0, channels, 0, 0)
+    if len(decays) == 2:  # Mamba: every channel has decays, of every number of its state; no pairs are compared
+        state = math.prod(decays)
+        return StateSizes(state, channels * reach, decays[1] + 2 * decays[0], channels, 0, state)
+    heads = math.prod(decays)
+    logs = math.prod(own.get("dt_bias", (heads,)))
+    if "D" in own:
+        written = shapes.get(f"{part}in_proj.weight", (0,))[0] - channels - heads
+        keys = (channels - written) // 2  # of all groups
+        key_dim = _number(text, "mamba_d_state", "ssm_state_size") or keys
+    else:
+        norms = (shapes.get(f"{part}{norm}.weight", ()) for norm in ("norm", "o_norm"))
+        written = heads * next((shape[0] for shape in norms if len(shape) == 1), 0)
+        keys = (channels - written) // 2
+        key_dim = _number(text, "linear_key_head_dim") or (HEAD_DIM if logs == heads else logs // heads)
+    if not 0 < written < channels:
+        return None
     return StateSizes(
         state=written * key_dim,
-        tail=channels * (width - 1),
-        node=(channels - written) // 2 + written + heads,
+        tail=channels * reach,
+        node=keys + written + logs,
         node_inputs=channels,
         heads=heads,
         width=heads * key_dim + written,
     )
+
+
+def has_attention(shapes: Shapes) -> bool:
+    """Whether such a layer, of a family with layers that keep a state, has keys and values."""
+    part = _part(shapes)
+    return any(PROJECTS_KEYS.search(name) and not (part and name.startswith(part)) for name in shapes)
+
+
+def _part(shapes: Shapes) -> str | None:
+    """What the names of all weights begin with that belong to the state; None if there is none."""
+    found = next((name for name in shapes if name.endswith("A_log") or _is_convolution(name)), None)
+    return None if found is None else found.partition(".")[0] + "."
+
+
+def _is_convolution(name: str) -> bool:
+    return name.endswith(("conv1d.weight", "conv.conv.weight"))
+
+
+def _number(text: Mapping[str, object], *names: str) -> int:
+    values = (text.get(name) for name in names)
+    return next((value for value in values if type(value) is int and value > 0), 0)

@@ -1,4 +1,4 @@
-"""The gated delta rule over a token tree in one pass (Gated DeltaNet: Qwen3-Next, Qwen3.5, OLMo Hybrid).
+"""The gated delta rule over a token tree in one pass: Gated DeltaNet (Qwen3-Next, Qwen3.5, OLMo Hybrid), Kimi Linear.
 
 Along every path `S = a S' (I - b k k^T) + b v k^T`, where S' is the parent's state (Yang et al. 2024,
 arXiv 2412.06464). With `u = b (v - a S'^T k)`, what a node really writes, this is `S = a S' + k u^T`, so S at a node is
@@ -7,6 +7,8 @@ one system of equations for all u, unit-triangular because ancestors stand befor
 the paper, with the ancestor mask where a chain has the causal one.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -14,6 +16,7 @@ from engine.model.state.tree_paths import TreePaths
 from engine.model.state.writes import Writes, spread
 
 NORM_EPSILON = 1e-6  # of transformers' `l2norm`, as every family calls it
+PAIRED_CHANNELS = 1 << 22  # numbers to hold at a time where every channel of every pair of nodes has its own decay
 
 
 def gated_delta_tree(
@@ -30,27 +33,49 @@ def gated_delta_tree(
 
     Shapes and meaning as of transformers' `torch_chunk_gated_delta_rule` with `use_qk_l2norm_in_kernel`: query and key
     [batch, m, groups, key dim], value [batch, m, heads, value dim], log_decay (`g`) and beta [batch, m, heads], state
-    [batch, heads, key dim, value dim] at the root. `earlier`: of the nodes before `paths.begin`.
+    [batch, heads, key dim, value dim] at the root. Kimi Linear's log_decay is [batch, m, heads, key dim], a decay for
+    every channel of the key. `earlier`: of the nodes before `paths.begin`.
     """
     heads = value.shape[2]
     new = Writes(unit_length(key), value.float(), log_decay.float())
     everything = new.behind(earlier)
     sums = paths.sums(everything.log_decays)
-    between = paths.decays_between(sums)  # [batch, heads, m, n]
-    from_root = sums[:, paths.begin :].exp().float().transpose(1, 2)[..., None]  # [batch, heads, m, 1]
+    keys = spread(new.keys, heads).transpose(1, 2)
+    queries = spread(unit_length(query) * query.shape[-1] ** -0.5, heads).transpose(1, 2)
+    from_root = sums[:, paths.begin :].exp().float().transpose(1, 2)
+    if log_decay.ndim == 3:
+        from_root = from_root[..., None]
 
-    keys = everything.keys.transpose(1, 2)
-    queries = (unit_length(query) * query.shape[-1] ** -0.5).transpose(1, 2)
+    compare = _compare_heads if log_decay.ndim == 3 else _compare_channels
+    likeness, reading = compare((keys, queries), everything.keys.transpose(1, 2), sums, paths)
     root = state.float()
-    likeness = spread(keys[:, :, paths.begin :] @ keys.mT, heads, 1) * between
-    reading = spread(queries @ keys.mT, heads, 1) * between
-
-    predicted = spread(keys[:, :, paths.begin :], heads, 1) @ root * from_root
-    values = new.values.transpose(1, 2) - predicted
+    values = new.values.transpose(1, 2) - keys * from_root @ root
     written = solve_writes(likeness, values, beta.float().transpose(1, 2)[..., None], earlier)
-    output = spread(queries, heads, 1) @ root * from_root + reading @ _join(earlier, written)
-    writes = Writes(new.keys, written.transpose(1, 2), new.log_decays)
-    return output.transpose(1, 2).to(query.dtype), writes
+    output = queries * from_root @ root + reading @ _join(earlier, written)
+    return output.transpose(1, 2).to(query.dtype), Writes(new.keys, written.transpose(1, 2), new.log_decays)
+
+
+def _compare_heads(rows: Sequence[Tensor], keys: Tensor, sums: Tensor, paths: TreePaths) -> list[Tensor]:
+    """Products of each of `rows` with the decayed keys of ancestors, [batch, heads, m, n]; one decay for a whole key.
+
+    Each of rows: [batch, heads, m, key dim]; keys: [batch, groups, n, key dim]; sums: as from `TreePaths.sums`.
+    """
+    decays = paths.decays_between(sums)
+    shared = decays.shape[1] // keys.shape[1]  # heads of one group have the same rows: each product is computed once
+    return [spread(row[:, ::shared] @ keys.mT, decays.shape[1], 1) * decays for row in rows]
+
+
+def _compare_channels(rows: Sequence[Tensor], keys: Tensor, sums: Tensor, paths: TreePaths) -> list[Tensor]:
+    """As `_compare_heads`, with a decay for every channel; a block of nodes at a time bounds the memory."""
+    count, heads = rows[0].shape[2], rows[0].shape[1]
+    keys = spread(keys, heads, 1)
+    size = max(1, PAIRED_CHANNELS // keys.numel())
+    blocks: list[list[Tensor]] = [[] for _ in rows]
+    for begin in range(0, count, size):
+        decayed = paths.channel_decays(sums, begin, begin + size) * keys[:, :, None]
+        for found, row in zip(blocks, rows, strict=True):
+            found.append((decayed @ row[:, :, begin : begin + size, :, None]).squeeze(-1))
+    return [torch.cat(found, 2) for found in blocks]
 
 
 def solve_writes(likeness: Tensor, values: Tensor, beta: Tensor, earlier: Writes | None) -> Tensor:

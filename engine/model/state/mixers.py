@@ -7,11 +7,15 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers.activations import ACT2FN
 
 from engine.model.shape import no_tree
 from engine.model.state.gated_delta import gated_delta_tree
+from engine.model.state.mamba1 import mamba1_advance, mamba1_tree
+from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
 from engine.model.state.state_layer import StateLayer
+from engine.model.state.tree_paths import chain_generations
 from engine.protocol.sentences import say
 
 TAIL, STATE = "update_conv_state", "update_recurrent_state"  # what modules that keep a state call of a cache
@@ -33,17 +37,54 @@ def _convolve(
 
 def _gated_delta(
     layer: StateLayer, query: Tensor, key: Tensor, value: Tensor, g: Tensor, beta: Tensor, **_kwargs: Any
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor]:
     """In place of `torch_chunk_gated_delta_rule`."""
     assert layer.tree is not None, "only trees are scanned here"
     state = layer.state(len(value), value.shape[2], key.shape[3], value.shape[3], device=value.device)
     output, writes = gated_delta_tree(query, key, value, g, beta, state, layer.tree.paths, layer.writes)
     layer.add(writes)
-    return output, None
+    return output, state
+
+
+def _mamba2(
+    layer: StateLayer, hidden_states: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """In place of `mamba2_chunk_scan`, which takes a, b and c as A, B and C; the modules do not name them."""
+    assert layer.tree is not None, "only trees are scanned here"
+    state = layer.state(len(b), *hidden_states.shape[2:], b.shape[3], device=b.device)
+    steps = time_steps(dt, options["dt_bias"], options["dt_limit"], layer.tree.of_prompt())
+    output, writes = mamba2_tree(hidden_states, steps, a, b, c, options["D"], state, layer.tree.paths, layer.writes)
+    layer.add(writes, mamba2_advance)
+    return output, state
+
+
+def _mamba1(
+    layer: StateLayer, hidden_states: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """In place of `mamba_selective_scan`, also in chains: that one begins every text anew."""
+    tree = layer.tree
+    generations = tree.generations() if tree is not None else chain_generations(hidden_states.shape[2], b.device)
+    state = layer.state(*hidden_states.shape[:2], a.shape[1], device=b.device)
+    bias = options["delta_bias"]
+    steps = functional.softplus(dt if bias is None else dt + bias.to(dt.dtype)[:, None]).mT
+    output, writes = mamba1_tree(hidden_states.mT, steps, a, b.mT, c.mT, state, generations, layer.writes)
+    along = partial(mamba1_advance, a)
+    if tree is not None:
+        layer.add(writes, along)
+    else:
+        state = along(state, writes, range(len(writes)))
+    output = output.mT.to(hidden_states.dtype) + hidden_states * options["D"][:, None]
+    return output * functional.silu(options["z"]), state
 
 
 # By the function of transformers that it replaces.
-SCANS: dict[str, Callable[..., Any]] = {"torch_chunk_gated_delta_rule": _gated_delta}
+SCANS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
+    "torch_chunk_gated_delta_rule": _gated_delta,
+    "chunk_kimi_delta_attention": _gated_delta,
+    "mamba2_chunk_scan": _mamba2,
+    "mamba_selective_scan": _mamba1,
+}
+IN_CHAINS = frozenset({"mamba_selective_scan"})  # those that have to be replaced in chains too
 
 
 class TreeMixer:
@@ -53,22 +94,28 @@ class TreeMixer:
         self._module = module
         self._layer: StateLayer | None = None
         self._chain: Callable[..., Any] = module.forward
-        plain = _code_of(module)
+        replaced = set(replaced)
+        self._tree = self._with(replaced)
+        self._cached_chain = self._with(replaced & IN_CHAINS) if replaced & IN_CHAINS else self._chain
+
+    def _with(self, replaced: Iterable[str]) -> Callable[..., Any]:
+        """The module's own `forward` with other functions of these names."""
+        plain = _code_of(self._module)
         known: dict[str, Callable[..., Any]] = {**SCANS, CONVOLUTION: _convolve}
         functions = {name: partial(self._call, known[name]) for name in replaced}
-        tree = FunctionType(plain.__code__, {**plain.__globals__, **functions}, closure=plain.__closure__)
-        tree.__defaults__, tree.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
-        self._tree = MethodType(tree, module)
+        made = FunctionType(plain.__code__, {**plain.__globals__, **functions}, closure=plain.__closure__)
+        made.__defaults__, made.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
+        return MethodType(made, self._module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As the module's own `forward`."""
         cache = kwargs.get("cache_params", kwargs.get("past_key_values"))
         layer = None if cache is None else cache.layers[self._module.layer_idx]
-        if not isinstance(layer, StateLayer) or layer.tree is None:
+        if not isinstance(layer, StateLayer):
             return self._chain(*args, **kwargs)
         self._layer = layer
         try:
-            return self._tree(*args, **kwargs)
+            return (self._cached_chain if layer.tree is None else self._tree)(*args, **kwargs)
         finally:
             self._layer = None
 

@@ -32,6 +32,7 @@ class StateCache:
     def __init__(self, layers: Sequence[StateLayer], capacity: int, snapshots: int = SNAPSHOTS) -> None:
         self.layers = list(layers)
         self.length = 0
+        self._behind_prompt = True  # the last of a prompt's tokens is read as the first node of a tree
         self.every = max(NEAREST, capacity // snapshots) if snapshots else 0
         self.most = snapshots
         self._snapshots: list[Snapshot] = []  # by length
@@ -46,16 +47,22 @@ class StateCache:
         """What the pending nodes left."""
         return sum(layer.pending_nbytes for layer in self.layers)
 
-    def begin(self, rows: int, paths: TreePaths | None = None) -> None:
-        """Get ready for a pass over `rows` tokens: new nodes of a tree, or without `paths` a chain."""
-        tree = None if paths is None else TreePass(paths)
-        for layer in self.layers:
-            layer.begin(tree, rows)
+    def begin(self, paths: TreePaths | None = None, in_prompt: bool = False) -> None:
+        """Get ready for a pass over new nodes of a tree, or without `paths` over a chain of several tokens.
 
+        A chain of one token is to be a tree of one node: for a single token behind a state, transformers' modules take
+        ways of their own, which write into the state. `in_prompt`: the pass is over a text, not over what is drafted.
+        """
+        tree = None if paths is None else TreePass(paths, in_prompt or self._behind_prompt)
+        for layer in self.layers:
+            layer.begin(tree)
+
+    @torch.inference_mode()
     def commit(self, rows: int) -> None:
         """After a chain of `rows` tokens: they are committed."""
         for layer in self.layers:
             layer.move(layer.committed())
+        self._behind_prompt = True
         self._moved(rows)
 
     @torch.inference_mode()
@@ -64,6 +71,7 @@ class StateCache:
         roots = [layer.behind(path) for layer in self.layers]  # if memory runs out here, nothing has changed
         for layer, root in zip(self.layers, roots, strict=True):
             layer.move(root, rest)
+        self._behind_prompt = self._behind_prompt and not path
         self._moved(len(path))
 
     def truncate(self, length: int) -> None:
@@ -92,6 +100,7 @@ class StateCache:
                 state = layer.root.state if layer.root.state is not None else layer.root.tail
                 assert state is not None, "there is something to go back from"
                 layer.move(snapshot.layers[number].copied_to(state.device))
+        self._behind_prompt = self._behind_prompt or found != self.length
         self.length = found
         self._snapshots = [snapshot for snapshot in self._snapshots if snapshot.length <= length]
         return found

@@ -6,27 +6,42 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import LinearAttentionCacheLayerMixin
+from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
 from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
-from engine.model.state.tree_paths import TreePaths
+from engine.model.state.tree_paths import Generation, TreePaths
 from engine.model.state.writes import Writes, advance
 
 Along = Callable[[Tensor, Writes, Sequence[int]], Tensor]  # the state behind a path of writes, see `advance`
 
 
 class TreePass:
-    """One pass over new nodes of a tree; what every layer asks of it is computed once."""
+    """One pass over new nodes of a tree; what every layer asks of it is computed once.
 
-    def __init__(self, paths: TreePaths) -> None:
+    `behind_prompt`: the nodes below the root still belong to the prompt, which plain decoding reads in one pass.
+    """
+
+    def __init__(self, paths: TreePaths, behind_prompt: bool = False) -> None:
         self.paths = paths
+        self._behind_prompt = behind_prompt
         self._windows: dict[int, Tensor] = {}
+        self._generations: list[Generation] | None = None
 
     def windows(self, width: int) -> Tensor:
         """As `TreePaths.windows`."""
         if width not in self._windows:
             self._windows[width] = self.paths.windows(width)
         return self._windows[width]
+
+    def generations(self) -> list[Generation]:
+        """As `TreePaths.generations`."""
+        if self._generations is None:
+            self._generations = self.paths.generations()
+        return self._generations
+
+    def of_prompt(self) -> Tensor:
+        """bool [new nodes]: which of them belong to the prompt."""
+        return (self.paths.visible.sum(1) == 1) & self._behind_prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +74,10 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     is_sliding = False
 
-    def __init__(self) -> None:
+    def __init__(self, attention: CacheLayerMixin | None = None) -> None:
+        """`attention`: keys and values, of a layer that has both; nothing here touches them."""
         super().__init__()
+        self.attention = attention
         self.record_past = True  # else a module overwrites the tail in place where it reads a single token
         self.root = LayerState()
         self.tree: TreePass | None = None  # of the running pass; None in a chain
@@ -76,12 +93,16 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
     def lazy_initialization(self, *_args: Any, **_kwargs: Any) -> None:
         """Nothing is allocated before it is known."""
 
-    def begin(self, tree: TreePass | None, rows: int) -> None:
-        """Get ready for a pass over `rows` tokens; without a `tree` they follow the last committed token."""
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Append keys and values, as of a layer with attention alone."""
+        assert self.attention is not None, "only layers that attend have keys and values"
+        found: tuple[Tensor, Tensor] = self.attention.update(key_states, value_states, *args, **kwargs)
+        return found
+
+    def begin(self, tree: TreePass | None) -> None:
+        """Get ready for a pass; without a `tree` it is over several tokens behind the last committed one."""
         self.tree = tree
         state, tail = (self.root.state, self.root.tail) if tree is None else (None, None)
-        if state is not None and rows == 1:
-            state = state.clone()  # some modules overwrite it, and a pass that fails must leave no trace
         self.recurrent_states[0], self.conv_states[0] = state, tail
         self.has_previous_state[0] = state is not None or tail is not None
 
@@ -133,6 +154,8 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     def committed(self) -> LayerState:
         """What the last chain left."""
+        if self.tree is not None:  # of one node
+            return self.behind([0])
         return LayerState(self.recurrent_states[0], self.conv_states[0])
 
     def behind(self, path: Sequence[int]) -> LayerState:

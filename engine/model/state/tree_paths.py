@@ -8,6 +8,8 @@ from torch import Tensor
 
 # A decay of exp(-1e4) is 0 in every number type; a factor of exactly 0 would make the differences of sums undefined.
 SMALLEST_LOG_DECAY = -1e4
+# Nodes of one depth, and where in the generation before their parents stand, 0 for the root; int64 [w] each.
+Generation = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,35 @@ class TreePaths:
         return flat.view(logs.shape)
 
     def decays_between(self, sums: Tensor) -> Tensor:
-        """float32 [batch, ..., m, n]: what is left at each new node of what each node wrote, 0 if it is no ancestor.
+        """float32 [batch, heads, m, n]: what is left at each new node of what each node wrote, 0 if it is no ancestor.
 
-        `sums`: [batch, n, ...] as from `sums`. Masked before `exp`: between two branches the difference is unbounded.
+        `sums`: [batch, n, heads] as from `sums`. Masked before `exp`: between two branches the difference is unbounded.
         """
-        last = sums.movedim(1, -1)
+        last = sums.transpose(1, 2)
         differences = (last[..., self.begin :, None] - last[..., None, :]).float()
         return differences.masked_fill_(~self.visible, -torch.inf).exp_()
+
+    def channel_decays(self, sums: Tensor, begin: int, end: int) -> Tensor:
+        """As `decays_between`, for `sums` [batch, n, heads, channels] and new nodes [begin, end) alone.
+
+        float32 [batch, heads, end - begin, n, channels].
+        """
+        last = sums.transpose(1, 2)
+        rows = last[:, :, self.begin :][:, :, begin:end, None]
+        differences = (rows - last[:, :, None]).float()
+        return differences.masked_fill_(~self.visible[begin:end, :, None], -torch.inf).exp_()
+
+    def generations(self) -> list[Generation]:
+        """All n nodes from the root downwards, those of one depth at a time."""
+        order = torch.arange(len(self.ancestors), device=self.ancestors.device)
+        above = self.ancestors & (order != order[:, None])
+        parents = torch.where(above, order, -1).amax(1)  # the deepest of all ancestors stands last
+        place = torch.zeros_like(order)
+        found: list[Generation] = []
+        for nodes in _split(above.sum(1)):
+            found.append((nodes, place[parents[nodes].clamp(min=0)]))
+            place[nodes] = torch.arange(len(nodes), device=order.device)
+        return found
 
     def windows(self, width: int) -> Tensor:
         """int64 [m, width]: the last `width` nodes on each new node's path, in order, itself the last.
@@ -57,6 +81,17 @@ class TreePaths:
         seen = torch.cat([prefix, visible], 1)
         numbers = torch.arange(seen.shape[1], device=seen.device)
         return torch.where(seen, numbers, -1).topk(width, sorted=True).values.flip(1)
+
+
+def _split(depths: Tensor) -> list[Tensor]:
+    """The numbers of the nodes of each depth, int64 ascending, by depths int64 [n]."""
+    return list(torch.split(depths.argsort(stable=True), depths.bincount().tolist()))
+
+
+def chain_generations(tokens: int, device: torch.device) -> list[Generation]:
+    """As `TreePaths.generations` of a tree that is a chain."""
+    first = torch.zeros(1, dtype=torch.int64, device=device)
+    return [(node, first) for node in torch.split(torch.arange(tokens, device=device), 1)]
 
 
 def ancestor_mask(parents: Sequence[int]) -> Tensor:

@@ -11,7 +11,7 @@ from tests.engine.family_proof import judge
 from tests.engine.family_table import read_table, refuted, verified
 
 # Chunked attention, shared keys and values, latent attention, a decoder without a head of its own, a recurrent state.
-REMADE = ("llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next")
+REMADE = ("llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next", "nemotron_h")
 
 
 def test_the_table_has_exactly_the_families_of_transformers() -> None:

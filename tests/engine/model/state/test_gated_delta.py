@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import torch
 from hypothesis import given, settings
 from torch import Tensor
+from transformers.models.kimi_linear.modeling_kimi_linear import chunk_kimi_delta_attention
 from transformers.models.qwen3_next.modeling_qwen3_next import torch_chunk_gated_delta_rule
 
 from engine.model.state.gated_delta import gated_delta_tree
 from engine.model.state.tree_paths import TreePaths, ancestor_mask
-from engine.model.state.writes import advance
-from tests.engine.model.state.trees import EXAMPLES, cases, grow, log_decays, path_to
+from engine.model.state.writes import advance, spread
+from tests.engine.model.state.trees import EXAMPLES, Case, cases, grow, log_decays, path_to
 
-Case = tuple[list[int], str, torch.Generator]
 GROUPS, HEADS, KEY, VALUE = 2, 4, 8, 6
 CLOSE: dict[str, Any] = {"atol": 2e-4, "rtol": 2e-4}  # float32 against float64, values of a few units
 
@@ -31,15 +31,18 @@ class Inputs(NamedTuple):
         return Inputs(*(tensor[:, begin:end] for tensor in self))
 
 
-def draw(nodes: int, decays: str, generator: torch.Generator, repeated: bool = False) -> tuple[Inputs, Tensor]:
-    """Inputs of nodes, and a state of the root."""
+def draw(
+    nodes: int, decays: str, generator: torch.Generator, repeated: bool = False, channels: bool = False
+) -> tuple[Inputs, Tensor]:
+    """Inputs of nodes, and a state of the root; with `channels`, every channel of a key has its own decay."""
+    shape = (1, nodes, HEADS, KEY) if channels else (1, nodes, HEADS)
     query, key = (torch.randn((1, nodes, GROUPS, KEY), generator=generator) for _ in range(2))
     if repeated:
         key = key[:, :1].expand_as(key)
     value = torch.randn((1, nodes, HEADS, VALUE), generator=generator)
     beta = torch.rand((1, nodes, HEADS), generator=generator)
     state = torch.randn((1, HEADS, KEY, VALUE), generator=generator)
-    return Inputs(query, key, value, log_decays(decays, (1, nodes, HEADS), generator), beta), state
+    return Inputs(query, key, value, log_decays(decays, shape, generator), beta), state
 
 
 def recurrence(inputs: Inputs, root: Tensor, parents: list[int]) -> tuple[Tensor, list[Tensor]]:
@@ -52,7 +55,8 @@ def recurrence(inputs: Inputs, root: Tensor, parents: list[int]) -> tuple[Tensor
     states: list[Tensor] = []
     outputs = []
     for node, parent in enumerate(parents):
-        state = (root.double() if parent < 0 else states[parent]) * logs[:, node].exp()[..., None, None]
+        decay = logs[:, node].exp().view(1, HEADS, -1, 1)  # of the whole key, or of each of its channels
+        state = (root.double() if parent < 0 else states[parent]) * decay
         read = torch.einsum("bhkv,bhk->bhv", state, key[:, node])
         write = beta[:, node, :, None] * (value[:, node] - read)
         states.append(state + key[:, node, ..., None] * write[..., None, :])
@@ -64,7 +68,8 @@ def recurrence(inputs: Inputs, root: Tensor, parents: list[int]) -> tuple[Tensor
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_one_pass_and_passes_in_pieces_equal_the_recurrence(case: Case) -> None:
     parents, decays, generator = case
-    inputs, root = draw(len(parents), decays, generator, repeated=len(parents) % 2 == 0)
+    channels = bool(torch.randint(2, (), generator=generator))
+    inputs, root = draw(len(parents), decays, generator, repeated=len(parents) % 2 == 0, channels=channels)
     expected, states = recurrence(inputs, root, parents)
     mask = ancestor_mask(parents)
 
@@ -95,12 +100,18 @@ def test_a_chain_is_what_transformers_computes() -> None:
     inputs, root = draw(80, "mixed", torch.Generator().manual_seed(2))
     outputs, writes = gated_delta_tree(*inputs, root, TreePaths(ancestor_mask(range(-1, 79))))
     expected, final = torch_chunk_gated_delta_rule(
-        *inputs[:3],
-        inputs.log_decay,
-        inputs.beta,
-        initial_state=root,
-        output_final_state=True,
-        use_qk_l2norm_in_kernel=True,
+        *inputs, initial_state=root, output_final_state=True, use_qk_l2norm_in_kernel=True
+    )
+    torch.testing.assert_close(outputs, expected, **CLOSE)
+    torch.testing.assert_close(advance(root, writes, range(80)), final, **CLOSE)
+
+
+def test_a_chain_with_decays_of_channels_is_what_transformers_computes() -> None:
+    inputs, root = draw(80, "mixed", torch.Generator().manual_seed(3), channels=True)
+    inputs = inputs._replace(query=spread(inputs.query, HEADS), key=spread(inputs.key, HEADS))
+    outputs, writes = gated_delta_tree(*inputs, root, TreePaths(ancestor_mask(range(-1, 79))))
+    expected, final = chunk_kimi_delta_attention(
+        *inputs, initial_state=root, output_final_state=True, use_qk_l2norm_in_kernel=True
     )
     torch.testing.assert_close(outputs, expected, **CLOSE)
     torch.testing.assert_close(advance(root, writes, range(80)), final, **CLOSE)

@@ -17,7 +17,9 @@ from engine.model.state.state_layer import LayerState
 from tests.campaigns.extent import choose
 from tests.engine.family_models import VOCABULARY, random_model, tiny_config
 
-FAMILIES = ("qwen3_next", "qwen3_5_text", "olmo_hybrid")
+# Nemotron-H is left to the table of families: it reads a text at once otherwise than plain decoding does.
+OTHERS = ("qwen3_next", "olmo_hybrid", "bamba", "granitemoehybrid", "lfm2_moe", "kimi_linear")
+FAMILIES = ("qwen3_5_text", "falcon_h1", "jamba", "lfm2", *choose((), OTHERS))
 TOLERANCE = 2e-4  # of the logits' deviation; a node that reads another branch moves them by whole units
 OF_STATES = 1e-4  # of a state's largest number: only the order of sums differs, in this layer and those before
 PROMPT = list(range(20, 43))
@@ -77,6 +79,8 @@ def assert_states(context: Context) -> None:
     for moved, built in zip(context._cache.states.layers, fresh._cache.states.layers, strict=True):
         for part in ("state", "tail"):
             found, expected = getattr(moved.root, part), getattr(built.root, part)
+            if found is None and expected is None:
+                continue  # a convolution keeps nothing but its tail
             assert float((found - expected).abs().max() / expected.abs().max()) < OF_STATES
 
 

@@ -5,9 +5,7 @@ from hypothesis import given, settings
 
 from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
 from engine.model.state.tree_paths import TreePaths, ancestor_mask
-from tests.engine.model.state.trees import EXAMPLES, cases, path_to
-
-Case = tuple[list[int], str, torch.Generator]
+from tests.engine.model.state.trees import EXAMPLES, Case, cases, path_to
 
 
 @given(case=cases())

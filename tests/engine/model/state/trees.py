@@ -9,6 +9,7 @@ from torch import Tensor
 from tests.campaigns.extent import choose
 
 EXAMPLES = choose(25, 400)
+Case = tuple[list[int], str, torch.Generator]
 DECAYS = ("near 0", "near 1", "mixed", "one zero")
 
 
@@ -41,7 +42,7 @@ def log_decays(kind: str, shape: tuple[int, ...], generator: torch.Generator) ->
 
 
 @strategies.composite
-def cases(draw: strategies.DrawFn) -> tuple[list[int], str, torch.Generator]:
+def cases(draw: strategies.DrawFn) -> Case:
     """A tree of 1 to 256 nodes, a kind of decays, and the generator to draw numbers from."""
     generator = torch.Generator().manual_seed(draw(strategies.integers(0, 2**32 - 1)))
     nodes = draw(strategies.sampled_from((1, 2, 3, 17, 64, 256)))
