@@ -19,7 +19,7 @@ FINDERS = {
     "compressed-tensors": "engine.model.formats.compressed_tensors",
     "fp8": "engine.model.formats.fp8",
     "gptq": "engine.model.formats.gptq",
-    "modelopt": "engine.model.formats.nvfp4",
+    "modelopt": "engine.model.formats.modelopt",
     "mxfp4": "engine.model.formats.mxfp4",
 }
 """The module whose `find` it is, by `quant_method`: none is imported, and torch with it, unless it is asked for."""
@@ -54,6 +54,11 @@ def find_packed(
     return MappingProxyType(found)
 
 
+def is_described(config: Mapping[str, object]) -> bool:
+    """Whether config.json itself says how the weights are packed."""
+    return bool(_packing(config))
+
+
 def is_for_activations(tensor: str) -> bool:
     """Whether a tensor of a packed checkpoint scales activations or the cache: both have 16 bits and more here."""
     return tensor.endswith(ACTIVATIONS)
@@ -64,7 +69,10 @@ def _packing(config: Mapping[str, object]) -> object:
     text = config.get("text_config")
     places = (config, text if isinstance(text, dict) else {})
     keys = ("quantization_config", "compression_config")
-    return next((place[key] for place in places for key in keys if place.get(key)), None)
+    found = next((place[key] for place in places for key in keys if place.get(key)), None)
+    own = found.get("quantization") if isinstance(found, dict) and "quant_method" not in found else None
+    # ModelOpt's own form of it, which names no method.
+    return {**own, "quant_method": "modelopt"} if isinstance(own, dict) and "quant_algo" in own else found
 
 
 def _check(name: str, weight: PackedWeight, tensors: Mapping[str, TensorInfo]) -> None:

@@ -153,7 +153,7 @@ BROKEN: dict[str, Broken] = {
     "another algorithm": ("modelopt", {**MODELOPT, "quant_algo": "W4A8_AWQ"}, {}),
     "modelopt without its scale": ("modelopt", MODELOPT, {"weight_scale_2": None}),
     "modelopt in words": ("modelopt", MODELOPT, {"weight": torch.zeros(40, 12, dtype=I32)}),
-    "modelopt fp8 of few scales": ("modelopt fp8", MODELOPT, {"weight_scale": torch.zeros(40)}),
+    "modelopt fp8 of few scales": ("modelopt fp8", MODELOPT, {"weight_scale": torch.zeros(39)}),
 }
 
 
