@@ -7,28 +7,25 @@ from typing import Any
 from app.system.json_text import text
 
 GGUF, PLAIN, FLOAT32 = "GGUF", "safetensors 16-bit", "safetensors 32-bit"
-_FP8, _MXFP8, _MXFP4, _NVFP4, _AWQ, _GPTQ, _COMPRESSED = (
-    "FP8",
-    "MXFP8",
-    "MXFP4",
-    "NVFP4",
-    "AWQ",
-    "GPTQ",
-    "compressed-tensors",
-)
+_FP8, _MXFP4, _NVFP4, _AWQ, _GPTQ = "FP8", "MXFP4", "NVFP4", "AWQ", "GPTQ"
+_COMPRESSED, _AUTO_ROUND = "compressed-tensors", "AutoRound"
 _BNB_4BIT, _BNB_8BIT, _MIXED = "bnb-4bit", "bnb-8bit", "ModelOpt mixed"
 OPENED = frozenset({
-    PLAIN, FLOAT32, _FP8, _MXFP8, _MXFP4, _NVFP4, _AWQ, _GPTQ, _COMPRESSED, _BNB_4BIT, _BNB_8BIT, _MIXED,
+    PLAIN, FLOAT32, _FP8, _MXFP4, _NVFP4, _AWQ, _GPTQ, _COMPRESSED, _AUTO_ROUND, _BNB_4BIT, _BNB_8BIT, _MIXED,
 })  # fmt: skip
 """What safetensors files are opened for; the engine says the rest."""
 
 _METHODS = {
-    "fp8": _FP8, "fbgemm_fp8": _FP8, "mxfp4": _MXFP4, "mxfp8": _MXFP8, "awq": _AWQ, "gptq": _GPTQ,
+    "fp8": _FP8, "fbgemm_fp8": _FP8, "mxfp4": _MXFP4, "mxfp8": "MXFP8", "awq": _AWQ, "gptq": _GPTQ,
+    "auto-round": _AUTO_ROUND, "intel/auto-round": _AUTO_ROUND,
     "compressed-tensors": _COMPRESSED, "exl2": "EXL2", "exl3": "EXL3", "hqq": "HQQ", "torchao": "torchao",
 }  # fmt: skip
-_TAGS = ("compressed-tensors", "awq", "gptq", "fp8", "mxfp4", "exl2", "exl3", "hqq", "torchao")
+_TAGS = ("compressed-tensors", "auto-round", "awq", "gptq", "fp8", "mxfp4", "exl2", "exl3", "hqq", "torchao")
 _BITS_IN_NAME = re.compile(r"(?:Q|MXFP|NVFP)(\d)", re.ASCII)
-_BITS = {FLOAT32: 32.0, _FP8: 8.0, _AWQ: 4.0, _GPTQ: 4.0, _COMPRESSED: 4.0, _BNB_4BIT: 4.0, _BNB_8BIT: 8.0}
+_BITS = {
+    FLOAT32: 32.0, _FP8: 8.0, _AWQ: 4.0, _GPTQ: 4.0, _COMPRESSED: 4.0, _AUTO_ROUND: 4.0, _BNB_4BIT: 4.0,
+    _BNB_8BIT: 8.0, _MIXED: 4.0,
+}  # fmt: skip
 _SCALE_BITS = 0.6  # what the scales of small groups add, and layers that are kept finer
 _MLX, _ONNX = "MLX", "ONNX"
 
@@ -65,8 +62,9 @@ def stored_format(described: Mapping[str, Any]) -> str:
         return _BNB_8BIT if described.get("load_in_8bit") is True else _BNB_4BIT
     if method == "modelopt":
         algorithm = text(described.get("quant_algo"), 40).upper()
-        named = {"MIXED_PRECISION": _MIXED, "MXFP8": _MXFP8}.get(algorithm, "")
-        return named or (_NVFP4 if "NVFP4" in algorithm else _FP8 if "FP8" in algorithm else algorithm or method)
+        if algorithm == "MIXED_PRECISION":
+            return _MIXED
+        return _NVFP4 if "NVFP4" in algorithm else _FP8 if "FP8" in algorithm else algorithm or method
     if method == "compressed-tensors" and "nvfp4" in text(described.get("format"), 60).casefold():
         return _NVFP4
     return _METHODS.get(method, method)

@@ -14,11 +14,13 @@ Finder = Callable[[str, Mapping[str, object], Mapping[str, TensorInfo]], dict[st
 """(model's name, `quantization_config`, stored tensors) to packed weights by their names; raises `ModelError`."""
 
 FINDERS = {
+    "auto-round": "engine.model.formats.auto_round",
     "awq": "engine.model.formats.awq",
     "bitsandbytes": "engine.model.formats.bitsandbytes",
     "compressed-tensors": "engine.model.formats.compressed_tensors",
     "fp8": "engine.model.formats.fp8",
     "gptq": "engine.model.formats.gptq",
+    "intel/auto-round": "engine.model.formats.auto_round",
     "modelopt": "engine.model.formats.modelopt",
     "mxfp4": "engine.model.formats.mxfp4",
 }

@@ -23,6 +23,7 @@ def stored(**quantization: Any) -> dict[str, Any]:
         ({"tags": ["safetensors", "fp8"]}, ("FP8",), True),
         ({"tags": ["safetensors"], "safetensors": {"parameters": {"F8_E4M3": 9, "BF16": 1}}}, ("FP8",), True),
         (stored(quant_method="awq"), ("AWQ",), True),
+        (stored(quant_method="intel/auto-round", bits=4), ("AutoRound",), True),
         ({"tags": ["safetensors", "gptq", "4-bit"]}, ("GPTQ",), True),
         ({"tags": ["safetensors", "bitsandbytes", "4-bit"]}, ("bnb-4bit",), True),
         ({"tags": ["safetensors", "bitsandbytes", "8-bit"]}, ("bnb-8bit",), True),

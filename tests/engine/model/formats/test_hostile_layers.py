@@ -15,7 +15,7 @@ from engine.errors import ModelError
 from engine.model.formats.table import find_packed
 from engine.model.safetensors_header import read_header
 from tests.engine.model.formats.packed_files import LAYER, find_in, read_parts
-from tests.engine.model.formats.test_packed_layers import AWQ, BNB, MODELOPT, VARIANTS, config, gptq
+from tests.engine.model.formats.test_packed_layers import AWQ, BNB, MODELOPT, VARIANTS, auto_round, config, gptq
 
 STATE = "weight.quant_state.bitsandbytes__nf4"
 PACK = config("pack-quantized", num_bits=4, group_size=32, strategy="group")
@@ -150,6 +150,16 @@ BROKEN: dict[str, Broken] = {
     "nvfp4 of many scales": ("nvfp4", NVFP4, {"weight_global_scale": torch.zeros(2)}),
     "nvfp4 without its scale": ("nvfp4", NVFP4, {"weight_global_scale": None}),
     "nvfp4 that fills no group": ("nvfp4", NVFP4, {"weight_packed": torch.zeros(40, 47, dtype=U8)}),
+    "gptq of no codes": ("gptq", gptq(group=-1), {"qweight": torch.zeros(0, 40, dtype=I32), "g_idx": None}),
+    "auto-round of no known packing": ("auto-round", auto_round("auto_round:exllamav2"), {}),
+    "auto-round of many packings": ("auto-round", auto_round(["auto_round"]), {}),
+    "auto-round rotated": ("auto-round", auto_round("auto_round", rotation_config={"a": 1}), {}),
+    "auto-round of activations": ("auto-round own", auto_round("auto_round"), {"act_scale": torch.ones(1)}),
+    "auto-round of few zero points": (
+        "auto-round",
+        auto_round("auto_round"),
+        {"qzeros": torch.zeros(3, 4, dtype=I32)},
+    ),
     "activations scaled before": ("modelopt", MODELOPT, {"pre_quant_scale": torch.ones(96)}),
     "another algorithm": ("modelopt", {**MODELOPT, "quant_algo": "W4A8_AWQ"}, {}),
     "modelopt without its scale": ("modelopt", MODELOPT, {"weight_scale_2": None}),

@@ -36,6 +36,11 @@ def both(form: str, scale_type: torch.dtype = torch.bfloat16, **weights: Any) ->
     return config(form, **stated), packers.compressed_tensors(form, scale_type, **weights)
 
 
+def auto_round(packing: object, **more: Any) -> dict[str, Any]:
+    """config.json's words of AutoRound."""
+    return {"quant_method": "auto-round", "bits": 4, "group_size": 32, "packing_format": packing, **more}
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
     "nf4 nested": (BNB, packers.bitsandbytes_4bit()),
     "nf4": (BNB, packers.bitsandbytes_4bit(nested=False)),
@@ -74,6 +79,14 @@ VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
     ),
     "nvfp4": (config("nvfp4-pack-quantized", num_bits=4, type="float", group_size=16), packers.float4("nvfp4")),
     "mxfp4": (config("mxfp4-pack-quantized", num_bits=4, type="float", group_size=32), packers.float4("mxfp4")),
+    "auto-round": (auto_round("auto_round:auto_gptq"), packers.gptq(order="missing")),
+    "auto-round 2 bit in 4": (
+        auto_round("auto_round:gptq:exllamav2", extra_config={"up": {"bits": 2}}),
+        packers.gptq(2, order="missing"),
+    ),
+    "auto-round own": (auto_round("auto_round", bits=3), packers.gptq(3, version=2, order="missing")),
+    "auto-round awq": (auto_round("auto_round:auto_awq"), packers.awq()),
+    "auto-round nvfp4": (auto_round("auto_round:llm_compressor", group_size=16), packers.float4("nvfp4")),
     "modelopt": (MODELOPT, packers.float4("modelopt")),
     "modelopt fp8": ({**MODELOPT, "quant_algo": "FP8"}, packers.modelopt_fp8),
 }
