@@ -39,6 +39,8 @@ class _Stated:
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
     """All `*.qweight` with their scales and zero points; raises `ModelError` for those that do not fit."""
     version = packing.get("checkpoint_format") or packing.get("format") or "gptq"
+    if packing.get("is_marlin_format"):  # as AutoGPTQ says it
+        version = "marlin"
     offset = ZERO_OFFSETS.get(version) if isinstance(version, str) else None
     if offset is None:
         raise unknown_packing(name, "gptq", version)

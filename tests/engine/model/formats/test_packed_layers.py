@@ -50,6 +50,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
     "int8": (BNB, packers.bitsandbytes_8bit),
     "awq": (AWQ, packers.awq()),
     "awq without zero points": ({**AWQ, "zero_point": False}, packers.awq(zero_point=False)),
+    "awq gemv": ({**AWQ, "version": "gemv"}, packers.awq_gemv()),
     "gptq": (gptq(), packers.gptq()),
     "gptq v2": (gptq(checkpoint_format="gptq_v2"), packers.gptq(version=2)),
     "gptq shuffled": (gptq(desc_act=True), packers.gptq(order="shuffled")),
