@@ -20,17 +20,19 @@ FINDERS = {
     "compressed-tensors": "engine.model.formats.compressed_tensors",
     "fp8": "engine.model.formats.fp8",
     "gptq": "engine.model.formats.gptq",
-    "intel/auto-round": "engine.model.formats.auto_round",
     "modelopt": "engine.model.formats.modelopt",
     "mxfp4": "engine.model.formats.mxfp4",
 }
 """The module whose `find` it is, by `quant_method`: none is imported, and torch with it, unless it is asked for."""
+
+ALIASES = {"intel/auto-round": "auto-round"}  # as it was called first
 
 NOTHING: Mapping[str, PackedWeight] = MappingProxyType({})
 ACTIVATIONS = (
     "input_scale", "activation_scale", "input_global_scale", "input_zero_point", ".output_scale",
     ".k_scale", ".v_scale", ".q_scale",
 )  # fmt: skip
+NARROW = ("F8_E4M3", "F8_E5M2")
 DENSEST = 8  # numbers in a byte: no format has more, so that a small file never becomes a huge weight
 
 
@@ -46,6 +48,7 @@ def find_packed(
     if not packing:
         return NOTHING
     method = str(packing.get("quant_method")) if isinstance(packing, Mapping) else str(packing)
+    method = ALIASES.get(method, method)
     if method not in FINDERS or not isinstance(packing, Mapping):
         raise unknown_packing(name, method)
     find: Finder = import_module(FINDERS[method]).find
@@ -53,6 +56,7 @@ def find_packed(
     for weight in found.values():
         _check(name, weight, tensors)
     _require_used_once(name, found)
+    _require_scaled(name, found, tensors)
     return MappingProxyType(found)
 
 
@@ -92,3 +96,11 @@ def _require_used_once(name: str, found: Mapping[str, PackedWeight]) -> None:
         for part in weight.parts.values():
             if part.nbytes and uses[part.place] > 1:
                 raise damaged(name, weight.name, say("shares its bytes with another one"))
+
+
+def _require_scaled(name: str, found: Mapping[str, PackedWeight], tensors: Mapping[str, TensorInfo]) -> None:
+    """Refuse matrices of 8-bit numbers whose scales have another name: without them they would be other weights."""
+    places = {part.place for weight in found.values() for part in weight.parts.values()}
+    for tensor, info in tensors.items():
+        if info.dtype in NARROW and len(info.shape) > 1 and info.place not in places and not is_for_activations(tensor):
+            raise damaged(name, tensor, say("has no scales"))

@@ -87,3 +87,10 @@ def test_scales_of_fp8_that_fit_nothing_are_refused(scales: tuple[str, tuple[int
 
 def test_where_only_the_cache_is_packed_weights_are_as_they_are() -> None:
     assert find({**FP8, "quant_algo": None}, a__weight=("BF16", (200, 300))) == {}
+
+
+def test_fused_experts_whose_scales_have_another_name_are_refused() -> None:
+    """As ModelOpt exports Llama 4: their numbers alone would be other weights."""
+    stacks = {"e__gate_up_proj": ("F8_E4M3", (2, 4, 8)), "e__gate_up_proj_weight_scale": ("F32", ())}
+    with pytest.raises(ModelError, match="has no scales"):
+        find(FP8, a__weight=("F8_E4M3", (200, 300)), a__weight_scale=("F32", ()), **stacks)

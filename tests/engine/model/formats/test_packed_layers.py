@@ -85,7 +85,10 @@ VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
         auto_round("auto_round:gptq:exllamav2", extra_config={"up": {"bits": 2}}),
         packers.gptq(2, order="missing"),
     ),
-    "auto-round own": (auto_round("auto_round", bits=3), packers.gptq(3, version=2, order="missing")),
+    "auto-round own": (
+        {**auto_round("auto_round", bits=3), "quant_method": "intel/auto-round"},
+        packers.gptq(3, version=2, order="missing"),
+    ),
     "auto-round awq": (auto_round("auto_round:auto_awq"), packers.awq()),
     "auto-round nvfp4": (auto_round("auto_round:llm_compressor", group_size=16), packers.float4("nvfp4")),
     "modelopt": (MODELOPT, packers.float4("modelopt")),
