@@ -14,7 +14,7 @@ from app.hub.client import HubClient, Part
 from app.hub.failures import offline, unusable
 from app.hub.files import Listing, list_files
 from app.hub.gguf import ShortError, aligned, find_table, read_beginning
-from app.hub.names import INDEX, SINGLE, TOKENIZER_FILES, is_writable
+from app.hub.names import INDEX, QUANTIZATION, SINGLE, TOKENIZER_FILES, is_writable
 from app.system import json_text as json
 from app.system.background import Stop, pool
 from app.system.json_text import count, parse_object, text
@@ -219,6 +219,8 @@ def _write_facts(model: RemoteModel, folder: Path) -> None:
     config = model.file("config.json", _MOST_CONFIG_BYTES)
     model_type = text(model.parsed("config.json", config).get("model_type"), 60)
     (folder / "config.json").write_bytes(config)
+    if QUANTIZATION in model.listing.files:
+        (folder / QUANTIZATION).write_bytes(model.file(QUANTIZATION, _MOST_CONFIG_BYTES))
     sizes = _write_heads(model, folder, _shards(model, folder))
     files = model.listing.files
     tokenizer_files = [(name, files[name].etag) for name in TOKENIZER_FILES if name in files]

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from app.hub.client import HubClient
 from app.hub.failures import HubError, Reason, unusable
-from app.hub.names import choose, choose_variant, is_repo_id, is_writable, is_writable_path, leads_out
+from app.hub.names import QUANTIZATION, choose, choose_variant, is_repo_id, is_writable, is_writable_path, leads_out
 from app.hub.search import ModelRow, row_of
 from app.system.background import Stop
 from app.system.json_text import count
@@ -25,6 +25,7 @@ _CONFIGS = (
     "tokenizer_config.json",
     "chat_template.json",
     "chat_template.jinja",
+    QUANTIZATION,
 )
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 ETAG = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

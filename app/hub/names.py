@@ -6,13 +6,14 @@ from engine.protocol.variants import find_variants
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
+QUANTIZATION = "hf_quant_config.json"  # ModelOpt's, where config.json does not say how weights are packed
 TOKENIZER_FILES = (
     "added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
     "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model",
 )  # fmt: skip
 _SMALL = {
     *TOKENIZER_FILES, INDEX, "config.json", "generation_config.json", "tekken.json", "chat_template.jinja",
-    "chat_template.json",
+    "chat_template.json", QUANTIZATION,
 }  # fmt: skip
 _WEIGHTS = ".safetensors"
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors", re.ASCII)

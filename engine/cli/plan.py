@@ -12,8 +12,9 @@ from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOpti
 from engine.weights.planning.machine import gib
 
 if TYPE_CHECKING:
-    from engine.loading.pair import Pair
+    from engine.loading.pair import PairIdentity
     from engine.loading.rates import LastAnswer, Measured
+    from engine.protocol.messages import CommonTokens
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
 
@@ -53,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.loading.pair import open_pair  # noqa: PLC0415
     from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
@@ -73,12 +73,12 @@ def plan(arguments: argparse.Namespace) -> None:
         force=arguments.force,
         budget=arguments.budget,
     )
-    pair = open_pair(options)
+    pair, common = _open(options)
     device = choose_device(arguments.device)
     benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options))
     measured = benchmark.measure(lambda: None) if arguments.measure else benchmark.recall()
-    last_answer = recall_answer(pair.identity, arguments.budget)
-    question = question_for(pair.identity, measured)
+    last_answer = recall_answer(pair, arguments.budget)
+    question = question_for(pair, measured)
     question = replace(
         question,
         tokens_per_pass=arguments.tokens_per_pass or question.tokens_per_pass,
@@ -87,12 +87,29 @@ def plan(arguments: argparse.Namespace) -> None:
     found = plan_pair(pair.target, pair.draft, device, question)
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
-        json.dump({**_document(found, pair, measured, last_answer), "formats": formats}, sys.stdout)
+        told = {"common_tokens": asdict(common) if common else None, "formats": formats}
+        json.dump({**_document(found, pair, measured, last_answer), **told}, sys.stdout)
         sys.stdout.write("\n")
     else:
         if formats and not found.arrangement.ready:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
-        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, measured, last_answer))
+        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, common, measured, last_answer))
+
+
+def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
+    """The pair, and what its tokenizers have in common, where they are two; of facts the tokenizer is not here."""
+    from engine.loading.pair import PairIdentity, draft_source, open_pair  # noqa: PLC0415
+    from engine.model.checkpoint import is_header_only, open_checkpoint  # noqa: PLC0415
+    from engine.model.facts import open_facts  # noqa: PLC0415
+    from engine.model.model_folder import find_model  # noqa: PLC0415
+
+    options.check()
+    folder = find_model(options.target, "target")
+    if not is_header_only(folder):
+        pair = open_pair(options)
+        return pair.identity, pair.common_tokens
+    source = draft_source(options)
+    return PairIdentity(open_facts(folder), open_checkpoint(source, role="draft") if source else None, options), None
 
 
 def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
@@ -100,7 +117,7 @@ def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
 
 
 def _document(
-    found: "Plan", pair: "Pair", measured: "Measured | None", last_answer: "LastAnswer | None"
+    found: "Plan", pair: "PairIdentity", measured: "Measured | None", last_answer: "LastAnswer | None"
 ) -> dict[str, Any]:
     """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already.
 
@@ -115,7 +132,6 @@ def _document(
         "fits": found.fits,
         "target": pair.target.name,
         "draft": pair.draft.name if pair.draft else None,
-        "common_tokens": asdict(common) if (common := pair.common_tokens) else None,
         "layers": [
             {"index": index, "tier": tier, "bytes": nbytes}
             for index, (tier, nbytes) in enumerate(zip(found.arrangement.tiers, found.layer_bytes, strict=True))
@@ -141,11 +157,17 @@ def _document(
     }
 
 
-def _lines(found: "Plan", pair: "Pair", measured: "Measured | None", last_answer: "LastAnswer | None") -> Iterator[str]:
+def _lines(
+    found: "Plan",
+    pair: "PairIdentity",
+    common: "CommonTokens | None",
+    measured: "Measured | None",
+    last_answer: "LastAnswer | None",
+) -> Iterator[str]:
     """The plan as a person reads it: the sentence, what each kind of memory holds, and what it gives."""
     taken, room, forecast = found.bytes, found.room, found.forecast
     yield f"{pair.target.name}{f' with {pair.draft.name}' if pair.draft else ''}: {found.reason}"
-    if common := pair.common_tokens:
+    if common:
         yield common.words
     device_parts = ("layers", "rest", "kv", "states", "buffers", "draft", "ring", "scratch")
     memories: list[tuple[str, str, int, int | None, tuple[str, ...]]] = [

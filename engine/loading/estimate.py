@@ -13,8 +13,9 @@ from engine.loading.planning import context_for, plan_pair
 from engine.loading.rates import benchmark_of, question_for
 from engine.loading.store import cache_root
 from engine.model.architecture import open_architecture
-from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint, open_header_only
+from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint
 from engine.model.device import choose_device
+from engine.model.facts import open_facts
 from engine.model.model_folder import ModelRole, find_model
 from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.messages import Appraise, Appraised, LayersAt
@@ -63,7 +64,7 @@ class Estimator:
         known = self._known.get(folder)
         if known and known[0] == _stamp(known[1]):
             return known[1]
-        checkpoint = open_header_only(folder) if is_header_only(folder) else open_checkpoint(source, role=role)
+        checkpoint = open_facts(folder) if is_header_only(folder) else open_checkpoint(source, role=role)
         open_architecture(checkpoint)  # only for its refusals: what cannot be loaded is not planned for
         if len(self._known) >= KNOWN:
             self._known.pop(next(iter(self._known)))

@@ -14,7 +14,8 @@ from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
 from engine.loading.planning import context_for
-from engine.loading.probing import require_tree_held
+from engine.loading.preparation import dtype_for
+from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import remember_answer
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
@@ -124,6 +125,9 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     give_back_large_blocks()
     device = choose_device(pair.options.device)
     cancellation.check()
+    require_not_refused(pair.target, dtype_for(pair.options.weights, pair.target, device), device, pair.options)
+    if pair.draft:
+        require_not_refused(pair.draft, draft_dtype(pair.draft, pair.options, device), device, pair.options)
     good = MemoryLimits(pair, device, memory_now(device.type))
 
     def attempt(plan: Plan) -> Generator[Event, None, LoadedPair]:

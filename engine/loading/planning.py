@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -231,9 +231,19 @@ def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtyp
 
 
 def _bound_alone(weights: Sequence[StoredWeight], codec: Codec) -> list[StoredWeight]:
-    """The experts' weights, if each expert can be brought alone: packed ones only where they are stored as stacks."""
+    """The experts' weights, if each expert can be brought alone: packed ones where they are stacks, or all alike."""
     experts = [weight for weight in weights if EXPERTS in weight.name]
-    return [] if codec == "packed" and any(map(_is_converted_expert, experts)) else experts
+    return experts if codec != "packed" or _are_alike(experts) else []
+
+
+def _are_alike(experts: Sequence[StoredWeight]) -> bool:
+    """Whether those that are stored one by one are stored in the same way, byte for byte."""
+    ways: dict[str, set[object]] = defaultdict(set)
+    counts = Counter(SINGLE_EXPERT.sub(EXPERTS, weight.name) for weight in experts if _is_converted_expert(weight))
+    for weight in filter(_is_converted_expert, experts):
+        way = weight.shape, weight.dtype, weight.nbytes, weight.format
+        ways[SINGLE_EXPERT.sub(EXPERTS, weight.name)].add(way)
+    return len(set(counts.values())) <= 1 and all(len(each) == 1 for each in ways.values())
 
 
 def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, ...]]]:

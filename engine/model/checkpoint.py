@@ -8,7 +8,7 @@ from types import MappingProxyType
 from engine.errors import ModelError
 from engine.model.families.text_tensors import text_tensors
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.table import find_packed, is_for_activations
+from engine.model.formats.table import find_packed, is_described, is_for_activations
 from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_names
 from engine.model.json_file import read_json_object, shown
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
@@ -28,6 +28,9 @@ ONLY_SAFETENSORS = say("Choose a version of the model in the safetensors format.
 
 CONFIG = "config.json"
 MAX_CONFIG_BYTES = 4 << 20  # parsed, that may be forty times as much
+QUANTIZATION = (
+    "hf_quant_config.json"  # where ModelOpt says how weights are packed, if it does not say so in config.json
+)
 # What loaders open by themselves, later: these files must not lead out of the folder either.
 COMPANIONS = (
     "added_tokens.json",
@@ -174,7 +177,10 @@ class Checkpoint:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files whose change makes another model of it."""
-        return self.shards if self.metadata else (self.folder / CONFIG, *self.shards)
+        if self.metadata:
+            return self.shards
+        beside = self.folder / QUANTIZATION
+        return (self.folder / CONFIG, *([beside] if beside.is_file() else []), *self.shards)
 
     @property
     def weights(self) -> dict[str, TensorInfo | PackedWeight]:
@@ -279,7 +285,10 @@ def _called(source: str, name: str, header: GgufHeader) -> str:
 
 
 def read_config(folder: ModelFolder) -> dict[str, object]:
-    """The parsed config.json of a model folder; raises `ModelError` if it is missing or names no model_type."""
+    """The parsed config.json of a model folder; raises `ModelError` if it is missing or names no model_type.
+
+    How the weights are packed may be said in a file beside it: then that is its `quantization_config`.
+    """
     if not folder.has(CONFIG):
         raise ModelError(
             say("{folder} holds no {file}.", folder=folder.path, file=CONFIG),
@@ -292,6 +301,8 @@ def read_config(folder: ModelFolder) -> dict[str, object]:
         raise ModelError(
             say("{file} names no model_type.", file=path), say("Give the folder of a model in the transformers format.")
         )
+    if folder.has(QUANTIZATION) and not is_described(config):
+        config["quantization_config"] = read_json_object(folder.file(QUANTIZATION), MAX_CONFIG_BYTES)
     return config
 
 

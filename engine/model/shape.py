@@ -15,7 +15,7 @@ from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.state_families import STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
-from engine.model.formats.packed import PackedWeight
+from engine.model.formats.packed import PackedFormat, PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -35,14 +35,14 @@ FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attenti
 class StoredWeight:
     """One weight: its name (inside a layer: relative to the layer), its numbers' shape, their type as safetensors says.
 
-    `nbytes` are those of the checkpoint. Of packed weights `dtype` is the format's name, and `packed` is set.
+    `nbytes` are those of the checkpoint. Of packed weights `dtype` is the format's name, and `format` the format.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     nbytes: int
-    packed: bool = False
+    format: PackedFormat | None = None
 
     @property
     def elements(self) -> int:
@@ -80,9 +80,9 @@ def _weights(stored: Mapping[str, TensorInfo | PackedWeight]) -> Iterator[Stored
     for name, weight in stored.items():
         if name.endswith(NOT_WEIGHTS) or name.startswith(FURTHER_TOKENS):
             continue
-        packed = isinstance(weight, PackedWeight)
+        form = weight.format if isinstance(weight, PackedWeight) else None
         kind = weight.format.name if isinstance(weight, PackedWeight) else weight.dtype
-        yield StoredWeight(name, weight.shape, kind, weight.nbytes, packed)
+        yield StoredWeight(name, weight.shape, kind, weight.nbytes, form)
 
 
 def _is_whole(layers: Mapping[int, list[StoredWeight]], count: int) -> bool:
@@ -166,7 +166,7 @@ class ModelSizes:
         """How the layers' packed weights are stored, by the formats' names, that of the most bytes first."""
         nbytes: Counter[str] = Counter()
         for layer in self.layers:
-            for weight in filter(lambda weight: weight.packed, layer.weights):
+            for weight in filter(lambda weight: weight.format, layer.weights):
                 nbytes[weight.dtype] += weight.nbytes
         return tuple(name for name, _ in nbytes.most_common())
 

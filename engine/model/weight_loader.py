@@ -28,6 +28,7 @@ from transformers.modeling_utils import LoadStateDictConfig
 from engine.errors import ModelError
 from engine.model.architecture import CONFIG_FAULTS, unloadable
 from engine.model.assembly import Assembly, Operation, Source, assemble
+from engine.model.families.linear_experts import converters_for
 from engine.model.formats.packed import PackedWeight
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
@@ -249,7 +250,7 @@ class WeightLoader:
     def _transforms(self) -> list[Any]:
         # Made anew each time: the library's transforms remember what they were used for.
         transforms: list[Any] = get_model_conversion_mapping(self.model)
-        return transforms
+        return [*transforms, *converters_for(self.model, transforms)]
 
 
 def _assembly(group: Mapping[str, list[Source]], converters: Mapping[str, WeightConverter]) -> Assembly | None:

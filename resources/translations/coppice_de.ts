@@ -6845,6 +6845,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es gibt kein CUDA-Gerät, das torch benutzen kann.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/facts.py" />
+            <source>has not as many bytes as its shape asks for</source>
+            <translation>hat nicht so viele Bytes, wie seine Form verlangt</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/families/probe.py" />
             <source>'{name}' computes logits that are not finite numbers.</source>
             <translation>„{name}“ berechnet Logits, die keine endlichen Zahlen sind.</translation>
@@ -6868,11 +6873,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/formats/bitsandbytes.py" />
             <source>does not say its shape</source>
             <translation>nennt seine Form nicht</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/formats/bitsandbytes.py" />
-            <source>has not as many bytes as its shape asks for</source>
-            <translation>hat nicht so viele Bytes, wie seine Form verlangt</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/bitsandbytes.py" />

@@ -92,8 +92,17 @@ def _compressed_tensors(rows: int, columns: int) -> Iterator[Sample]:
 _AWQ = {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
 _GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False}
 
+_AUTO_ROUND = {"quant_method": "auto-round", "bits": 4, "group_size": 128, "packing_format": "auto_round:auto_gptq"}
+
+
+def _awq(rows: int, columns: int) -> Iterator[Sample]:
+    yield from _linear("AWQ, groups of 128", _AWQ, packers.awq(128))(rows, columns)
+    yield from _linear("AWQ for GEMV, groups of 128", {**_AWQ, "version": "gemv"}, packers.awq_gemv(128))(rows, columns)
+
+
 SAMPLES: dict[str, Callable[[int, int], Iterator[Sample]]] = {
-    "awq": _linear("AWQ, groups of 128", _AWQ, packers.awq(128)),
+    "auto-round": _linear("AutoRound, groups of 128", _AUTO_ROUND, packers.gptq(4, 128, order="missing")),
+    "awq": _awq,
     "bitsandbytes": _linear(
         "bitsandbytes NF4", {"quant_method": "bitsandbytes", "load_in_4bit": True}, packers.bitsandbytes_4bit()
     ),

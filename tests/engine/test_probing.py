@@ -1,15 +1,21 @@
 """A family that no test has compared is tried as it is loaded, told as progress, and remembered."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from engine.errors import ModelError
-from engine.loading.probing import NAME, require_tree_held
+from engine.errors import Cancellation, ModelError
+from engine.loading.loaded_pair import load_pair
+from engine.loading.pair import open_pair
+from engine.loading.probing import NAME, require_not_refused, require_tree_held
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
+from engine.model.model_folder import EMBEDDED_MODELS
 from engine.protocol.options import LoadOptions
+from engine.protocol.sentences import to_json
 from tests.engine.family_proof import loaded
 from tests.engine.tiny_models import tiny_model
 
@@ -46,18 +52,80 @@ def test_what_was_compared_is_not_probed(
     assert stages(checkpoint, Context(loaded(checkpoint), 16), tmp_path) == []
 
 
-def test_a_network_that_fails_on_a_tree_is_refused_and_not_remembered(
-    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def refusing(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> Context:
+    """A network that fails on a tree."""
     context = Context(loaded(checkpoint), 16)
 
     def failing(*_args: object, **_inputs: object) -> None:
         raise RuntimeError("The size of tensor a (4) must match")
 
     monkeypatch.setattr(context.network.model, "forward", failing)
-    with pytest.raises(ModelError, match=r"cannot hold a token tree.*The size of tensor a"):
+    return context
+
+
+def remembered(checkpoint: Checkpoint, cache: Path, dtype: torch.dtype = torch.float32) -> ModelError | None:
+    """The refusal that is raised before anything is loaded."""
+    try:
+        require_not_refused(checkpoint, dtype, torch.device("cpu"), LoadOptions(cache_dir=str(cache)))
+    except ModelError as refusal:
+        return refusal
+    return None
+
+
+def test_a_refusal_is_remembered_for_these_files_and_versions(
+    checkpoint: Checkpoint, refusing: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert remembered(checkpoint, tmp_path) is None
+    with pytest.raises(ModelError, match=r"cannot hold a token tree.*The size of tensor a") as first:
+        stages(checkpoint, refusing, tmp_path)
+    again = remembered(checkpoint, tmp_path)
+    assert again is not None
+    assert (again.message, again.hint) == (first.value.message, first.value.hint)
+    assert to_json(again.message) == to_json(first.value.message), "it can still be translated"
+    assert remembered(checkpoint, tmp_path, torch.bfloat16) is None
+    with monkeypatch.context() as other:
+        other.setattr("engine.loading.probing.__version__", "0.0.1")
+        assert remembered(checkpoint, tmp_path) is None
+    pair = open_pair(LoadOptions(target=str(with_tokenizer(checkpoint)), draft="none", cache_dir=str(tmp_path)))
+    with pytest.raises(ModelError, match="cannot hold a token tree"):
+        next(load_pair(1, pair, Cancellation()))
+    (checkpoint.folder / "config.json").touch()
+    assert remembered(checkpoint, tmp_path) is None
+
+
+def with_tokenizer(checkpoint: Checkpoint) -> Path:
+    """The model's folder, with the embedded pair's tokenizer."""
+    for path in (EMBEDDED_MODELS / "demo-target").glob("*token*"):
+        shutil.copy(path, checkpoint.folder)
+    return checkpoint.folder
+
+
+def test_what_a_device_or_a_disk_may_have_done_is_not_remembered(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = Context(loaded(checkpoint), 16)
+
+    def failing(*_args: object, **_inputs: object) -> None:
+        raise ModelError("The disk fails.")
+
+    monkeypatch.setattr(context.network.model, "forward", failing)
+    with pytest.raises(ModelError, match="disk"):
         stages(checkpoint, context, tmp_path)
     assert not (tmp_path / NAME).exists()
+
+
+@pytest.mark.parametrize("damage", [{"message": 7}, {"hint": ["{x}", {}, False]}, {"message": {}}, {"hint": None}])
+def test_a_damaged_refusal_is_none(
+    damage: dict[str, object], checkpoint: Checkpoint, refusing: Context, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError):
+        stages(checkpoint, refusing, tmp_path)
+    kept = json.loads((tmp_path / NAME).read_text())
+    (entry,) = kept["refused"].values()
+    entry |= damage
+    (tmp_path / NAME).write_text(json.dumps(kept))
+    assert remembered(checkpoint, tmp_path) is None
 
 
 def test_memory_that_runs_out_in_a_probe_is_no_fault_of_the_family(

@@ -3,12 +3,13 @@
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from app.hub.formats import FLOAT32, PLAIN, stored_format
-from app.hub.names import INDEX, SINGLE, is_writable
+from app.hub.names import INDEX, QUANTIZATION, SINGLE, is_writable
 from app.i18n.translation import tr
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
@@ -107,6 +108,9 @@ def _config(folder: Path) -> tuple[str, str, str]:
     except (OSError, ValueError):
         return "", PLAIN, tr("Its config.json cannot be read.")
     described, model_type = config.get("quantization_config"), text(config.get("model_type"), 60)
+    if not described:
+        with suppress(OSError, ValueError):
+            described = _object(folder / QUANTIZATION)
     stored = stored_format(described) if isinstance(described, dict) else ""
     plain = FLOAT32 if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
     return model_type, stored or plain, "" if model_type else tr("Its config.json names no model_type.")

@@ -16,6 +16,10 @@ PASSES = 3
 TOLERANCE = 0.05  # of the logits' largest magnitude: far above what rounding does, far below what a wrong mask does
 
 
+class TreeRefused(ModelError):  # noqa: N818  # as people say it
+    """The model itself was shown not to hold a token tree; not that memory, a disk or a device failed."""
+
+
 def is_verified(network: Network) -> bool:
     """Whether the tests compared trees of this family with every path alone, and its text with transformers' own."""
     return network.model.config.model_type in VERIFIED
@@ -24,17 +28,23 @@ def is_verified(network: Network) -> bool:
 def probe_tree(context: Context, name: str) -> Generator[int, None, None]:
     """Compare siblings in one pass with each in a pass of its own; yields how many of the `PASSES` are done.
 
-    Raises `ModelError` if siblings can see each other, and what the network raises that cannot be run so. Leaves
+    Raises `TreeRefused` if siblings can see each other, and what the network raises that cannot be run so. Leaves
     `context` empty.
     """
     together, apart = yield from _siblings(context)
     if not (together.isfinite().all() and apart.isfinite().all()):
-        raise ModelError(
+        raise TreeRefused(
             say("'{name}' computes logits that are not finite numbers.", name=name),
             say("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
         )
     if (together - apart).abs().max() > TOLERANCE * apart.abs().max():
-        raise no_tree(name, say("one pass over a tree differs from its paths alone"))
+        raise refused(name, say("one pass over a tree differs from its paths alone"))
+
+
+def refused(name: str, reason: str) -> TreeRefused:
+    """What to raise for a model that cannot hold a tree; `reason` is a clause."""
+    words = no_tree(name, reason)
+    return TreeRefused(words.message, words.hint)
 
 
 def _siblings(context: Context) -> Generator[int, None, tuple[Tensor, Tensor]]:

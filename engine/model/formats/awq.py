@@ -1,6 +1,7 @@
-"""AWQ, as AutoAWQ stores it for its GEMM kernels: 4 bits, groups of inputs, eight outputs to a word.
+"""AWQ, as AutoAWQ stores it: 4 bits, groups of inputs; eight outputs to a word (GEMM), or eight inputs (GEMV).
 
-Lin et al. 2023, "AWQ: Activation-aware Weight Quantization", arXiv 2306.00978.
+Lin et al. 2023, "AWQ: Activation-aware Weight Quantization", arXiv 2306.00978. Layouts that are woven for one kernel
+(GEMV fast, Marlin) are not read.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from torch import Tensor
 from engine.model.formats.chunks import row_slices
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import in_rows, scale_groups
+from engine.model.formats.lookup import Unpacker
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
@@ -20,6 +22,10 @@ from engine.protocol.sentences import say
 
 PER_WORD = 8
 PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word, in bits, its eight outputs lie
+
+
+GEMV_INPUTS = 128  # that the kernel reads at a time: its rows have words for all groups of so many
+GEMV_GROUPS = (32, 64)  # the smaller ones of which it knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,32 @@ class Awq:
             out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, None))
 
 
+@dataclass(frozen=True, slots=True)
+class AwqGemv:
+    """Codes less zero points times scales, all stored outputs first, inputs and groups in order.
+
+    `codes` int32 [rows, columns / 8], `scales` [rows, 8 x words] and `zeros` int32 [rows, words], where the last words
+    may be for groups that do not exist.
+    """
+
+    group: int
+
+    @property
+    def name(self) -> str:
+        """See `PackedFormat.name`."""
+        return "AWQ"
+
+    def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
+        """See `PackedFormat.decode`."""
+        groups = out.shape[1] // self.group
+        levels, zero_levels = (Unpacker(tuple(map(float, range(16))), out.device) for _ in range(2))
+        for rows in row_slices(len(out), out.shape[1], out.device):
+            numbers = levels.unpack(in_rows(parts[CODES][rows]).view(torch.uint8))
+            zeros = zero_levels.unpack(in_rows(parts[ZEROS][rows]).view(torch.uint8))[:, :groups]
+            scales = parts[SCALES][rows, :groups].float()
+            out[rows].copy_(scale_groups(numbers, scales, zeros, None))
+
+
 def _outputs(words: Tensor, places: Tensor) -> Tensor:
     """Codes of all outputs: words int32 [rows / 8, n] become float32 [rows, n]."""
     codes = (in_rows(words)[:, None] >> places).bitwise_and_(15)
@@ -57,10 +89,13 @@ def _outputs(words: Tensor, places: Tensor) -> Tensor:
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
     """All `*.qweight` with their scales and zero points; raises `ModelError` for those that do not fit."""
-    version = str(packing.get("version") or packing.get("format") or "gemm").lower()
-    if version != "gemm" or packing.get("bits", 4) != 4:
+    stated = (packing.get(key) for key in ("version", "checkpoint_format", "format"))
+    version = str(next(filter(None, stated), "gemm")).lower()
+    if version not in ("gemm", "gemv") or packing.get("bits", 4) != 4:
         raise unknown_packing(name, "awq", version, packing.get("bits"))
     group = group_size(name, packing.get("group_size"))
+    if version == "gemv":
+        return {f"{stem}.weight": _find_gemv(name, stem, tensors, group) for stem in of_method(tensors, ".qweight")}
     return {
         f"{stem}.weight": _find_one(name, stem, tensors, group, bool(packing.get("zero_point", True)))
         for stem in of_method(tensors, ".qweight")
@@ -84,3 +119,24 @@ def _find_one(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: in
     if zeros or f"{stem}.qzeros" in tensors:
         parts[ZEROS] = check_part(name, tensors, f"{stem}.qzeros", ("I32",), (groups, rows // PER_WORD))
     return PackedWeight(weight, (rows, columns), parts, Awq())
+
+
+def _find_gemv(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: int) -> PackedWeight:
+    codes = tensors[f"{stem}.qweight"]
+    weight = f"{stem}.weight"
+    if len(codes.shape) != 2 or not codes.elements:
+        raise damaged(name, weight, say("is no matrix of 4 bits"))
+    rows, columns = codes.shape[0], codes.shape[1] * PER_WORD
+    group = group or columns
+    if columns % group:
+        raise damaged(name, weight, say("has {columns} columns in groups of {group}", columns=columns, group=group))
+    if group < GEMV_INPUTS and group not in GEMV_GROUPS:
+        raise unknown_packing(name, "awq", "gemv", "group_size", group)
+    at_a_time = max(1, GEMV_INPUTS // group)
+    words = -(-columns // group // PER_WORD // at_a_time) * at_a_time
+    parts = {
+        CODES: check_part(name, tensors, f"{stem}.qweight", ("I32",), codes.shape),
+        SCALES: check_part(name, tensors, f"{stem}.scales", FLOATS, (rows, words * PER_WORD)),
+        ZEROS: check_part(name, tensors, f"{stem}.qzeros", ("I32",), (rows, words)),
+    }
+    return PackedWeight(weight, (rows, columns), parts, AwqGemv(group))

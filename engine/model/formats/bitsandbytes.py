@@ -17,7 +17,7 @@ from engine.model.formats.chunks import row_slices
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.lookup import Unpacker
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.stored import check_part, of_method, read_small
+from engine.model.formats.stored import check_part, is_here, of_method, read_small
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -120,17 +120,17 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
 class _State:
     """What the JSON text says, checked; `group` is 0 where blocks' absmax are stored in float32."""
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     block: int
     group: int
     offset: float
 
 
 def _find_four_bits(name: str, weight: str, kind: str, tensors: Mapping[str, TensorInfo]) -> PackedWeight:
-    text = tensors[f"{weight}{STATE}{kind}"]
-    state = _read_state(name, weight, text)
+    text, codes = tensors[f"{weight}{STATE}{kind}"], tensors.get(weight)
+    state = _read_state(name, weight, text) if is_here(text) else _deduced_state(name, weight, tensors)
     elements = math.prod(state.shape)
-    codes, blocks = tensors.get(weight), -(-elements // state.block)
+    blocks = -(-elements // state.block)
     if codes is None or codes.nbytes != -(-elements // 2):
         raise damaged(name, weight, say("has not as many bytes as its shape asks for"))
     parts = {
@@ -168,6 +168,24 @@ def _read_state(name: str, weight: str, text: TensorInfo) -> _State:
     ):
         raise damaged(name, weight, say("does not say its shape"))
     return _State((shape[0], shape[1]), block, group, float(offset))
+
+
+def _deduced_state(name: str, weight: str, tensors: Mapping[str, TensorInfo]) -> _State:
+    """What the sizes of the stored tensors tell, where the text is not here: all but the shape."""
+    codes, absmax = (tensors.get(part) for part in (weight, f"{weight}.absmax"))
+    elements = 2 * codes.nbytes if codes else 0
+    block = _fitting_block(elements, absmax)
+    nested = tensors.get(f"{weight}.nested_absmax")
+    group = _fitting_block(absmax.elements, nested) if absmax and absmax.dtype == "U8" else 0
+    if not block or group is None:
+        raise damaged(name, weight, say("does not say its shape"))
+    return _State((elements,), block, group, 0.0)
+
+
+def _fitting_block(elements: int, absmax: TensorInfo | None) -> int | None:
+    """The smallest block of which so many numbers have as many as there are absmax; None if none has."""
+    blocks = absmax.elements if absmax else 0
+    return next((block for block in sorted(BLOCKS) if blocks and -(-elements // block) == blocks), None)
 
 
 def _is_block(size: object) -> TypeGuard[int]:

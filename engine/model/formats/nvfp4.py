@@ -11,15 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats import fp8
 from engine.model.formats.chunks import row_slices
-from engine.model.formats.faults import damaged, unknown_packing
+from engine.model.formats.faults import damaged
 from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
 from engine.model.formats.lookup import Unpacker
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.stored import FLOATS, check_part, of_method
+from engine.model.formats.stored import check_part
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -27,7 +26,6 @@ CODES, SCALES, WHOLE = "codes", "scales", "whole"
 NVFP4_GROUP, MXFP4_GROUP = 16, 32
 E4M3: tuple[str, ...] = ("F8_E4M3",)
 EXPONENTS: tuple[str, ...] = ("U8", "F8_E8M0")
-ALGORITHMS = frozenset({"NVFP4", "FP8", "MIXED_PRECISION", "W4A16_NVFP4"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +48,6 @@ class Float4:
                 whole = parts[WHOLE].reshape(-1)
                 scales = scales / whole if self.divides else scales * whole
             out[rows].copy_(scale_groups(levels.unpack(parts[CODES][rows]), scales, None, None))
-
-
-def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
-    """ModelOpt's weights in 4 bits and, with one scale each, in FP8; raises `ModelError` for those that do not fit."""
-    algorithm = str(packing.get("quant_algo")).upper()
-    if algorithm not in ALGORITHMS or any(tensor.endswith(".pre_quant_scale") for tensor in tensors):
-        raise unknown_packing(name, "modelopt", algorithm)
-    found = {}
-    for stem in of_method(tensors, ".weight_scale"):
-        weight = f"{stem}.weight"
-        codes = tensors.get(weight)
-        if codes is not None and codes.dtype == "F8_E4M3":
-            found[weight] = whole_fp8(name, tensors, stem, codes)
-        else:
-            found[weight] = float4_weight(name, tensors, stem, weight, f"{stem}.weight_scale_2")
-    return found
-
-
-def whole_fp8(name: str, tensors: Mapping[str, TensorInfo], stem: str, codes: TensorInfo) -> PackedWeight:
-    """A matrix of FP8 with one scale."""
-    weight = f"{stem}.weight"
-    if len(codes.shape) != 2 or not codes.elements:
-        raise damaged(name, weight, say("is no matrix of 8 bits"))
-    scale = check_part(name, tensors, f"{stem}.weight_scale", FLOATS, (), (1,))
-    parts = {fp8.WEIGHT: codes, fp8.SCALE: scale}
-    return PackedWeight(weight, codes.shape, parts, fp8.Fp8(*codes.shape))
 
 
 def float4_weight(

@@ -33,7 +33,8 @@ class PackedFormat(Protocol):
 class PackedWeight:
     """One weight under the name that an unpacked checkpoint of the model would give it.
 
-    `shape` is that of its numbers; `parts` the stored tensors by their role in the format, such as `weight`, `scale`.
+    `shape` is that of its numbers, or only how many they are (`is_flat`); `parts` the stored tensors by
+    their role in the format, such as `weight`, `scale`.
     """
 
     name: str
@@ -50,6 +51,14 @@ class PackedWeight:
     def nbytes(self) -> int:
         """Bytes of all parts, as they are stored."""
         return sum(part.nbytes for part in self.parts.values())
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether only the number of its numbers is known, because the shape lies in a part of a file that is not here.
+
+        Two numbers in a byte may be one too many.
+        """
+        return len(self.shape) == 1
 
     @property
     def is_stack(self) -> bool:

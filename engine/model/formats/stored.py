@@ -39,6 +39,14 @@ def group_size(name: str, stated: object) -> int:
     raise unknown_packing(name, "group_size", stated)
 
 
+def is_here(info: TensorInfo) -> bool:
+    """Whether the file holds the tensor's data, and not only its own beginning; also where it cannot be read."""
+    try:
+        return info.shard.stat().st_size >= info.end
+    except OSError:
+        return True
+
+
 def read_small(info: TensorInfo, limit: int) -> bytes | None:
     """The bytes of a small tensor; None if it is larger than `limit`, or the file holds no data or cannot be read."""
     if info.nbytes > limit:

@@ -1,63 +1,93 @@
 """Decodes a layer straight from a checkpoint's own packed weights, as they lie in its files."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from torch import Tensor
 
-from engine.model.assembly import Assembly, Piece
+from engine.model.assembly import Assembly, Piece, Source, View
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
+from engine.weights.store.layout import member_name
 
 PLAIN = "weight"  # what the only part of a weight that is not packed is called
+
+Members = list[list[Piece]]
+"""The pieces of every member of a stack, where those of all members are alike; empty where they are not."""
 
 
 class Packed:
     """A `Decoder` for one layer, whose weights, by their names in the layer, are put together in these ways.
 
-    Stored tensors are called as the weight they belong to and their part in it. Those of a module that is put together
-    have a number in front: their names do not begin with the module's, and its experts are not decoded one by one.
+    Stored tensors are called as the weight they belong to and their part in it. Where the members of a stack are stored
+    one by one, the member's number stands behind it (`member_name`). Those of a module that is put together in any
+    other way have a number in front: their names do not begin with the module's, and its experts are not decoded alone.
     """
 
     name = "packed"
 
     def __init__(self, assemblies: Mapping[str, Assembly]) -> None:
         self._assemblies = assemblies
-        self._put_together = {_module(name) for name, assembly in assemblies.items() if not _has_rows(assembly)}
+        members = {name: _members(assembly) for name, assembly in assemblies.items()}
+        together = {_module(name) for name, each in assemblies.items() if not (_has_rows(each) or members[name])}
+        self._members: dict[str, Members] = {
+            name: [] if _module(name) in together else found for name, found in members.items()
+        }
+        self._put_together = together
 
     def entries(self) -> dict[str, TensorInfo]:
         """Where all stored tensors of the layer lie in the checkpoint, by their names here."""
-        found = {}
-        for name, assembly in self._assemblies.items():
-            if isinstance(assembly.whole, TensorInfo) and _module(name) not in self._put_together:
-                found[name] = assembly.whole  # nothing to decode
-                continue
-            for prefix, piece in self._named(name):
-                found |= {prefix + role: info for role, info in _parts(piece).items()}
-        return found
+        return {
+            names[role]: info
+            for name in self._assemblies
+            for piece, names in self._named(name)
+            for role, info in _parts(piece.source).items()
+        }
 
     def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
-        """See `Decoder.decode`; `out` may also be one member of a stack, and `stored` its rows alone."""
-        assembly = self._assemblies[name]
-        is_member = out.ndim < len(assembly.shape)
-        weight = out[None] if is_member else out
-        for prefix, piece in self._named(name):
-            parts = {role: stored[prefix + role] for role in _parts(piece)}
-            if is_member:
-                parts = {role: part[None] for role, part in parts.items()}
-            place = piece.place(weight)
-            if isinstance(piece.source, PackedWeight):
-                piece.source.format.decode(parts, place)
-            else:
-                place.copy_(parts[PLAIN])
+        """See `Decoder.decode`; `out` may also be one member of a stack, and `stored` its own part alone."""
+        if out.ndim == len(self._assemblies[name].shape):
+            for piece, names in self._named(name):
+                _decode(piece, {role: stored[each] for role, each in names.items()}, out)
+        elif members := self._members[name]:
+            for number, piece in enumerate(members[0]):
+                parts = {role: stored[_part_name(name, number, role)] for role in _parts(piece.source)}
+                _decode(replace(piece, views=_alone(piece)[1]), parts, out[None])
+        else:  # a stack whose parts have rows for each member
+            for piece, names in self._named(name):
+                _decode(piece, {role: stored[each][None] for role, each in names.items()}, out[None])
 
-    def _named(self, name: str) -> Iterator[tuple[str, Piece]]:
-        """The pieces of a weight, and what the names of their parts begin with."""
-        for number, piece in enumerate(self._assemblies[name].pieces):
-            yield f"{number}/{name}." if _module(name) in self._put_together else f"{name}.", piece
+    def _named(self, name: str) -> Iterator[tuple[Piece, dict[str, str]]]:
+        """The pieces of a weight, and what their parts are called, by role."""
+        assembly, members = self._assemblies[name], self._members[name]
+        together = _module(name) in self._put_together
+        if isinstance(assembly.whole, TensorInfo) and not together:
+            yield assembly.pieces[0], {PLAIN: name}  # nothing to decode
+            return
+        for member, pieces in enumerate(members):
+            for number, piece in enumerate(pieces):
+                roles = _parts(piece.source)
+                yield piece, {role: member_name(_part_name(name, number, role), member) for role in roles}
+        for number, piece in enumerate([] if members else assembly.pieces):
+            prefix = f"{number}/{name}." if together else f"{name}."
+            yield piece, {role: prefix + role for role in _parts(piece.source)}
 
 
 def _module(name: str) -> str:
     return name.rpartition(".")[0]
+
+
+def _part_name(name: str, number: int, role: str) -> str:
+    return f"{name}.{number}.{role}"
+
+
+def _decode(piece: Piece, parts: Mapping[str, Tensor], weight: Tensor) -> None:
+    place = piece.place(weight)
+    if isinstance(piece.source, PackedWeight):
+        piece.source.format.decode(parts, place)
+    else:
+        place.copy_(parts[PLAIN])
 
 
 def _has_rows(assembly: Assembly) -> bool:
@@ -66,5 +96,35 @@ def _has_rows(assembly: Assembly) -> bool:
     return source is not None and (isinstance(source, TensorInfo) or source.is_stack or len(source.shape) < 3)
 
 
-def _parts(piece: Piece) -> Mapping[str, TensorInfo]:
-    return piece.source.parts if isinstance(piece.source, PackedWeight) else {PLAIN: piece.source}
+def _members(assembly: Assembly) -> Members:
+    """What is stored of each member of a stack, in the same number, form and size for all of them."""
+    found: dict[int, list[Piece]] = defaultdict(list)
+    for piece in assembly.pieces:
+        member, views = _alone(piece)
+        if not views:
+            return []
+        found[member].append(piece)
+    members = [found[member] for member in sorted(found)]
+    alike = {tuple((_alone(piece)[1], _form(piece.source)) for piece in pieces) for pieces in members}
+    return members if len(members) == assembly.shape[0] and len(alike) == 1 else []
+
+
+def _alone(piece: Piece) -> tuple[int, tuple[View, ...]]:
+    """Which member of a stack a piece is, or belongs to, and its place in a stack of that alone; no views for none."""
+    for number, view in enumerate(piece.views):
+        if view.kind == "select" and view.arguments[0] == 0:
+            first = View("select", (0, 0))
+            return view.arguments[1], (*piece.views[:number], first, *piece.views[number + 1 :])
+        if view.kind == "select" or 0 in view.arguments[: 2 if view.kind == "transpose" else 1]:
+            break  # the first dimension is not that of the members any more
+    return 0, ()
+
+
+def _form(source: Source) -> tuple[object, ...]:
+    """All that decoding depends on besides content."""
+    sizes = tuple((role, part.dtype, part.shape) for role, part in _parts(source).items())
+    return (source.shape, source.format if isinstance(source, PackedWeight) else None, sizes)
+
+
+def _parts(source: Source) -> Mapping[str, TensorInfo]:
+    return source.parts if isinstance(source, PackedWeight) else {PLAIN: source}

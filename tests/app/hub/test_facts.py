@@ -55,6 +55,12 @@ def test_the_engine_prices_facts_as_it_prices_the_model(
     assert told == known
 
 
+def test_what_says_how_weights_are_packed_is_a_fact(hub: Hub, client: HubClient, stop: Stop, tmp_path: Path) -> None:
+    said = b'{"quantization": {"quant_algo": "NVFP4"}}'
+    hub.add("org/tiny", tiny() | {"hf_quant_config.json": said})
+    assert (fetch_facts(client, "org/tiny", tmp_path, stop).folder / "hf_quant_config.json").read_bytes() == said
+
+
 def test_facts_that_are_there_are_not_fetched_again(hub: Hub, client: HubClient, stop: Stop, tmp_path: Path) -> None:
     hub.add("org/tiny", tiny())
     facts = fetch_facts(client, "org/tiny", tmp_path, stop)

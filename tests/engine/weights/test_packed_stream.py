@@ -1,21 +1,26 @@
 """Packed checkpoints, streamed as they are stored: the same bits as the unpacked network, and not a byte more."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from engine.loading.planning import needs_of
 from engine.loading.stored_layers import StoredLayers, in_shards
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
 from engine.model.formats.packed import PackedWeight
+from engine.model.shape import model_sizes
 from engine.model.streamable_network import StreamableNetwork, build_streamable, load_layerwise
 from engine.weights.planning.arrangement import Tier
+from engine.weights.streaming.experts.binding import find_experts
+from engine.weights.streaming.experts.split_layout import split_layout
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
-from tests.engine.packed_models import FP8, fp8_model, is_linear, mxfp4_model, packed_model
+from tests.engine.packed_models import FP8, fp8_model, is_linear, packed_model
 from tests.engine.resident import load_resident
 from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import passes
@@ -136,12 +141,45 @@ def test_packed_heads_are_decoded_once(tmp_path: Path) -> None:
     assert same(streamed(packed, torch.float32, ["ssd"] * 4)[0], expected)
 
 
-@pytest.mark.parametrize("tier", ["ram", "ssd"])
-def test_experts_in_mxfp4_are_brought_and_decoded_alone(tier: Tier, tmp_path: Path) -> None:
-    packed, _ = mxfp4_model(tmp_path)
+@pytest.mark.parametrize(
+    ("family", "kind", "tier"),
+    choose(
+        [("gpt_oss", "mxfp4", "ram"), ("gpt_oss", "mxfp4", "ssd"), ("qwen3_moe", "blocks", "ssd"),
+         ("mixtral", "tensor", "ram")],
+        [*product(("qwen3_moe", "mixtral"), FP8, ("ram", "ssd")), *product(["gpt_oss"], ["mxfp4"], ("ram", "ssd"))],
+    ),
+)  # fmt: skip
+def test_packed_experts_are_brought_and_decoded_alone(family: str, kind: str, tier: Tier, tmp_path: Path) -> None:
+    packed, _ = packed_model(tmp_path, family, kind)
     expected = resident(packed, torch.float32)
     whole, all_of_them = streamed(packed, torch.float32, [tier] * 4, StandInCopyStream())
-    alone, stream = streamed(packed, torch.float32, [tier] * 4, StandInCopyStream(), cache_bytes=1 << 20)
+    alone, stream = streamed(packed, torch.float32, [tier] * 4, StandInCopyStream(), cache_bytes=1 << 22)
     assert same(whole, expected)
     assert same(alone, expected)
     assert stream.bytes_streamed < all_of_them.bytes_streamed
+
+
+def test_resident_experts_are_decoded_alone(tmp_path: Path) -> None:
+    packed, _ = packed_model(tmp_path, "qwen3_moe", "row")
+    found, _ = streamed(packed, torch.float32, ["ram", "ram", "ssd", "ssd"], cache_bytes=1 << 20)
+    assert same(found, resident(packed, torch.float32))
+
+
+def test_experts_that_differ_stay_together(tmp_path: Path) -> None:
+    """One of a layer in 16 bits: the layer comes as a whole, and the plan says so."""
+    packed, _ = fp8_model(
+        tmp_path, "qwen3_moe", "row", lambda name: is_linear(name) and ".layers.0.mlp.experts.3.up" not in name
+    )
+    needs = needs_of(packed, model_sizes(packed), "auto", CPU)
+    assert [layer.expert_bytes > 0 for layer in needs.layers] == [False, True, True, True]
+    streamable = build_streamable(packed, torch.float32, CPU)
+    layouts = stored_layers(streamable).layouts
+    experts = find_experts(streamable.network.layers[0])
+    assert experts
+    splits = [split_layout(layout, experts.prefix, experts.count) for layout in layouts]
+    assert [split is not None for split in splits] == [False, True, True, True]
+    part = next(split for split in splits if split)
+    weights = [weight for name, weight in packed.weights.items() if ".layers.1.mlp.experts.0." in name]
+    assert part.expert_bytes == sum(weight.nbytes for weight in weights)
+    found, _ = streamed(packed, torch.float32, ["ssd"] * 4, cache_bytes=1 << 20)
+    assert same(found, resident(packed, torch.float32))

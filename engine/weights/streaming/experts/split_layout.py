@@ -1,6 +1,7 @@
 """Splits a layer's bytes: the trunk, which every pass needs, and the experts, each of which can be read alone."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +9,15 @@ import torch
 from torch import Tensor
 
 from engine.number_types import safetensors_names
-from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, layout_of_shards, round_up
+from engine.weights.store.layout import (
+    PAGE,
+    LayerLayout,
+    Segment,
+    StoredTensor,
+    layout_of_shards,
+    round_up,
+    split_name,
+)
 
 ExpertShape = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
 """Names, types and shapes of an expert's parts: layers with the same one can share slots."""
@@ -17,27 +26,35 @@ SMALL_PART = 64  # a tensor of less than this fraction of an expert (bias, scale
 
 
 @dataclass(frozen=True, slots=True)
-class ExpertPart:
-    """What one stored tensor, [experts, ...], holds of every expert: `nbytes` of this type and shape.
+class ExpertHome:
+    """Where an expert's bytes begin: in a file, and in the buffer of all experts."""
 
-    Expert e's begin at `offset` + e x `nbytes` of the file, and at `begin` + e x `nbytes` of the buffer of them all.
+    path: Path
+    offset: int
+    begin: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertPart:
+    """What every expert has of one tensor: `nbytes` of this type and shape, at a home for each expert.
+
+    It is stored as one tensor [experts, ...], or as one for each expert.
     """
 
     name: str
     dtype: torch.dtype
     shape: tuple[int, ...]
     nbytes: int
-    path: Path
-    offset: int
-    begin: int
+    homes: tuple[ExpertHome, ...]
 
     def place(self, expert: int) -> int:
         """Where the expert's bytes begin in the file."""
-        return self.offset + expert * self.nbytes
+        return self.homes[expert].offset
 
     def in_bulk(self, expert: int) -> slice:
         """Where they lie in the buffer of all experts."""
-        return slice(self.begin + expert * self.nbytes, self.begin + (expert + 1) * self.nbytes)
+        begin = self.homes[expert].begin
+        return slice(begin, begin + self.nbytes)
 
     def view(self, memory: Tensor) -> Tensor:
         """Bytes of one expert as a tensor."""
@@ -73,12 +90,13 @@ class SplitLayout:
         found = []
         for part, begin in zip(self.parts, slot.begins, strict=True):
             first = part.place(expert) // PAGE * PAGE
-            last = min(round_up(part.place(expert) + part.nbytes), self._file_end(part))
-            found.append(Segment(part.path, first, last - first, begin))
+            path = part.homes[expert].path
+            last = min(round_up(part.place(expert) + part.nbytes), self._file_end(path))
+            found.append(Segment(path, first, last - first, begin))
         return LayerLayout(self.bulk.index, tuple(found), (), slot.nbytes, self.bulk.codec)
 
-    def _file_end(self, part: ExpertPart) -> int:
-        ends = (s.offset + s.nbytes for s in self.bulk.segments if s.path == part.path)
+    def _file_end(self, path: Path) -> int:
+        ends = (s.offset + s.nbytes for s in self.bulk.segments if s.path == path)
         return max(ends)  # a segment ends before its last page only where the file does
 
 
@@ -106,26 +124,49 @@ def slot_shape(split: SplitLayout) -> SlotShape:
 
 
 def split_layout(layout: LayerLayout, prefix: str, count: int) -> SplitLayout | None:
-    """Split a layer whose experts' stored tensors, [count, ...], have names that begin with `prefix`.
+    """Split a layer whose experts' stored tensors have names that begin with `prefix`.
 
-    None if no tensor is worth reading expert by expert.
+    They are [count, ...], or one for each expert. None if no tensor is worth reading expert by expert.
     """
-    stacks = [tensor for tensor in layout.tensors if tensor.name.startswith(prefix) and tensor.shape[:1] == (count,)]
+    own = [tensor for tensor in layout.tensors if tensor.name.startswith(prefix)]
+    single = _by_expert(own, count)
+    stacks = [tensor for tensor in own if split_name(tensor.name)[1] is None and tensor.shape[:1] == (count,)]
     least = sum(tensor.nbytes for tensor in stacks) / SMALL_PART
     large = [tensor for tensor in stacks if tensor.nbytes >= least]
-    rest = [tensor for tensor in layout.tensors if tensor not in large]
-    bulk, trunk = _sub_layout(layout, large), _sub_layout(layout, rest)
-    if not large or bulk is None or trunk is None:
+    moved = [*large, *(tensor for tensors in single.values() for tensor in tensors)]
+    names = {tensor.name for tensor in moved}
+    bulk, trunk = _sub_layout(layout, moved), _sub_layout(layout, [t for t in layout.tensors if t.name not in names])
+    if not moved or bulk is None or trunk is None:
         return None
-    parts = []
-    for tensor, there in zip(large, bulk.tensors, strict=True):
-        place = _placed(layout, tensor)
-        nbytes = tensor.nbytes // count
-        parts.append(
-            ExpertPart(tensor.name, tensor.dtype, tensor.shape[1:], nbytes, place.shard, place.begin, there.begin)
-        )
+    begins = {tensor.name: tensor.begin for tensor in bulk.tensors}
+    parts = [_part_of_stack(layout, tensor, begins[tensor.name], count) for tensor in large]
+    parts += [_part_of_single(layout, name, tensors, begins) for name, tensors in single.items()]
     companions = tuple(tensor for tensor in trunk.tensors if tensor.name.startswith(prefix))
     return SplitLayout(trunk, bulk, replace(trunk, tensors=companions), tuple(parts), count)
+
+
+def _by_expert(tensors: Iterable[StoredTensor], count: int) -> dict[str, list[StoredTensor]]:
+    """Those that are stored for each expert, in the experts' order, by the name that they have in common."""
+    found: dict[str, dict[int, StoredTensor]] = defaultdict(dict)
+    for tensor in tensors:
+        name, expert = split_name(tensor.name)
+        if expert is not None:
+            found[name][expert] = tensor
+    return {name: [each[expert] for expert in range(count)] for name, each in found.items() if len(each) == count}
+
+
+def _part_of_stack(layout: LayerLayout, tensor: StoredTensor, begin: int, count: int) -> ExpertPart:
+    place, nbytes = _placed(layout, tensor), tensor.nbytes // count
+    homes = (ExpertHome(place.shard, place.begin + at, begin + at) for at in range(0, count * nbytes, nbytes))
+    return ExpertPart(tensor.name, tensor.dtype, tensor.shape[1:], nbytes, tuple(homes))
+
+
+def _part_of_single(
+    layout: LayerLayout, name: str, tensors: Sequence[StoredTensor], begins: Mapping[str, int]
+) -> ExpertPart:
+    places = [(tensor, _placed(layout, tensor)) for tensor in tensors]
+    homes = (ExpertHome(place.shard, place.begin, begins[tensor.name]) for tensor, place in places)
+    return ExpertPart(name, tensors[0].dtype, tensors[0].shape, tensors[0].nbytes, tuple(homes))
 
 
 @dataclass(frozen=True, slots=True)

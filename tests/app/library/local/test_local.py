@@ -82,6 +82,14 @@ def test_a_model_that_cannot_be_loaded_says_why(files: dict[str, bytes], problem
     assert problem in found(tmp_path / "none", tmp_path)["model"].problem
 
 
+def test_the_format_of_weights_may_be_said_beside_config_json(tmp_path: Path) -> None:
+    said = b'{"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4"}}'
+    for number, beside in enumerate((said, b"{", b"[]")):
+        write(tmp_path / str(number), {**tiny(), "hf_quant_config.json": beside})
+    models = found(tmp_path / "none", tmp_path)
+    assert [models[name].format for name in "012"] == ["NVFP4", "safetensors 16-bit", "safetensors 16-bit"]
+
+
 def test_looking_can_be_stopped(tmp_path: Path) -> None:
     write(tmp_path / "model", tiny())
     stop = Stop()

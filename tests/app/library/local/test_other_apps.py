@@ -111,6 +111,70 @@ def test_what_is_no_gguf_says_so_and_a_projector_is_no_model(tmp_path: Path) -> 
     assert "no GGUF file" in models["broken-Q8_0"].problem
 
 
+JAN_MODELS = Path("Jan", "data", "llamacpp", "models")
+
+
+def jan(folder: Path, name: str, described: str, files: dict[str, bytes] | None = None) -> Path:
+    """A model in Jan's folder; returns where it lies."""
+    return write(folder / JAN_MODELS / name, {"model.yml": described.encode(), **(files or {})})
+
+
+def test_jan_describes_its_models(tmp_path: Path) -> None:
+    own = "model_path: llamacpp/models/org/Own-Q4_K_M/model.gguf\nname: Own\nsize_bytes: 7\n"
+    folder = jan(tmp_path, "org/Own-Q4_K_M", own, {"model.gguf": gguf(), "mmproj.gguf": gguf()})
+    write(tmp_path / "mine", {"S-Q8_0-00001-of-00002.gguf": gguf(), "S-Q8_0-00002-of-00002.gguf": gguf()})
+    jan(tmp_path, "split", f"name: it's\nmodel_path: '{tmp_path}/mine/S-Q8_0-00001-of-00002.gguf' \n")
+    write(tmp_path / "mine" / "it's # one", {"own.gguf": gguf()})
+    jan(tmp_path, "quoted", "model_path: " + json.dumps(f"{tmp_path}/mine/it's # one/own.gguf"))
+    write(tmp_path / "Jan" / "data" / "models", {"old.gguf": gguf()})
+    jan(tmp_path, "old", "files:   # paths\n  - models/old.gguf\n")
+    models = found(Store(Home.JAN, tmp_path / JAN_MODELS))
+    assert set(models) == {"org/Own-Q4_K_M", "split", "quoted", "old"}
+    assert models["org/Own-Q4_K_M"].files == (folder / "model.gguf",)
+    assert (models["split"].bytes, models["split"].home) == (2 * len(gguf()), Home.JAN)
+    assert (models["split"].source, models["split"].problem) == (f"{tmp_path}/mine/S-Q8_0-00001-of-00002.gguf", "")
+
+
+NO_MODELS = [
+    "", "name: x", "model_path:", "model_path: 7", "- model_path: x.gguf", " model_path: {file}", "model_path: [",
+    "model_path: *{file}", "model_path: {{a: {file}}}", "model_path: '{file}", "model_path: 'a'b'", 'model_path: "',
+    "model_path: {file}\nmodel_path: {file}", "model_path: llamacpp/../../../mine/M-Q8_0.gguf", "model_path: /",
+    "model_path: {file}x", "model_path: /{file}", r'model_path: "\\\\server\\M-Q8_0.gguf"', "files:\n- [a]", "files: a",
+    "model_path: " + "x" * (1 << 19), "model_path: \udcff", r'model_path: "\u0000"', "model_path: {notes}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("described", NO_MODELS, ids=range(len(NO_MODELS)))
+def test_a_description_that_is_none_is_no_model(described: str, tmp_path: Path) -> None:
+    write(tmp_path / "mine", {"M-Q8_0.gguf": gguf(), "notes.txt": b"x"})
+    file, notes = str(tmp_path / "mine" / "M-Q8_0.gguf"), str(tmp_path / "mine" / "notes.txt")
+    folder = jan(tmp_path, "it", "")
+    content = described.replace("{file}", file).replace("{notes}", notes)
+    (folder / "model.yml").write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert found(Store(Home.JAN, tmp_path / JAN_MODELS)) == {}
+
+
+def test_lm_studios_settings_name_a_folder(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write(home / ".lmstudio", {"settings.json": json.dumps({"downloadsFolder": str(tmp_path / "big")}).encode()})
+    write(home / ".config" / "LM Studio", {"settings.json": b"{"})
+    write(home, {".lmstudio-home-pointer": f"{tmp_path / 'moved'}\n".encode()})
+    write(tmp_path / "moved", {"settings.json": json.dumps({"downloadsFolder": "not/whole"}).encode()})
+    folders = [store.folder for store in find_stores(home, {}, "linux") if store.home is Home.LM_STUDIO]
+    usual = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
+    assert folders == [tmp_path / "moved" / "models", *usual, tmp_path / "big"]
+
+
+@pytest.mark.parametrize(
+    "settings", [b"[]", b"{", b'{"downloadsFolder": 7}', b'{"downloadsFolder": "//server/models"}', b" " * (1 << 20)]
+)
+def test_settings_that_name_no_folder_change_nothing(settings: bytes, tmp_path: Path) -> None:
+    before = find_stores(tmp_path, {}, "linux")
+    write(tmp_path / ".lmstudio", {"settings.json": settings})
+    write(tmp_path, {".lmstudio-home-pointer": settings})
+    assert find_stores(tmp_path, {}, "linux") == before
+
+
 def test_the_folders_are_those_of_each_platform() -> None:
     home = Path("/home/ada")
 

@@ -4,6 +4,7 @@ bitsandbytes and compressed-tensors pack with their own code. AutoAWQ and GPTQ h
 layouts are written down below bit by bit.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,25 @@ def awq(group: int = 32, zero_point: bool = True) -> Packer:
             tensors["qzeros"] = pack_awq_words(zeros.t())
         else:
             zeros = torch.full_like(zeros, 8)
+        return Packed(tensors, (codes - zeros[:, group_of]) * scales[:, group_of].float())
+
+    return pack
+
+
+def awq_gemv(group: int = 32) -> Packer:
+    """AutoAWQ's GEMV layout: words of eight inputs, and scales and zero points of groups that are not there."""
+
+    def pack(weight: Tensor) -> Packed:
+        group_of = torch.arange(weight.shape[1]) // group
+        groups, at_a_time = weight.shape[1] // group, {32: 4, 64: 2}.get(group, 1)
+        words = math.ceil(math.ceil(groups / 8) / at_a_time) * at_a_time
+        codes, scales, zeros = quantise(weight, 4, group_of, groups)
+        room = torch.nn.functional.pad(zeros, (0, 8 * words - groups))
+        tensors = {
+            "qweight": pack_words(codes.t(), 4).t().contiguous(),
+            "qzeros": pack_words(room.t(), 4).t().contiguous(),
+            "scales": torch.nn.functional.pad(scales, (0, 8 * words - groups)),
+        }
         return Packed(tensors, (codes - zeros[:, group_of]) * scales[:, group_of].float())
 
     return pack

@@ -15,7 +15,7 @@ from engine.errors import ModelError
 from engine.model.formats.table import find_packed
 from engine.model.safetensors_header import read_header
 from tests.engine.model.formats.packed_files import LAYER, find_in, read_parts
-from tests.engine.model.formats.test_packed_layers import AWQ, BNB, MODELOPT, VARIANTS, config, gptq
+from tests.engine.model.formats.test_packed_layers import AWQ, BNB, MODELOPT, VARIANTS, auto_round, config, gptq
 
 STATE = "weight.quant_state.bitsandbytes__nf4"
 PACK = config("pack-quantized", num_bits=4, group_size=32, strategy="group")
@@ -64,14 +64,15 @@ def test_states_that_say_nothing_sensible_are_refused(state: object, tmp_path: P
     assert "does not say its shape" in refused(tmp_path, BNB, {**layer("nf4 nested"), STATE: text(state)})
 
 
-def test_a_state_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """Of a model on the hub, the table alone may be known: its weights in 4 bits have no shape."""
+def test_where_the_state_is_not_there_only_the_number_of_numbers_is_known(tmp_path: Path) -> None:
+    """Of a model on the hub, the table alone may be known."""
     find_in(tmp_path, BNB, layer("nf4"))
     file = tmp_path / "layer.safetensors"
     size, table = file.stat().st_size, int.from_bytes(file.read_bytes()[:8], "little")
     file.write_bytes(file.read_bytes()[: 8 + table])
-    with pytest.raises(ModelError, match="does not say its shape"):
-        find_packed("it", {"quantization_config": BNB}, read_header(file, size))
+    (found,) = find_packed("it", {"quantization_config": BNB}, read_header(file, size)).values()
+    assert found.is_flat
+    assert found.elements == 40 * 96
 
 
 Broken = tuple[str, Mapping[str, Any], Mapping[str, Tensor | None]]
@@ -149,11 +150,28 @@ BROKEN: dict[str, Broken] = {
     "nvfp4 of many scales": ("nvfp4", NVFP4, {"weight_global_scale": torch.zeros(2)}),
     "nvfp4 without its scale": ("nvfp4", NVFP4, {"weight_global_scale": None}),
     "nvfp4 that fills no group": ("nvfp4", NVFP4, {"weight_packed": torch.zeros(40, 47, dtype=U8)}),
+    "awq gemv fast": ("awq gemv", {**AWQ, "version": "gemv_fast"}, {}),
+    "awq gemv of small groups": ("awq gemv", {**AWQ, "version": "gemv", "group_size": 16}, {}),
+    "awq gemv of GPTQModel": ("awq", {**AWQ, "version": None, "checkpoint_format": "gemv"}, {}),
+    "awq gemv of few scales": ("awq gemv", {**AWQ, "version": "gemv"}, {"scales": torch.zeros(40, 3, dtype=F16)}),
+    "awq gemv of many zero points": ("awq gemv", {**AWQ, "version": "gemv"}, {"qzeros": torch.zeros(40, 5, dtype=I32)}),
+    "awq gemv without zero points": ("awq gemv", {**AWQ, "version": "gemv"}, {"qzeros": None}),
+    "gptq marlin": ("gptq", gptq(is_marlin_format=True), {}),
+    "gptq of no codes": ("gptq", gptq(group=-1), {"qweight": torch.zeros(0, 40, dtype=I32), "g_idx": None}),
+    "auto-round of no known packing": ("auto-round", auto_round("auto_round:exllamav2"), {}),
+    "auto-round of many packings": ("auto-round", auto_round(["auto_round"]), {}),
+    "auto-round rotated": ("auto-round", auto_round("auto_round", rotation_config={"a": 1}), {}),
+    "auto-round of activations": ("auto-round own", auto_round("auto_round"), {"act_scale": torch.ones(1)}),
+    "auto-round of few zero points": (
+        "auto-round",
+        auto_round("auto_round"),
+        {"qzeros": torch.zeros(3, 4, dtype=I32)},
+    ),
     "activations scaled before": ("modelopt", MODELOPT, {"pre_quant_scale": torch.ones(96)}),
     "another algorithm": ("modelopt", {**MODELOPT, "quant_algo": "W4A8_AWQ"}, {}),
     "modelopt without its scale": ("modelopt", MODELOPT, {"weight_scale_2": None}),
     "modelopt in words": ("modelopt", MODELOPT, {"weight": torch.zeros(40, 12, dtype=I32)}),
-    "modelopt fp8 of few scales": ("modelopt fp8", MODELOPT, {"weight_scale": torch.zeros(40)}),
+    "modelopt fp8 of few scales": ("modelopt fp8", MODELOPT, {"weight_scale": torch.zeros(39)}),
 }
 
 

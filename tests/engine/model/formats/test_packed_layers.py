@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine.model.formats import chunks
@@ -36,6 +36,11 @@ def both(form: str, scale_type: torch.dtype = torch.bfloat16, **weights: Any) ->
     return config(form, **stated), packers.compressed_tensors(form, scale_type, **weights)
 
 
+def auto_round(packing: object, **more: Any) -> dict[str, Any]:
+    """config.json's words of AutoRound."""
+    return {"quant_method": "auto-round", "bits": 4, "group_size": 32, "packing_format": packing, **more}
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
     "nf4 nested": (BNB, packers.bitsandbytes_4bit()),
     "nf4": (BNB, packers.bitsandbytes_4bit(nested=False)),
@@ -45,6 +50,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
     "int8": (BNB, packers.bitsandbytes_8bit),
     "awq": (AWQ, packers.awq()),
     "awq without zero points": ({**AWQ, "zero_point": False}, packers.awq(zero_point=False)),
+    "awq gemv": ({**AWQ, "version": "gemv"}, packers.awq_gemv()),
     "gptq": (gptq(), packers.gptq()),
     "gptq v2": (gptq(checkpoint_format="gptq_v2"), packers.gptq(version=2)),
     "gptq shuffled": (gptq(desc_act=True), packers.gptq(order="shuffled")),
@@ -74,6 +80,17 @@ VARIANTS: dict[str, tuple[dict[str, Any], Packer]] = {
     ),
     "nvfp4": (config("nvfp4-pack-quantized", num_bits=4, type="float", group_size=16), packers.float4("nvfp4")),
     "mxfp4": (config("mxfp4-pack-quantized", num_bits=4, type="float", group_size=32), packers.float4("mxfp4")),
+    "auto-round": (auto_round("auto_round:auto_gptq"), packers.gptq(order="missing")),
+    "auto-round 2 bit in 4": (
+        auto_round("auto_round:gptq:exllamav2", extra_config={"up": {"bits": 2}}),
+        packers.gptq(2, order="missing"),
+    ),
+    "auto-round own": (
+        {**auto_round("auto_round", bits=3), "quant_method": "intel/auto-round"},
+        packers.gptq(3, version=2, order="missing"),
+    ),
+    "auto-round awq": (auto_round("auto_round:auto_awq"), packers.awq()),
+    "auto-round nvfp4": (auto_round("auto_round:llm_compressor", group_size=16), packers.float4("nvfp4")),
     "modelopt": (MODELOPT, packers.float4("modelopt")),
     "modelopt fp8": ({**MODELOPT, "quant_algo": "FP8"}, packers.modelopt_fp8),
 }
@@ -108,6 +125,7 @@ def test_chunks_change_no_bit(variant: str, tmp_path: Path, monkeypatch: pytest.
 @settings(max_examples=choose(12, 200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(VARIANTS)), st.integers(1, 9), st.integers(1, 5))
 def test_shapes_of_all_kinds(tmp_path: Path, variant: str, eights: int, groups: int) -> None:
+    assume(eights > 1 or variant != "pack 4 asymmetric")  # compressed-tensors cannot view a single word as bytes
     require_same_numbers(tmp_path, variant, 8 * eights, 32 * groups)
 
 

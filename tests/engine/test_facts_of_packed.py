@@ -1,0 +1,84 @@
+"""Facts of weights whose shapes lie among the data, which facts lack: the same price as the whole model's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from engine.errors import ModelError
+from engine.loading.estimate import Estimator
+from engine.loading.planning import needs_of
+from engine.model.checkpoint import Checkpoint
+from engine.model.facts import open_facts
+from engine.model.shape import model_sizes
+from engine.protocol.messages import Appraise
+from engine.protocol.options import LoadOptions
+from tests.engine.model.formats import checkpoints
+from tests.engine.model.test_facts import facts_of
+from tests.engine.packed_models import FILE
+from tests.engine.test_cli_plan import document
+
+CPU = torch.device("cpu")
+
+
+def read(checkpoint: Checkpoint, folder: Path) -> Checkpoint:
+    """The checkpoint as its facts give it."""
+    return open_facts(facts_of(checkpoint.folder, folder))
+
+
+@pytest.mark.parametrize(("family", "kind"), [("llama", "nf4"), ("llama", "fp4"), ("qwen3_moe", "nf4 flat")])
+def test_shapes_in_four_bits_are_those_of_the_network(family: str, kind: str, tmp_path: Path) -> None:
+    whole, _ = checkpoints.bitsandbytes(tmp_path, family, kind)
+    facts = read(whole, tmp_path / "facts")
+    assert {name: each.shape for name, each in facts.packed.items()} == {
+        name: each.shape for name, each in whole.packed.items()
+    }
+    told, known = (needs_of(each, model_sizes(each), "auto", CPU) for each in (facts, whole))
+    assert told == known
+    assert model_sizes(facts).formats == model_sizes(whole).formats
+
+
+def test_estimates_and_plans_need_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, _ = checkpoints.bitsandbytes(tmp_path, "llama")
+    folders = str(facts_of(whole.folder, tmp_path / "facts")), str(whole.folder)
+    estimator = Estimator(loaded=False)
+    told, known = (estimator.estimate(Appraise(1, LoadOptions(folder, "none"))) for folder in folders)
+    assert told == known
+    assert told.verdict == "device"
+    found = document(capsys, "--target", folders[0], "--draft", "none")
+    assert (found["verdict"], found["formats"]) == ("device", ["bitsandbytes NF4"])
+
+
+UP = "model.layers.1.mlp.up_proj.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({UP: torch.zeros(30, 1, dtype=torch.uint8)}, "does not say its shape"),
+        ({f"{UP}.absmax": torch.zeros(1, dtype=torch.uint8)}, "does not say its shape"),
+        ({f"{UP}.nested_absmax": torch.zeros(0)}, "does not say its shape"),
+        ({f"{UP}.quant_map": torch.zeros(8)}, "has numbers of type"),
+        ({UP: torch.zeros(64, 1, dtype=torch.uint8), f"{UP}.absmax": torch.zeros(2, dtype=torch.uint8)}, "its shape"),
+        ({UP: None}, "does not say its shape"),
+    ],
+)
+def test_sizes_that_lie_are_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    whole, _ = checkpoints.bitsandbytes(tmp_path, "llama")
+    tensors = {**load_file(whole.folder / FILE), **change}
+    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    save_file(kept, whole.folder / FILE, {"format": "pt"})
+    with pytest.raises(ModelError, match=words) as refusal:
+        read(whole, tmp_path / "facts")
+    assert "\n" not in str(refusal.value)
+
+
+def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
+    whole, _ = checkpoints.bitsandbytes(tmp_path, "llama")
+    tensors = load_file(whole.folder / FILE)
+    file = {name.replace("up_proj", "other_proj"): tensor for name, tensor in tensors.items()}
+    save_file(file, whole.folder / FILE, {"format": "pt"})
+    with pytest.raises(ModelError, match="as its shape asks for"):
+        read(whole, tmp_path / "facts")
