@@ -8,8 +8,7 @@ from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.names import FAMILIES, OUTPUT, Family
 from engine.model.gguf.rope import rope_of
 from engine.model.gguf.settings import Settings
-from engine.model.json_file import shown
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 EMBEDDING = "token_embd.weight"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import ModelError
+from engine.gguf_header import FETCH_AGAIN
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
@@ -20,10 +21,8 @@ from engine.model.gguf.names import (
     in_transformers,
 )
 from engine.model.gguf.packed_blocks import Gguf, Order
-from engine.model.gguf.reader import FETCH_AGAIN
-from engine.model.json_file import shown
 from engine.model.safetensors_header import TensorInfo
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 # Experts by themselves, as the oldest files of Mixtral have them.
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)

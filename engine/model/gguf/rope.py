@@ -4,11 +4,11 @@ import math
 import struct
 
 from engine.errors import ModelError
+from engine.gguf_header import unreadable
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
 from engine.model.gguf.settings import Settings
-from engine.model.json_file import reason, shown
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 MOST_FACTORS = 4096
 LOCAL_BASE = 10_000.0  # of Gemma 3's layers with a window
@@ -125,10 +125,7 @@ def _factors(tensor: GgufTensor) -> list[float]:
         except struct.error:
             factors = []
         except OSError as error:
-            raise ModelError(
-                say("{file} cannot be read: {reason}.", file=tensor.shard, reason=reason(error)),
-                say("Check that the file may be read."),
-            ) from None
+            raise unreadable(tensor.shard, error) from None
         if factors and all(0 < factor < math.inf for factor in factors):
             return factors
     raise ModelError(

@@ -4,10 +4,9 @@ import struct
 from collections.abc import Mapping
 
 from engine.errors import ModelError
-from engine.model.gguf.header import GgufHeader, LazyArray
-from engine.model.gguf.reader import FETCH_AGAIN
-from engine.model.json_file import shown
-from engine.protocol.sentences import say
+from engine.gguf_header import FETCH_AGAIN, LazyArray
+from engine.model.gguf.header import GgufHeader
+from engine.protocol.sentences import say, shown
 
 LARGEST_FLOAT32 = 3.4e38
 MAX_LIST = 4096  # elements of a list with an entry for each layer
