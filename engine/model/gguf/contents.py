@@ -1,7 +1,7 @@
 """What a GGUF file holds, as a checkpoint of transformers would: its config, its weights by their names there."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import ModelError
@@ -10,32 +10,38 @@ from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import (
-    GATES,
     IN_BLOCK,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
     OUTSIDE,
-    UPS,
     Change,
     Family,
+    Merge,
+    Merged,
     in_transformers,
 )
 from engine.model.gguf.packed_blocks import Gguf, Order
+from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say, shown
 
 # Experts by themselves, as the oldest files of Mixtral have them.
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
+STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
 
 
 @dataclass(slots=True)
 class GgufContents:
-    """`tensors` are all that is stored; those that are no part of a packed weight are weights as they are."""
+    """`tensors` are all that is stored; those that are no part of a packed weight are weights as they are.
+
+    `predicting_layers` stand behind the others in the file, predict further tokens, and are left out.
+    """
 
     config: dict[str, object]
     tensors: dict[str, TensorInfo] = field(default_factory=dict)
     packed: dict[str, PackedWeight] = field(default_factory=dict)
+    predicting_layers: int = 0
 
 
 def contents_of(header: GgufHeader, name: str) -> GgufContents:
@@ -44,12 +50,12 @@ def contents_of(header: GgufHeader, name: str) -> GgufContents:
     Raises `ModelError` for networks that are not known, and for weights that are none of this kind of network's.
     """
     family = family_of(header, name)
-    contents = GgufContents(config_of(header, name))
+    contents = GgufContents(config_of(header, name), predicting_layers=predicting_layers(Settings(header, name)))
     adding = _Adding(contents, family, name)
     for tensor in header.tensors.values():
         if tensor.name not in NOT_WEIGHTS:
             adding.add(tensor)
-    adding.add_gates()
+    adding.add_merged()
     return contents
 
 
@@ -60,7 +66,8 @@ class _Adding:
         self._contents = contents
         self._family = family
         self._name = name
-        self._gates: dict[tuple[str, str], dict[str, GgufTensor]] = {}
+        self._merged = {part: merged for merged in family.merged for part in merged.parts}
+        self._parts: dict[tuple[str, str, Merged], dict[str, GgufTensor]] = {}
 
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
@@ -69,15 +76,15 @@ class _Adding:
             self._place(OUTSIDE[tensor.name], tensor, change)
             return
         match = IN_BLOCK.fullmatch(tensor.name)
-        name, kind = (match["name"], match["kind"]) if match else ("", "")
-        if match is None or name in NOT_WEIGHTS_OF_BLOCKS:
-            if match is None:
-                raise self._unknown(tensor)
+        if match is None:
+            raise self._unknown(tensor)
+        name, kind, index = match["name"], match["kind"], int(match["index"])
+        if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
             return
-        layer = f"model.layers.{int(match['index'])}."
+        layer = f"model.layers.{index}."
         expert = OWN_EXPERT.fullmatch(name)
-        if name in (GATES, UPS):
-            self._gates.setdefault((layer, kind), {})[name] = tensor
+        if merged := self._merged.get(name):
+            self._parts.setdefault((layer, kind, merged), {})[name] = tensor
         elif expert and self._contents.config["model_type"] == "mixtral" and kind == "weight":
             self._place(f"{layer}mlp.experts.{int(expert[2])}.{MIXTRAL[expert[1]]}.weight", tensor, "")
         else:
@@ -87,28 +94,31 @@ class _Adding:
             is_norm = name.endswith("norm") and kind == "weight"
             self._place(layer + own, tensor, "norm" if is_norm else self._family.changes.get(name, ""))
 
-    def add_gates(self) -> None:
-        """Put gates and ups of experts together, which are one weight in the network."""
-        for (layer, kind), tensors in self._gates.items():
-            if len(tensors) != 2:
+    def add_merged(self) -> None:
+        """Put together what is one weight in the network."""
+        for (layer, kind, merged), tensors in self._parts.items():
+            if len(tensors) != len(merged.parts):
                 raise ModelError(
-                    say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=f"{layer}{GATES}, {UPS}"),
+                    say(
+                        "'{name}' lacks the weights {tensor}.", name=self._name, tensor=layer + ", ".join(merged.parts)
+                    ),
                     say("Download the model again."),
                 )
-            gates, ups = tensors[GATES], tensors[UPS]
-            shape, dimensions = gates.shape, 3 if kind == "weight" else 2
-            if shape != ups.shape or len(shape) != dimensions:
-                raise self._misshaped(ups)
-            order: Order = "joined"
-            whole = (shape[0], 2 * shape[1], *shape[2:])
-            if self._family.experts_woven:
-                order = "woven turned" if kind == "weight" else "woven"
-                whole = (shape[0], *reversed(whole[1:]))
-            own = f"{layer}mlp.experts.gate_up_proj" + ("" if kind == "weight" else "_bias")
-            self._pack(own, whole, (gates, ups), Gguf((gates.kind, ups.kind), order))
+            first, last = (tensors[part] for part in merged.parts)
+            found = _put_together(merged.merge, kind, first, last)
+            if found is None:
+                raise self._misshaped(last)
+            own = layer + merged.name + ("" if kind == "weight" else f"_{kind}")
+            self._pack(own, found[0], (first, last), found[1])
+
+    def _is_beyond(self, index: int) -> bool:
+        """Whether a layer stands behind those of the language model, and only predicts further tokens."""
+        layers = self._contents.config["num_hidden_layers"]
+        assert isinstance(layers, int)
+        return self._contents.predicting_layers > 0 and index >= layers
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
-        if change == "scalar gate" and len(tensor.shape) == 1:
+        if change == "row" and len(tensor.shape) == 1:
             tensor = replace(tensor, shape=(1, *tensor.shape))
         shape, form = tensor.shape, Gguf((tensor.kind,))
         if change in ("query", "key"):
@@ -154,6 +164,25 @@ class _Adding:
             say("'{name}' has weights of an impossible shape: {tensor}.", name=self._name, tensor=shown(tensor.name)),
             FETCH_AGAIN,
         )
+
+
+def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:
+    """Shape and form of a weight that is stored in two tensors; None if these do not fit."""
+    a, b = first.shape, last.shape
+    form = Gguf((first.kind, last.kind))
+    if merge == "latent":
+        if kind != "weight" or len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[1] != b[2]:
+            return None
+        return (a[0] * (a[2] + b[1]), a[1]), replace(form, order="latent", heads=a[0], split=a[2])
+    if a != b:
+        return None
+    if merge == "woven" and kind == "bias" and len(a) == 2:
+        return (a[0], 2 * a[1]), replace(form, order="woven")
+    if kind != "weight" or len(a) != 3:
+        plain = merge == "joined" and kind == "weight" and len(a) == 2
+        return ((2 * a[0], a[1]), replace(form, order="joined")) if plain else None
+    whole = (a[0], 2 * a[1], a[2]) if merge == "joined" else (a[0], a[2], 2 * a[1])
+    return whole, replace(form, order=STACKED[merge])
 
 
 def _info(tensor: GgufTensor) -> TensorInfo:

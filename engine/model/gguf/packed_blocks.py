@@ -15,10 +15,11 @@ from engine.model.formats.chunks import CHUNK_WEIGHTS, CHUNK_WEIGHTS_CUDA
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 
-Order = Literal["same", "heads", "joined", "woven", "turned", "woven turned"]
+Order = Literal["same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent"]
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
-pairs of llama.cpp); one behind the other in the second dimension; alternating in the last one; with the last two
-dimensions turned; both."""
+pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
+alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
+of keys, turned, and behind them those of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Gguf:
     kinds: tuple[BlockType, ...]
     order: Order = "same"
     heads: int = 0
+    split: int = 0
     plus: float = 0.0
 
     @property
@@ -50,7 +52,12 @@ class Gguf:
             rows = out if out.ndim > 1 else out.unsqueeze(-1)
             return [rows.view(self.heads, 2, -1, rows.shape[1]).transpose(1, 2)]
         if self.order == "joined":
-            return list(out.chunk(count, 1))
+            return list(out.chunk(count, -2))
+        if self.order == "halves":
+            return [half.transpose(-1, -2) for half in out.chunk(count, -1)]
+        if self.order == "latent":
+            heads = out.view(self.heads, -1, out.shape[-1])
+            return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
 

@@ -37,6 +37,17 @@ class Settings:
             raise self.refused(key)
         return value
 
+    def varies(self, key: str) -> bool:
+        """Whether the entry is a list in which layers differ."""
+        return len(set(self.several(key))) > 1
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """A truth; `default` where the file says nothing."""
+        value = self._value(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.refused(key)
+        return default if value is None else value
+
     def real(self, key: str, default: float | None = None) -> float:
         """A number; without a default it must be there."""
         value = self._value(key)
@@ -72,6 +83,14 @@ class Settings:
 
     def _value(self, key: str) -> object:
         return self._metadata.get(f"{self.architecture}.{key}")
+
+
+def predicting_layers(settings: Settings) -> int:
+    """How many of the file's layers stand behind those of the language model, and only predict further tokens."""
+    count = settings.whole("nextn_predict_layers", 0)
+    if count >= settings.whole("block_count"):
+        raise settings.refused("nextn_predict_layers")
+    return count
 
 
 def _shortest(value: float) -> float:
