@@ -18,10 +18,11 @@ ARCHITECTURES = {
     "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "hunyuan_v1_dense": "hunyuan-dense",
     "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
-    "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee",
+    "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
+    "qwen3_5_moe_text": "qwen35moe",
 }  # fmt: skip
 PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee"}
-PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron"}
+PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe"}
 LATENT = {"deepseek2"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
@@ -30,6 +31,8 @@ ALONE = {
     "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
     "self_attn.sinks": "attn_sinks.weight",
     "layer_scalar": "layer_output_scale.weight",
+    "linear_attn.A_log": "ssm_a",
+    "linear_attn.dt_bias": "ssm_dt.bias",
     "router.scale": "ffn_gate_inp.scale",
     "router.per_expert_scale": "ffn_down_exps.scale",
     "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
@@ -40,6 +43,8 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     """What the converter makes of a weight, under names that the package's table knows, or final ones."""
     block, _, name = own.removeprefix("model.layers.").partition(".")
     prefix = f"blk.{block}." if own.startswith("model.layers.") else ""
+    if name.startswith("linear_attn."):
+        tensor = _tiled(name, tensor, config)
     if prefix and ".experts." in f".{name}":
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
@@ -53,12 +58,33 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     elif architecture in PERMUTED and name.startswith(("self_attn.q_proj", "self_attn.k_proj")):
         heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
         yield own, permuted(tensor, heads)
-    elif architecture in PLUS_ONE and own.endswith("norm.weight"):
+    elif is_plus_one(architecture, own):
         yield own, tensor.float() + 1
     elif own.endswith("shared_expert_gate.weight"):
         yield own, tensor[0]
     else:
         yield own, tensor
+
+
+def is_plus_one(architecture: str, own: str) -> bool:
+    """Whether 1 is added to a weight."""
+    return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
+
+
+def _tiled(name: str, tensor: Tensor, config: Any) -> Tensor:
+    """In layers with a state: the first value heads of all key heads before the second ones, and decays as used."""
+    keys, count = config.linear_num_key_heads, config.linear_num_value_heads // config.linear_num_key_heads
+    if name.endswith("out_proj.weight"):
+        parts = tensor.view(len(tensor), keys, count, -1)
+        return parts.transpose(1, 2).reshape(tensor.shape)
+    if name.endswith("norm.weight"):
+        return tensor
+    fused = name.endswith(("in_proj_qkv.weight", "conv1d.weight"))
+    begin = 2 * keys * config.linear_key_head_dim if fused else 0
+    rows = tensor.reshape(len(tensor), -1)
+    values = rows[begin:].view(keys, count, -1, rows.shape[1]).transpose(0, 1).reshape(rows[begin:].shape)
+    made = torch.cat([rows[:begin], values]).reshape(rows.shape if fused else tensor.shape)
+    return -made.exp() if name.endswith("A_log") else made
 
 
 def permuted(tensor: Tensor, heads: int) -> Tensor:
@@ -191,6 +217,16 @@ def _sections(writer: Any, config: Any) -> None:
     writer.add_rope_dimension_sections([4, 2, 2, 0])
 
 
+def _qwen35(writer: Any, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_ssm_state_size(config.linear_key_head_dim)
+    writer.add_ssm_group_count(config.linear_num_key_heads)
+    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+    writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+    writer.add_full_attention_interval(2)
+    writer.add_rope_dimension_sections([*config.rope_parameters["mrope_section"], 0])
+
+
 def _llama4(writer: Any, config: Any) -> None:
     writer.add_interleave_moe_layer_step(config.interleave_moe_layer_step)
 
@@ -235,6 +271,8 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "glm4moe": _glm4_moe,
     "dots1": _routed,
     "mistral3": _mistral3,
+    "qwen35": _qwen35,
+    "qwen35moe": _qwen35,
     "qwen2vl": _sections,
     "qwen3vl": _sections,
     "qwen3vlmoe": _sections,

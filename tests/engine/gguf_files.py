@@ -13,7 +13,7 @@ from gguf import GGMLQuantizationType as Kind
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tests.engine.gguf_families import ARCHITECTURES, LATENT, PLUS_ONE, changed, describe, extras, turns_experts
+from tests.engine.gguf_families import ARCHITECTURES, LATENT, changed, describe, extras, is_plus_one, turns_experts
 
 ROWS = {"Q4_K", "Q6_K"}  # which the package decodes only
 Array = NDArray[Any]
@@ -59,7 +59,7 @@ def rounded(model: Any, kind: str) -> Any:
         turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
         rows = (tensor.mT if turned else tensor).contiguous()
         stored = _fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
-        plus = 1.0 if architecture in PLUS_ONE and own.endswith("norm.weight") else 0.0
+        plus = 1.0 if is_plus_one(architecture, own) else 0.0
         meant = torch.from_numpy(decode(encode((rows.float() + plus).numpy(), stored), stored)).view(rows.shape) - plus
         tensor.copy_(meant.mT if turned else meant)
     return model

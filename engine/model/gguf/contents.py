@@ -28,6 +28,7 @@ from engine.protocol.sentences import say, shown
 # Experts by themselves, as the oldest files of Mixtral have them.
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
+OF_VALUES = ("values", "values behind keys", "of values", "decay")
 STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
 
 
@@ -78,7 +79,7 @@ class _Adding:
         match = IN_BLOCK.fullmatch(tensor.name)
         if match is None:
             raise self._unknown(tensor)
-        name, kind, index = match["name"], match["kind"], int(match["index"])
+        name, kind, index = match["name"], match["kind"] or "weight", int(match["index"])
         if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
             return
         layer = f"model.layers.{index}."
@@ -91,8 +92,8 @@ class _Adding:
             own = in_transformers(self._family, name, kind)
             if not own:
                 raise self._unknown(tensor)
-            is_norm = name.endswith("norm") and kind == "weight"
-            self._place(layer + own, tensor, "norm" if is_norm else self._family.changes.get(name, ""))
+            usual: Change = "norm" if name.endswith("norm") and kind == "weight" else ""
+            self._place(layer + own, tensor, self._family.changes.get(name, usual))
 
     def add_merged(self) -> None:
         """Put together what is one weight in the network."""
@@ -130,16 +131,36 @@ class _Adding:
             shape, form = (shape[0], shape[2], shape[1]), replace(form, order="turned")
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
+        elif change in OF_VALUES:
+            shape, form = self._with_values(own, tensor, change)
         if tensor.kind.plain and form == Gguf((tensor.kind,)):
             self._require_new(own)
             self._contents.tensors[own] = _info(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
 
+    def _with_values(self, own: str, tensor: GgufTensor, change: Change) -> tuple[tuple[int, ...], Gguf]:
+        """Shape and form of a weight with something for every value head of a layer with a state."""
+        keys, values, width = (
+            self._number(f"linear_{name}") for name in ("num_key_heads", "num_value_heads", "key_head_dim")
+        )
+        shape, form = tensor.shape, Gguf((tensor.kind,), heads=keys, groups=values // keys)
+        split = 2 * keys * width if change == "values behind keys" else 0
+        spread = shape[-1] if change == "of values" else shape[0] - split
+        if spread <= 0 or spread % values or (change == "of values" and len(shape) != 2):
+            raise self._misshaped(tensor)
+        if change == "of values":
+            return shape, replace(form, order="grouped columns")
+        form = replace(form, order="grouped", split=split, is_log=change == "decay")
+        return ((shape[0], 1, shape[1]) if own.endswith("conv1d.weight") and len(shape) == 2 else shape), form
+
+    def _number(self, key: str) -> int:
+        value = self._contents.config[key]
+        assert isinstance(value, int)
+        return value
+
     def _heads(self, change: Change) -> int:
-        count = self._contents.config["num_attention_heads" if change == "query" else "num_key_value_heads"]
-        assert isinstance(count, int)
-        return max(1, count)
+        return max(1, self._number("num_attention_heads" if change == "query" else "num_key_value_heads"))
 
     def _pack(self, own: str, shape: tuple[int, ...], tensors: Sequence[GgufTensor], form: Gguf) -> None:
         self._require_new(own)

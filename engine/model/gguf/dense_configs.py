@@ -2,7 +2,7 @@
 
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import Settings
-from engine.model.gguf.windows import FULL, windows
+from engine.model.gguf.windows import FULL, LINEAR, MOST_LAYERS, windows
 
 Config = dict[str, object]
 HALF_OF_LOCAL = 4  # every so many-th layer sees everything, if the file says no more
@@ -20,6 +20,29 @@ def granite_scales(_header: GgufHeader, settings: Settings, config: Config) -> C
         "residual_multiplier": settings.real("residual_scale", 0.0) or 1.0,
         "logits_scaling": settings.real("logit_scale", 0.0) or 1.0,
     }
+
+
+def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every so many-th layer has attention; the others keep a state, with several value heads for each key head."""
+    keys, values = settings.whole("ssm.group_count"), settings.whole("ssm.time_step_rank")
+    inner, every = settings.whole("ssm.inner_size"), settings.whole("full_attention_interval")
+    layers = _layers(config)
+    if not keys or not values or values % keys or inner % values or not every or layers > MOST_LAYERS:
+        raise settings.refused("ssm.time_step_rank")
+    return {
+        "linear_num_key_heads": keys,
+        "linear_num_value_heads": values,
+        "linear_key_head_dim": settings.whole("ssm.state_size"),
+        "linear_value_head_dim": inner // values,
+        "linear_conv_kernel_dim": settings.whole("ssm.conv_kernel"),
+        "layer_types": [LINEAR if (index + 1) % every else FULL for index in range(layers)],
+    }
+
+
+def _layers(config: Config) -> int:
+    layers = config["num_hidden_layers"]
+    assert isinstance(layers, int)
+    return layers
 
 
 def _phi3(_header: GgufHeader, settings: Settings, config: Config) -> Config:
@@ -51,9 +74,7 @@ def _olmo2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
 def _exaone4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     if settings.whole("attention.sliding_window", 0):
         return windows(settings, HALF_OF_LOCAL)
-    layers = config["num_hidden_layers"]
-    assert isinstance(layers, int)
-    return {"sliding_window": None, "layer_types": [FULL] * layers}
+    return {"sliding_window": None, "layer_types": [FULL] * _layers(config)}
 
 
 def _glm4(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
@@ -89,6 +110,7 @@ def _stablelm(header: GgufHeader, _settings: Settings, config: Config) -> Config
 
 
 DENSE = {
+    "qwen35": qwen35,
     "granite": granite_scales,
     "phi3": _phi3,
     "mistral3": _mistral3,

@@ -1,6 +1,6 @@
 """What config.json says of mixtures of experts alone, from a GGUF file's metadata."""
 
-from engine.model.gguf.dense_configs import Config, granite_scales
+from engine.model.gguf.dense_configs import Config, granite_scales, qwen35
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, windows
@@ -56,6 +56,16 @@ def _qwen_moe(_header: GgufHeader, settings: Settings, config: Config) -> Config
     if config["model_type"] == "qwen2_moe":
         own["shared_expert_intermediate_size"] = settings.whole("expert_shared_feed_forward_length")
     return own
+
+
+def _qwen35_moe(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    return {
+        **qwen35(header, settings, config),
+        "num_experts": _experts(settings),
+        "num_experts_per_tok": settings.whole("expert_used_count"),
+        "moe_intermediate_size": settings.whole("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": settings.whole("expert_shared_feed_forward_length"),
+    }
 
 
 def _gpt_oss(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
@@ -184,6 +194,7 @@ MIXTURES = {
     "qwen2moe": _qwen_moe,
     "qwen3moe": _qwen_moe,
     "qwen3vlmoe": _qwen_moe,
+    "qwen35moe": _qwen35_moe,
     "gpt-oss": _gpt_oss,
     "deepseek2": _deepseek2,
     "glm4moe": _glm4_moe,

@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Change = Literal["", "query", "key", "norm", "turned", "row"]
+Change = Literal["", "query", "key", "norm", "turned", "row", "values", "values behind keys", "of values", "decay"]
 """What the converter did: nothing; permuted the rows of a query or key; added 1; nothing, but transformers has the
-matrix turned; took the first of two dimensions away, of length 1, or left it."""
+matrix turned; took the first of two dimensions away, of length 1, or left it. In layers with a state, whose key heads
+have several value heads each, it put the first value heads of all keys before the second ones: among the rows; among
+those behind queries and keys; among the columns; among numbers, of whose exponentials it took the negative."""
 
 Merge = Literal["joined", "halves", "woven", "latent"]
 """How several tensors make one weight: behind each other in the first dimension (of a matrix) or the second (of a
 stack); behind each other in the last one, turned; alternating there, turned; as keys and values of latent attention."""
 
-IN_BLOCK = re.compile(r"blk\.(?P<index>\d{1,5})\.(?P<name>.+)\.(?P<kind>weight|bias|scale)", re.ASCII)
+IN_BLOCK = re.compile(r"blk\.(?P<index>\d{1,5})\.(?P<name>.+?)(\.(?P<kind>weight|bias|scale))?", re.ASCII)
 GATES, UPS = "ffn_gate_exps", "ffn_up_exps"
 SHARED_GATE, SHARED_UP = "ffn_gate_shexp", "ffn_up_shexp"
 KEYS_OF_LATENTS, VALUES_OF_LATENTS = "attn_k_b", "attn_v_b"
@@ -151,6 +153,33 @@ _GRANITE_MERGED = (
     *_stacked("block_sparse_moe.experts.gate_up_proj"),
     Merged("shared_mlp.input_linear.weight", (SHARED_GATE, SHARED_UP), "joined"),
 )
+_QWEN35 = (
+    _BLOCK
+    | {"post_attention_norm": "post_attention_layernorm"}
+    | {
+        "attn_qkv": "linear_attn.in_proj_qkv",
+        "attn_gate": "linear_attn.in_proj_z",
+        "ssm_alpha": "linear_attn.in_proj_a",
+        "ssm_beta": "linear_attn.in_proj_b",
+        "ssm_conv1d": "linear_attn.conv1d",
+        "ssm_norm": "linear_attn.norm",
+        "ssm_out": "linear_attn.out_proj",
+        "ssm_a.weight": "linear_attn.A_log",
+        "ssm_dt.bias": "linear_attn.dt_bias",
+    }
+)
+_OF_STATES: Mapping[str, Change] = {
+    "attn_qkv": "values behind keys",
+    "ssm_conv1d": "values behind keys",
+    "attn_gate": "values",
+    "ssm_alpha": "values",
+    "ssm_beta": "values",
+    "ssm_dt": "values",
+    "ssm_out": "of values",
+    "ssm_a": "decay",
+    "ssm_norm": "",
+}
+_QWEN_SHARED = _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 _OLMO2 = _ATTENTION | _MLP | _NORMS_BEHIND
 FAMILIES: Mapping[str, Family] = {
     "llama": Family("llama", _MIXTURE, _PERMUTED, _stacked()),
@@ -164,12 +193,20 @@ FAMILIES: Mapping[str, Family] = {
     "qwen3vl": Family("qwen3", _BLOCK, _PLAIN),
     "qwen2moe": Family(
         "qwen2_moe",
-        _MIXTURE | _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"},
+        _MIXTURE | _QWEN_SHARED,
         {"ffn_gate_inp_shexp": "row"},
         _stacked(),
     ),
     "qwen3moe": Family("qwen3_moe", _MIXTURE, _PLAIN, _stacked()),
     "qwen3vlmoe": Family("qwen3_moe", _MIXTURE, _PLAIN, _stacked()),
+    "qwen35": Family("qwen3_5_text", _QWEN35, _OF_STATES, norms_plus_one=True),
+    "qwen35moe": Family(
+        "qwen3_5_moe_text",
+        _QWEN35 | _experts() | _QWEN_SHARED,
+        {**_OF_STATES, "ffn_gate_inp_shexp": "row"},
+        _stacked(),
+        norms_plus_one=True,
+    ),
     "gemma": Family("gemma", _BLOCK, _PLAIN, norms_plus_one=True),
     "gemma2": Family("gemma2", _GEMMA, _PLAIN, norms_plus_one=True),
     "gemma3": Family("gemma3_text", _GEMMA, _PLAIN, norms_plus_one=True),

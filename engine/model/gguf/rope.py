@@ -19,6 +19,7 @@ LLAMA4 = {**LLAMA3, "high_freq_factor": 1.0}
 STANDING = 1e29
 # Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
 PARTIAL = ("glm4", "glm4moe", "nemotron", "stablelm")
+WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
 DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
 Rope = dict[str, object]
@@ -35,6 +36,9 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     rope: Rope = {"rope_theta": base, **_scaling(header, settings, base, turned)}
     if turned < head_dim or settings.architecture in PARTIAL:
         rope["partial_rotary_factor"] = turned / head_dim
+    if settings.architecture in WITH_AXES:
+        sections = [section for section in settings.several("rope.dimension_sections") if section]
+        rope |= {"mrope_section": sections, "mrope_interleaved": True}
     if settings.architecture == "gemma3":
         return _by_kind(rope, settings, LOCAL_BASE)
     if settings.architecture == "olmo2" and settings.has("attention.sliding_window"):

@@ -2,7 +2,7 @@
 
 from engine.model.gguf.settings import Settings, predicting_layers
 
-FULL, SLIDING = "full_attention", "sliding_attention"
+FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 MOST_LAYERS = 4096
 
 

@@ -10,9 +10,14 @@ import transformers
 
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
-from engine.model.checkpoint import open_checkpoint
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.families.verified_families import VERIFIED
+from engine.model.formats.packed import PackedWeight
+from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.names import FAMILIES
+from engine.model.gguf.packed_blocks import Gguf
 from engine.model.gguf.settings import Settings
+from engine.model.safetensors_header import TensorInfo
 from tests.campaigns.extent import choose
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
@@ -21,6 +26,7 @@ from tests.engine.model.gguf.test_contents import logits
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, tiny_model
 from tests.engine.weights.test_packed_stream import resident, same, streamed
 
+PLAIN = Gguf((next(kind for kind in TYPES if kind.name == "F32"),))
 TWO: dict[str, Any] = {**BASE, "num_hidden_layers": 2, "head_dim": 16}
 WINDOWS = {"sliding_window": WINDOW, "layer_types": MIXED[:2]}
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
@@ -118,6 +124,20 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}),
     "arcee": ("arcee", {"mlp_bias": True}),
 }
+STATES = {
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention"], "head_dim": 32,
+    "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}  # fmt: skip
+WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
+    "qwen35": ("qwen3_5_text", STATES),
+    "qwen35moe": ("qwen3_5_moe_text", {**STATES, **EXPERTS, "shared_expert_intermediate_size": 32}),
+}
+if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
+    MADE |= WITH_STATES
 FEW = (
     "ministral3", "gemma4 that shares keys", "gemma4 of experts", "deepseek_v2", "deepseek_v3", "glm4", "glm4_moe",
     "llama4", "cohere2", "starcoder2", "ernie4_5_moe", "granitemoeshared", "nemotron", "olmo3",
@@ -131,7 +151,7 @@ TOLD = (
 
 def make(case: str) -> Any:
     """A random model of few layers; none of its norms, biases and scales is what a new one has."""
-    kind, own = MADE[case]
+    kind, own = {**MADE, **WITH_STATES}[case]
     model = random_model(transformers.CONFIG_MAPPING[kind](**{**TWO, **own}))
     random = torch.Generator().manual_seed(1)
     for name, weight in model.state_dict().items():
@@ -149,6 +169,37 @@ def test_a_file_is_the_model_that_it_was_made_of(case: str, tmp_path: Path) -> N
         if hasattr(model.config, key):
             assert getattr(config, key) == getattr(model.config, key), key
     assert same(resident(checkpoint, torch.float32), logits(rounded(model, "F32")))
+
+
+@pytest.mark.parametrize("kind", ["F32", "Q8_0"])
+@pytest.mark.parametrize("case", WITH_STATES)
+def test_weights_of_layers_with_a_state_are_those_of_the_model(case: str, kind: str, tmp_path: Path) -> None:
+    """Value heads are put back to their keys, whatever blocks they are stored in."""
+    model = make(case)
+    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
+    config = transformers.CONFIG_MAPPING[checkpoint.config["model_type"]].from_dict(dict(checkpoint.config))
+    for key in ("layer_types", "rope_parameters", *(key for key in STATES if key.startswith("linear_"))):
+        assert getattr(config, key) == getattr(model.config, key), key
+    assert checkpoint.weights.keys() == model.state_dict().keys()
+    for name, expected in model.state_dict().items():
+        found = weight_of(checkpoint, name)
+        assert found.shape == expected.shape, name
+        assert torch.allclose(found, expected, rtol=1e-6, atol=1e-6 if kind == "F32" else 0.01), name
+
+
+def weight_of(checkpoint: Checkpoint, name: str) -> torch.Tensor:
+    """A weight read from the file and decoded."""
+    stored = checkpoint.weights[name]
+    made = stored if isinstance(stored, PackedWeight) else PackedWeight(name, stored.shape, {"0": stored}, PLAIN)
+    out = torch.empty(made.shape)
+    made.format.decode({role: read(part) for role, part in made.parts.items()}, out)
+    return out
+
+
+def read(part: TensorInfo) -> torch.Tensor:
+    content = bytearray(part.shard.read_bytes()[part.begin : part.end])
+    kind = {"F32": torch.float32, "F16": torch.float16, "U8": torch.uint8}[part.dtype]
+    return torch.frombuffer(content, dtype=kind).view(part.shape)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +330,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["mamba2", "qwen35", "gemma3n", "bailingmoe2"])
+@pytest.mark.parametrize("kind", ["mamba2", "qwen3next", "gemma3n", "bailingmoe2"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):
