@@ -38,7 +38,8 @@ FOOT = """
 By the `general.architecture` of the file; weights, config, tokenizer and chat template are read from it. Of each a
 tiny random model was written as llama.cpp's converter would, and its logits were those of the network that it was made
 of, bit for bit in float32 (`tests/engine/model/gguf`). Layers that only predict further tokens are left out, and of a
-model that also reads pictures or sound the file holds the language model alone. Others are refused in a sentence.
+model that also reads pictures or sound the file holds the language model alone. What stands above of a family holds
+for its files, too. Other architectures are refused in a sentence.
 
 {architectures}
 """

@@ -19,10 +19,10 @@ ARCHITECTURES = {
     "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
     "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
-    "qwen3_5_moe_text": "qwen35moe",
+    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next",
 }  # fmt: skip
 PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee"}
-PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe"}
+PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
 LATENT = {"deepseek2"}
 # Parameters that gguf's own table of names does not have.
 ALONE = {
@@ -44,8 +44,10 @@ def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterato
     block, _, name = own.removeprefix("model.layers.").partition(".")
     prefix = f"blk.{block}." if own.startswith("model.layers.") else ""
     if name.startswith("linear_attn."):
-        tensor = _tiled(name, tensor, config)
-    if prefix and ".experts." in f".{name}":
+        tensor = _tiled(name, tensor, config, 1 if architecture == "qwen3next" else 0)
+    if name == "linear_attn.in_proj_qkvz.weight":
+        yield from _by_kind(prefix, tensor, config)
+    elif prefix and ".experts." in f".{name}":
         yield from _experts(prefix, name, tensor, architecture)
     elif prefix and name in ALONE:
         yield prefix + ALONE[name], tensor
@@ -71,13 +73,24 @@ def is_plus_one(architecture: str, own: str) -> bool:
     return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
 
 
-def _tiled(name: str, tensor: Tensor, config: Any) -> Tensor:
+def _by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    heads = tensor.view(config.linear_num_key_heads, -1, tensor.shape[1])
+    width = config.linear_key_head_dim
+    begin = width + width
+    middle = begin + (heads.shape[1] - begin) // 2
+    parts = [heads[:, :width], heads[:, width:begin], heads[:, begin:middle]]
+    yield f"{prefix}attn_qkv.weight", torch.cat([part.reshape(-1, tensor.shape[1]) for part in parts])
+    yield f"{prefix}attn_gate.weight", heads[:, middle:].reshape(-1, tensor.shape[1])
+
+
+def _tiled(name: str, tensor: Tensor, config: Any, count: int = 0) -> Tensor:
     """In layers with a state: the first value heads of all key heads before the second ones, and decays as used."""
-    keys, count = config.linear_num_key_heads, config.linear_num_value_heads // config.linear_num_key_heads
+    keys = config.linear_num_key_heads
+    count = count or config.linear_num_value_heads // keys
     if name.endswith("out_proj.weight"):
         parts = tensor.view(len(tensor), keys, count, -1)
         return parts.transpose(1, 2).reshape(tensor.shape)
-    if name.endswith("norm.weight"):
+    if name.endswith(("norm.weight", "qkvz.weight", "ba.weight")):
         return tensor
     fused = name.endswith(("in_proj_qkv.weight", "conv1d.weight"))
     begin = 2 * keys * config.linear_key_head_dim if fused else 0
@@ -224,7 +237,8 @@ def _qwen35(writer: Any, config: Any) -> None:
     writer.add_ssm_time_step_rank(config.linear_num_value_heads)
     writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
     writer.add_full_attention_interval(2)
-    writer.add_rope_dimension_sections([*config.rope_parameters["mrope_section"], 0])
+    if sections := config.rope_parameters.get("mrope_section"):
+        writer.add_rope_dimension_sections([*sections, 0])
 
 
 def _llama4(writer: Any, config: Any) -> None:
@@ -273,6 +287,7 @@ _MORE: dict[str, Callable[[Any, Any], None]] = {
     "mistral3": _mistral3,
     "qwen35": _qwen35,
     "qwen35moe": _qwen35,
+    "qwen3next": _qwen35,
     "qwen2vl": _sections,
     "qwen3vl": _sections,
     "qwen3vlmoe": _sections,

@@ -106,7 +106,10 @@ class _Adding:
                     say("Download the model again."),
                 )
             first, last = (tensors[part] for part in merged.parts)
-            found = _put_together(merged.merge, kind, first, last)
+            if merged.merge == "by key heads":
+                found = self._by_key_heads(first, last)
+            else:
+                found = _put_together(merged.merge, kind, first, last)
             if found is None:
                 raise self._misshaped(last)
             own = layer + merged.name + ("" if kind == "weight" else f"_{kind}")
@@ -144,7 +147,8 @@ class _Adding:
         keys, values, width = (
             self._number(f"linear_{name}") for name in ("num_key_heads", "num_value_heads", "key_head_dim")
         )
-        shape, form = tensor.shape, Gguf((tensor.kind,), heads=keys, groups=values // keys)
+        groups = 1 if self._family.model_type == "qwen3_next" else values // keys  # there they stay with their keys
+        shape, form = tensor.shape, Gguf((tensor.kind,), heads=keys, groups=groups)
         split = 2 * keys * width if change == "values behind keys" else 0
         spread = shape[-1] if change == "of values" else shape[0] - split
         if spread <= 0 or spread % values or (change == "of values" and len(shape) != 2):
@@ -153,6 +157,14 @@ class _Adding:
             return shape, replace(form, order="grouped columns")
         form = replace(form, order="grouped", split=split, is_log=change == "decay")
         return ((shape[0], 1, shape[1]) if own.endswith("conv1d.weight") and len(shape) == 2 else shape), form
+
+    def _by_key_heads(self, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:
+        keys, width = self._number("linear_num_key_heads"), self._number("linear_key_head_dim")
+        a, b = first.shape, last.shape
+        if len(a) != 2 or len(b) != 2 or a[1] != b[1] or a[0] - b[0] != 2 * keys * width or b[0] % keys:
+            return None
+        form = Gguf((first.kind, last.kind), "by key heads", heads=keys, split=width)
+        return (a[0] + b[0], a[1]), form
 
     def _number(self, key: str) -> int:
         value = self._contents.config[key]

@@ -5,7 +5,7 @@ from engine.model.gguf.settings import Settings
 from engine.model.gguf.windows import FULL, LINEAR, MOST_LAYERS, windows
 
 Config = dict[str, object]
-HALF_OF_LOCAL = 4  # every so many-th layer sees everything, if the file says no more
+FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
 
 
 def granite_scales(_header: GgufHeader, settings: Settings, config: Config) -> Config:
@@ -25,7 +25,7 @@ def granite_scales(_header: GgufHeader, settings: Settings, config: Config) -> C
 def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Every so many-th layer has attention; the others keep a state, with several value heads for each key head."""
     keys, values = settings.whole("ssm.group_count"), settings.whole("ssm.time_step_rank")
-    inner, every = settings.whole("ssm.inner_size"), settings.whole("full_attention_interval")
+    inner, every = settings.whole("ssm.inner_size"), settings.whole("full_attention_interval", FULL_INTERVAL)
     layers = _layers(config)
     if not keys or not values or values % keys or inner % values or not every or layers > MOST_LAYERS:
         raise settings.refused("ssm.time_step_rank")
@@ -68,12 +68,12 @@ def _olmo2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     """OLMo 3 is written as an OLMo 2 with windows."""
     if not settings.has("attention.sliding_window"):
         return {}
-    return {"model_type": "olmo3", **windows(settings, HALF_OF_LOCAL)}
+    return {"model_type": "olmo3", **windows(settings, FULL_INTERVAL)}
 
 
 def _exaone4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     if settings.whole("attention.sliding_window", 0):
-        return windows(settings, HALF_OF_LOCAL)
+        return windows(settings, FULL_INTERVAL)
     return {"sliding_window": None, "layer_types": [FULL] * _layers(config)}
 
 
@@ -91,7 +91,7 @@ def _command_r(header: GgufHeader, settings: Settings, _config: Config) -> Confi
 
 
 def _cohere2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
-    return {"logit_scale": settings.real("logit_scale"), **windows(settings, HALF_OF_LOCAL)}
+    return {"logit_scale": settings.real("logit_scale"), **windows(settings, FULL_INTERVAL)}
 
 
 def _seed_oss(header: GgufHeader, _settings: Settings, _config: Config) -> Config:

@@ -68,6 +68,15 @@ def _qwen35_moe(header: GgufHeader, settings: Settings, config: Config) -> Confi
     }
 
 
+def _qwen3_next(header: GgufHeader, settings: Settings, config: Config) -> Config:
+    return {
+        **_qwen35_moe(header, settings, config),
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
+
+
 def _gpt_oss(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
     return {
         "num_local_experts": _experts(settings),
@@ -195,6 +204,7 @@ MIXTURES = {
     "qwen3moe": _qwen_moe,
     "qwen3vlmoe": _qwen_moe,
     "qwen35moe": _qwen35_moe,
+    "qwen3next": _qwen3_next,
     "gpt-oss": _gpt_oss,
     "deepseek2": _deepseek2,
     "glm4moe": _glm4_moe,

@@ -15,9 +15,10 @@ matrix turned; took the first of two dimensions away, of length 1, or left it. I
 have several value heads each, it put the first value heads of all keys before the second ones: among the rows; among
 those behind queries and keys; among the columns; among numbers, of whose exponentials it took the negative."""
 
-Merge = Literal["joined", "halves", "woven", "latent"]
+Merge = Literal["joined", "halves", "woven", "latent", "by key heads"]
 """How several tensors make one weight: behind each other in the first dimension (of a matrix) or the second (of a
-stack); behind each other in the last one, turned; alternating there, turned; as keys and values of latent attention."""
+stack); behind each other in the last one, turned; alternating there, turned; as keys and values of latent attention; as
+queries, keys and values of a layer with a state, and what gates it, for one key head after the other."""
 
 IN_BLOCK = re.compile(r"blk\.(?P<index>\d{1,5})\.(?P<name>.+?)(\.(?P<kind>weight|bias|scale))?", re.ASCII)
 GATES, UPS = "ffn_gate_exps", "ffn_up_exps"
@@ -179,6 +180,21 @@ _OF_STATES: Mapping[str, Change] = {
     "ssm_a": "decay",
     "ssm_norm": "",
 }
+_QWEN3_NEXT = (
+    _QWEN35
+    | _experts()
+    | {
+        "ssm_in": "linear_attn.in_proj_qkvz",
+        "ssm_ba": "linear_attn.in_proj_ba",
+    }  # `ssm_in`: in its first files
+)
+_OF_NEXT: Mapping[str, Change] = {
+    "ssm_conv1d": "values behind keys", "ssm_a": "decay", "ssm_norm": "", "ffn_gate_inp_shexp": "row",
+}  # fmt: skip
+_NEXT_MERGED = (
+    *_stacked(),
+    Merged("linear_attn.in_proj_qkvz.weight", ("attn_qkv", "attn_gate"), "by key heads"),
+)
 _QWEN_SHARED = _shared("mlp.shared_expert") | {"ffn_gate_inp_shexp": "mlp.shared_expert_gate"}
 _OLMO2 = _ATTENTION | _MLP | _NORMS_BEHIND
 FAMILIES: Mapping[str, Family] = {
@@ -207,6 +223,7 @@ FAMILIES: Mapping[str, Family] = {
         _stacked(),
         norms_plus_one=True,
     ),
+    "qwen3next": Family("qwen3_next", _QWEN3_NEXT | _QWEN_SHARED, _OF_NEXT, _NEXT_MERGED, norms_plus_one=True),
     "gemma": Family("gemma", _BLOCK, _PLAIN, norms_plus_one=True),
     "gemma2": Family("gemma2", _GEMMA, _PLAIN, norms_plus_one=True),
     "gemma3": Family("gemma3_text", _GEMMA, _PLAIN, norms_plus_one=True),

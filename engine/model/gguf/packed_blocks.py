@@ -6,6 +6,7 @@ apart. All of that is undone where a weight is written to its place: it costs no
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -16,13 +17,15 @@ from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 
 Order = Literal[
-    "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns"
+    "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
+    "by key heads",
 ]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
 pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
 alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
 of keys, turned, and behind them those of values; the rows from `split` on, or the columns, of `groups` parts in each of
-the `heads`, the first parts of all heads before the second ones."""
+the `heads`, the first parts of all heads before the second ones; the rows of each of the `heads`, `split` of queries,
+as many of keys and those of values from the first part, the others from the second."""
 
 
 Undo = Callable[[Tensor], Tensor]
@@ -51,16 +54,15 @@ class Gguf:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         undo = self._undo()
-        if self.order == "grouped":
-            rows = out.view(len(out), -1)
-            part = parts["0"].view(len(out), -1)
-            if self.split:
-                _fill(self.kinds[0], part[: self.split], rows[: self.split], undo)
-            behind = rows[self.split :].view(self.heads, self.groups, -1, rows.shape[1]).transpose(0, 1)
-            _fill(self.kinds[0], part[self.split :], behind, undo)
-            return
-        for (role, kind), target in zip(enumerate(self.kinds), self._targets(out), strict=True):
-            _fill(kind, parts[str(role)], target, undo)
+        for number, (kind, targets) in enumerate(zip(self.kinds, self._targets(out), strict=True)):
+            part, begin = parts[str(number)], 0
+            if len(targets) == 1:
+                _fill(kind, part, targets[0], undo)
+                continue
+            for target in targets:
+                count = target.numel() // target.shape[-1]
+                _fill(kind, part[begin : begin + count], target, undo)
+                begin += count
 
     def _undo(self) -> Undo | None:
         if self.is_log:
@@ -68,12 +70,23 @@ class Gguf:
         plus = self.plus
         return (lambda numbers: numbers + plus) if plus else None
 
-    def _targets(self, out: Tensor) -> list[Tensor]:
-        """The views of a weight in which the numbers of each part lie as they are stored."""
-        count = len(self.kinds)
+    def _targets(self, out: Tensor) -> list[list[Tensor]]:
+        """For each part, the views of a weight in which its rows lie as they are stored, one view behind the other."""
         if self.order == "heads":
             rows = out if out.ndim > 1 else out.unsqueeze(-1)
-            return [rows.view(self.heads, 2, -1, rows.shape[1]).transpose(1, 2)]
+            return [[rows.view(self.heads, 2, -1, rows.shape[1]).transpose(1, 2)]]
+        if self.order == "grouped":
+            rows = out.view(len(out), -1)
+            behind = rows[self.split :].view(self.heads, self.groups, -1, rows.shape[1]).transpose(0, 1)
+            return [[rows[: self.split], behind] if self.split else [behind]]
+        if self.order == "by key heads":
+            heads = out.view(self.heads, -1, out.shape[1])
+            values = (heads.shape[1] - 2 * self.split) // 2
+            ends = (0, self.split, 2 * self.split, 2 * self.split + values)
+            return [[heads[:, begin:end] for begin, end in pairwise(ends)], [heads[:, ends[-1] :]]]
+        return [[target] for target in self._whole_targets(out, len(self.kinds))]
+
+    def _whole_targets(self, out: Tensor, count: int) -> list[Tensor]:
         if self.order == "joined":
             return list(out.chunk(count, -2))
         if self.order == "halves":

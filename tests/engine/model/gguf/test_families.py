@@ -132,9 +132,11 @@ STATES = {
         "mrope_interleaved": True,
     },
 }  # fmt: skip
+PLAIN_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}}
 WITH_STATES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen35": ("qwen3_5_text", STATES),
     "qwen35moe": ("qwen3_5_moe_text", {**STATES, **EXPERTS, "shared_expert_intermediate_size": 32}),
+    "qwen3next": ("qwen3_next", {**STATES, **EXPERTS, **PLAIN_ROPE, "shared_expert_intermediate_size": 32}),
 }
 if "qwen3_5_text" in VERIFIED:  # layers with a state can hold trees
     MADE |= WITH_STATES
@@ -330,7 +332,7 @@ def test_layers_of_gemma_4_differ_only_as_they_can(fault: str, tmp_path: Path, m
         open_checkpoint(str(path))
 
 
-@pytest.mark.parametrize("kind", ["mamba2", "qwen3next", "gemma3n", "bailingmoe2"])
+@pytest.mark.parametrize("kind", ["mamba2", "lfm2", "gemma3n", "bailingmoe2"])
 def test_others_are_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
     path = RawFile(entries=[entry("general.architecture", STRING, text(kind))]).write(tmp_path / "m.gguf")
     with pytest.raises(ModelError, match=f"architecture '{kind}', which is not read from GGUF files"):
