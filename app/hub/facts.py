@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from app.hub.client import HubClient, Part
-from app.hub.failures import offline, unusable
+from app.hub.failures import HubError, Reason, offline, unusable
 from app.hub.files import Listing, list_files
-from app.hub.gguf import ShortError, aligned, find_table, read_beginning
 from app.hub.names import INDEX, QUANTIZATION, SINGLE, TOKENIZER_FILES, is_writable
 from app.system import json_text as json
 from app.system.background import Stop, pool
 from app.system.json_text import count, parse_object, text
+from engine.errors import ModelError
+from engine.gguf_header import GgufBeginning, ShortError, find_table, read_beginning
 from engine.protocol.sentences import say
 from engine.protocol.variants import SUFFIX, Variant, join_source, split_source
 
@@ -72,18 +73,20 @@ class RemoteModel:
         content, whole_bytes = begun.content, begun.whole_bytes
         while True:
             try:
-                return content[: read_beginning(content).end], whole_bytes
+                return content[: self._beginning(name, content).end], whole_bytes
             except ShortError as error:
                 more = min(_MOST_MORE_BYTES, (_GROWTH - 1) * len(content))
                 wanted = min(whole_bytes, max(error.needed, len(content) + more))
                 if wanted <= len(content):
-                    raise unusable(self.repo, say("{file} ends too early", file=name)) from None
+                    raise _refused(error) from None
                 content += self._part(name, len(content), wanted - len(content)).content
                 if len(content) < wanted:
                     raise offline(say("the connection broke")) from None
-            except ValueError as error:
-                words = say("its {file} cannot be read: {reason}", file=name, reason=error)
-                raise unusable(self.repo, words) from None
+            except ModelError as error:
+                raise _refused(error) from None
+
+    def _beginning(self, name: str, content: bytes) -> GgufBeginning:
+        return read_beginning(content, f"{self.repo}/{name}")
 
     def gguf_table(self, name: str, like: bytes) -> tuple[bytes, int] | None:
         """The same for a file that differs from one with this head in its number formats, from a few kilobytes.
@@ -93,7 +96,7 @@ class RemoteModel:
         """
         try:
             known = read_beginning(like)
-        except ValueError:
+        except ModelError:
             return None
         if self._part(name, 0, _COUNTED_BYTES).content != like[:_COUNTED_BYTES]:
             return None
@@ -103,8 +106,8 @@ class RemoteModel:
         if found is None:
             return None
         head = like[: known.table] + window.content[slice(*found)]
-        data_bytes = window.whole_bytes - aligned(begin + found[1], known.scalars)
-        return head, aligned(len(head), known.scalars) + max(0, data_bytes)
+        data_bytes = window.whole_bytes - known.aligned(begin + found[1])
+        return head, known.aligned(len(head)) + max(0, data_bytes)
 
     def parsed(self, name: str, content: bytes) -> dict[str, Any]:
         """The object in the file `name`, whose content this is."""
@@ -112,6 +115,10 @@ class RemoteModel:
             return parse_object(content)
         except ValueError as error:
             raise unusable(self.repo, say("its {file} cannot be read: {reason}", file=name, reason=error)) from None
+
+
+def _refused(error: ModelError) -> HubError:
+    return HubError(Reason.UNUSABLE, error.message, say("Choose another model."))
 
 
 FACTS = "facts.json"
@@ -238,7 +245,7 @@ def _write_variant(model: RemoteModel, variant: Variant, cache: Path, folder: Pa
     for name in variant.files:
         like = None if sizes else _sibling_head(model, cache)
         head, whole_bytes = (like and model.gguf_table(name, like)) or model.gguf_head(name)
-        model_type = model_type or read_beginning(head).architecture
+        model_type = model_type or text(read_beginning(head).architecture, 60)
         file = name.rpartition("/")[2]
         (folder / file).write_bytes(head)
         sizes[file] = whole_bytes

@@ -15,10 +15,9 @@ from engine.model.families.span import Span
 from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
-from engine.model.json_file import shown
 from engine.model.safe_config import safe_config
 from engine.model.shape import CHUNKED, SLIDING, no_tree, require_attention
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()

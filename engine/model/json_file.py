@@ -1,13 +1,10 @@
-"""JSON from outside, read within limits, and names from it made fit for a sentence."""
+"""JSON from outside, read within limits; what the system says of a file."""
 
 import json
 from pathlib import Path
 
 from engine.errors import ModelError
 from engine.protocol.sentences import lowered, reason_of, say
-
-# Quoted text in a message; a hostile name may be a megabyte long.
-MAX_SHOWN = 80
 
 
 def read_json_object(path: Path, max_bytes: int) -> dict[str, object]:
@@ -32,12 +29,6 @@ def read_json_object(path: Path, max_bytes: int) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ModelError(say("{file} does not hold a JSON object.", file=path), say("Download the file again."))
     return value
-
-
-def shown(name: str) -> str:
-    """The name in quotes, cut when it is long, with everything unprintable escaped."""
-    cut = name if len(name) <= MAX_SHOWN else name[: MAX_SHOWN - 1] + "…"
-    return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut) + "'"
 
 
 def reason(error: OSError) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ModelError
-from engine.model.json_file import reason, shown
+from engine.model.json_file import reason
 from engine.protocol.options import EMBEDDED
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 from engine.protocol.variants import split_source, variants_in_cache
 
 ModelRole = Literal["target", "draft"]

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from transformers import PreTrainedConfig
 
 from engine.errors import ModelError
-from engine.model.json_file import shown
-from engine.protocol.sentences import Amount, say
+from engine.protocol.sentences import Amount, say, shown
 
 MOST_LAYERS = 2048
 MOST_PARTS = 16_384  # heads, groups or experts

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import BinaryIO, TypeGuard
 
 from engine.errors import ModelError
-from engine.model.json_file import reason, shown
+from engine.model.json_file import reason
 from engine.number_types import BITS
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 # The length of the table stands before it as a little-endian uint64.
 PREFIX_BYTES = 8

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Self
 
+MAX_SHOWN = 80  # characters of quoted text in a message; a hostile name may be a megabyte long
+
 
 class Amount(str):
     """A number as English writes it, with its unit if it has one, such as `1,024.5 GiB`; the window localises it."""
@@ -63,6 +65,12 @@ def opening(text: str) -> str:
 def lowered(text: str) -> str:
     """The same without capitals in English; a translation keeps those of its nouns."""
     return Sentence(text.lower(), text.template, text.values) if isinstance(text, Sentence) else text.lower()
+
+
+def shown(name: str) -> str:
+    """The name in quotes, cut when it is long, with everything unprintable escaped."""
+    cut = name if len(name) <= MAX_SHOWN else name[: MAX_SHOWN - 1] + "…"
+    return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut) + "'"
 
 
 def joined(parts: Iterable[str], between: str = " ") -> Sentence:

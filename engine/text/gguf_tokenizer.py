@@ -13,15 +13,38 @@ from engine.protocol.sentences import say
 from engine.text.backend import ANOTHER, complaint_of
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5  # the types of tokens, as llama.cpp numbers them
-BYTE_LEVEL, SENTENCEPIECE = "gpt2", "llama"  # as llama.cpp calls the kinds of vocabularies
+BYTE_LEVEL, SENTENCEPIECE, GEMMA4 = "gpt2", "llama", "gemma4"  # as llama.cpp calls the kinds of vocabularies
 SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 
 # Names of splitting rules by what they do; those in `GGUF_PRE_TOKENIZER_SPLITS` of transformers are known as well.
-AS_GPT2 = frozenset({"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling"})
+AS_GPT2 = frozenset({"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4"})
 AS_GPT2_BY_DIGIT = frozenset(
     {"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"}
 )
-ALSO_CALLED = {"stablelm2": "qwen2", "hunyuan": "qwen2", "glm4": "llama-bpe", "chatglm-bpe": "llama-bpe"}
+ALSO_CALLED = {
+    "stablelm2": "qwen2", "hunyuan": "qwen2", "glm4": "llama-bpe", "chatglm-bpe": "llama-bpe",
+    "hunyuan-dense": "deepseek-v3",
+}  # fmt: skip
+_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_NO_HAN = r"&&[^\p{Han}]]"
+# Rules that transformers has no name for, each as the patterns of its published tokenizer, one after the other.
+SPLITS: Mapping[str, tuple[str, ...]] = {
+    "deepseek-v3": (
+        r"\p{N}{1,3}",
+        r"[一-龥぀-ゟ゠-ヿ]+",
+        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "seed-coder": (_ENDINGS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",),
+    "kimi-k2": (
+        r"\p{Han}+"
+        rf"|[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NO_HAN}*"
+        rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NO_HAN}+{_ENDINGS}?"
+        rf"|[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NO_HAN}+"
+        rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NO_HAN}*{_ENDINGS}?"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+}
 # With these a word that is in the vocabulary is one token, whatever the merges make of it.
 WHOLE_WORDS = frozenset(
     {
@@ -34,6 +57,7 @@ WHOLE_WORDS = frozenset(
 ENDS = (
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
     "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "<|end_of_text|>", "<end_of_utterance>", "<eos>",
+    "<turn|>", "<|tool_response>", "[EOT]", "[EOS]",
 )  # fmt: skip
 HARMONY = ("<|return|>", "<|call|>")  # where both are, `<|end|>` only ends a message of several
 
@@ -166,11 +190,12 @@ def _splitter(splitting: str, name: str) -> Any:
     if splitting in AS_GPT2_BY_DIGIT:
         parts = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
         return pre_tokenizers.Sequence(parts)
-    if splitting not in GGUF_PRE_TOKENIZER_SPLITS:
+    known = GGUF_PRE_TOKENIZER_SPLITS.get(splitting)
+    patterns = SPLITS.get(splitting, (known,) if known else ())
+    if not patterns:
         raise _unusable(name, say("its rule '{rule}' for splitting text is not known", rule=splitting[:40]))
-    pattern = Regex(GGUF_PRE_TOKENIZER_SPLITS[splitting])
-    split = pre_tokenizers.Split(pattern, behavior="isolated")
-    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    splits = [pre_tokenizers.Split(Regex(pattern), behavior="isolated") for pattern in patterns]
+    return pre_tokenizers.Sequence([*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
 def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:
@@ -220,7 +245,7 @@ def _refuse(vocabulary: Vocabulary, name: str) -> Any:
     raise _unusable(name, say("its kind '{kind}' is not known", kind=vocabulary.kind[:40]))
 
 
-_BUILDERS = {BYTE_LEVEL: _byte_level, SENTENCEPIECE: _sentencepiece}
+_BUILDERS = {BYTE_LEVEL: _byte_level, SENTENCEPIECE: _sentencepiece, GEMMA4: _sentencepiece}
 
 
 def _ids(vocabulary: Vocabulary) -> dict[str, int]:

@@ -1546,6 +1546,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
+            <source>Choose another model.</source>
+            <translation>Ein anderes Modell wählen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/facts.py" />
             <source>The facts in {folder} cannot be read back.</source>
             <translation>Die Angaben in {folder} können nicht wieder gelesen werden.</translation>
         </message>
@@ -1600,11 +1605,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{file} beginnt nicht wie eine safetensors-Datei</translation>
         </message>
         <message>
-            <location filename="../../app/hub/facts.py" />
-            <source>{file} ends too early</source>
-            <translation>{file} endet zu früh</translation>
-        </message>
-        <message>
             <location filename="../../app/hub/failures.py" />
             <source>'{name}' cannot be used: {reason}.</source>
             <translation>„{name}“ kann nicht benutzt werden: {reason}.</translation>
@@ -1623,11 +1623,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/failures.py" />
             <source>Check the name; if it is private, log in first.</source>
             <translation>Prüfen Sie den Namen; ist es nicht öffentlich, melden Sie sich erst an.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/failures.py" />
-            <source>Choose another model.</source>
-            <translation>Ein anderes Modell wählen.</translation>
         </message>
         <message>
             <location filename="../../app/hub/failures.py" />
@@ -1858,36 +1853,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/files.py" />
             <source>{name} holds no weights that can be opened: neither a model.safetensors nor an index of several.</source>
             <translation>{name} enthält keine Gewichte, die sich öffnen lassen: weder model.safetensors noch ein Verzeichnis mehrerer Dateien.</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/gguf.py" />
-            <source>it claims to have more entries than any model</source>
-            <translation>sie gibt mehr Einträge an, als ein Modell haben kann</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/gguf.py" />
-            <source>it ends too early</source>
-            <translation>sie endet zu früh</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/gguf.py" />
-            <source>it has metadata of an unknown type</source>
-            <translation>sie hat Metadaten einer unbekannten Art</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/gguf.py" />
-            <source>it is no GGUF file of a version that is known</source>
-            <translation>sie ist keine GGUF-Datei einer bekannten Version</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/gguf.py" />
-            <source>its metadata are too large</source>
-            <translation>ihre Metadaten sind zu groß</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/gguf.py" />
-            <source>its table of tensors is damaged</source>
-            <translation>ihre Tabelle der Tensoren ist beschädigt</translation>
         </message>
         <message>
             <location filename="../../app/hub/search.py" />
@@ -6360,6 +6325,116 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>
         <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>Check that the file may be read.</source>
+            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>Choose a newer file of the model, or update Coppice.</source>
+            <translation>Wählen Sie eine neuere Datei des Modells, oder aktualisieren Sie Coppice.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>Choose the little-endian version of the model.</source>
+            <translation>Wählen Sie die Little-Endian-Fassung des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>It is damaged or was not downloaded completely: download it again.</source>
+            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>bytes of text</source>
+            <translation>Bytes Text</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>dimensions of a tensor</source>
+            <translation>Dimensionen eines Tensors</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>entries</source>
+            <translation>Einträge</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>tensors</source>
+            <translation>Tensoren</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} asks for an impossible alignment.</source>
+            <translation>{file} verlangt eine unmögliche Ausrichtung.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} cannot be read: {reason}.</source>
+            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} claims {count} {things}.</source>
+            <translation>{file} behauptet {count} {things}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} ends before its header does.</source>
+            <translation>{file} endet vor dem Ende der Kopfdaten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has a header of more than {size} MB.</source>
+            <translation>{file} hat Kopfdaten von mehr als {size} MB.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has a list that cannot be read.</source>
+            <translation>{file} enthält eine Liste, die nicht gelesen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has more than {size} MB of text.</source>
+            <translation>{file} enthält mehr als {size} MB Text.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has text that is not UTF-8.</source>
+            <translation>{file} enthält Text, der kein UTF-8 ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has the entry {entry} of an unknown type.</source>
+            <translation>{file} enthält den Eintrag {entry} von unbekanntem Typ.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has version {version} of GGUF, which is not read.</source>
+            <translation>{file} hat Version {version} von GGUF, die nicht gelesen wird.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} has {name} twice.</source>
+            <translation>{file} enthält {name} doppelt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} is not a GGUF file.</source>
+            <translation>{file} ist keine GGUF-Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} lists more than {count} strings.</source>
+            <translation>{file} zählt mehr als {count} Zeichenketten auf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/gguf_header.py" />
+            <source>{file} was written for machines of another byte order.</source>
+            <translation>{file} wurde für Rechner mit anderer Bytereihenfolge geschrieben.</translation>
+        </message>
+        <message>
             <location filename="../../engine/loading/learned.py" />
             <source>Check the path.</source>
             <translation>Prüfen Sie den Pfad.</translation>
@@ -6423,11 +6498,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/learned.py" />
             <source>was written by an older version</source>
             <translation>wurde von einer älteren Fassung geschrieben</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/learned.py" />
-            <source>{file} cannot be read: {reason}.</source>
-            <translation>{file} kann nicht gelesen werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/learned.py" />
@@ -6971,23 +7041,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
-            <source>Check that the file may be read.</source>
-            <translation>Prüfen Sie, ob die Datei gelesen werden darf.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>Choose a newer file of the model, or update Coppice.</source>
-            <translation>Wählen Sie eine neuere Datei des Modells, oder aktualisieren Sie Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
             <source>Choose another version of the model.</source>
             <translation>Wählen Sie eine andere Fassung des Modells.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>Choose the little-endian version of the model.</source>
-            <translation>Wählen Sie die Little-Endian-Fassung des Modells.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -7006,43 +7061,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
-            <source>dimensions of a tensor</source>
-            <translation>Dimensionen eines Tensors</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>entries</source>
-            <translation>Einträge</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>tensors</source>
-            <translation>Tensoren</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>{file} asks for an impossible alignment.</source>
-            <translation>{file} verlangt eine unmögliche Ausrichtung.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
             <source>{file} gives its tensor {tensor} a place that does not fit its shape.</source>
             <translation>{file} gibt ihrem Tensor {tensor} einen Platz, der nicht zu seiner Form passt.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>{file} has a list that cannot be read.</source>
-            <translation>{file} enthält eine Liste, die nicht gelesen werden kann.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>{file} has version {version} of GGUF, which is not read.</source>
-            <translation>{file} hat Version {version} von GGUF, die nicht gelesen wird.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>{file} has {name} twice.</source>
-            <translation>{file} enthält {name} doppelt.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -7066,63 +7086,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
-            <source>{file} is not a GGUF file.</source>
-            <translation>{file} ist keine GGUF-Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
             <source>{file} is not the part of a model that its name says.</source>
             <translation>{file} ist nicht der Teil eines Modells, den der Name nennt.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/header.py" />
-            <source>{file} was written for machines of another byte order.</source>
-            <translation>{file} wurde für Rechner mit anderer Bytereihenfolge geschrieben.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>It is damaged or was not downloaded completely: download it again.</source>
-            <translation>Sie ist beschädigt oder nicht ganz heruntergeladen: Laden Sie sie noch einmal herunter.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>bytes of text</source>
-            <translation>Bytes Text</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} claims {count} {things}.</source>
-            <translation>{file} behauptet {count} {things}.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} ends before its header does.</source>
-            <translation>{file} endet vor dem Ende der Kopfdaten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} has a header of more than {size} MB.</source>
-            <translation>{file} hat Kopfdaten von mehr als {size} MB.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} has more than {size} MB of text.</source>
-            <translation>{file} enthält mehr als {size} MB Text.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} has text that is not UTF-8.</source>
-            <translation>{file} enthält Text, der kein UTF-8 ist.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} has the entry {entry} of an unknown type.</source>
-            <translation>{file} enthält den Eintrag {entry} von unbekanntem Typ.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/reader.py" />
-            <source>{file} lists more than {count} strings.</source>
-            <translation>{file} zählt mehr als {count} Zeichenketten auf.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/rope.py" />

@@ -4,9 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import fill
 
 import transformers
 
+from engine.model.gguf.names import FAMILIES
 from tests.engine.family_proof import Standing, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +31,17 @@ greedy text with trees of 1, 16 and 64 tokens with `generate`. Written by `pytho
 
 | family | language model | result | because |
 |---|---|---|---|
+"""
+FOOT = """
+## In GGUF files
+
+By the `general.architecture` of the file; weights, config, tokenizer and chat template are read from it. Of each a
+tiny random model was written as llama.cpp's converter would, and its logits were those of the network that it was made
+of, bit for bit in float32 (`tests/engine/model/gguf`). Layers that only predict further tokens are left out, and of a
+model that also reads pictures or sound the file holds the language model alone. What stands above of a family holds
+for its files, too. Other architectures are refused in a sentence.
+
+{architectures}
 """
 MODULE_HEAD = '''\
 """What the tests found of language models, by model_type: written by `python -m tests.campaigns.families`.
@@ -58,7 +71,13 @@ def write_table(rows: Sequence[Verdict]) -> None:
     told = ", ".join(f"{counts[standing]} {standing.value}" for standing in Standing)
     lines = [f"| {row.family} | {row.text} | {row.standing} | {_cell(row.because)} |\n" for row in rows]
     head = HEAD.format(version=transformers.__version__, counts=f"{len(rows)} families: {told}.")
-    TABLE.write_text(head + "".join(lines), "utf-8")
+    TABLE.write_text(head + "".join(lines) + gguf_section(), "utf-8")
+
+
+def gguf_section() -> str:
+    """What stands behind the table: the networks that are read from GGUF files."""
+    listed = ", ".join(f"`{name}`" for name in sorted(FAMILIES))
+    return FOOT.format(architectures=fill(listed, 120, break_on_hyphens=False))
 
 
 def read_table() -> list[Verdict]:

@@ -13,11 +13,8 @@ from gguf import GGMLQuantizationType as Kind
 from numpy.typing import NDArray
 from torch import Tensor
 
-ARCHITECTURES = {
-    "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
-    "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gemma2": "gemma2", "gemma3_text": "gemma3",
-    "gpt_oss": "gpt-oss", "phi3": "phi3", "olmo2": "olmo2",
-}  # fmt: skip
+from tests.engine.gguf_families import ARCHITECTURES, LATENT, changed, describe, extras, is_plus_one, turns_experts
+
 ROWS = {"Q4_K", "Q6_K"}  # which the package decodes only
 Array = NDArray[Any]
 
@@ -29,14 +26,16 @@ def write_gguf(
     tokenizer: Path | None = None,
     shards: int = 1,
     extra: Mapping[str, Tensor] = MappingProxyType({}),
+    architecture: str = "",
 ) -> Path:
     """Write a model of transformers, `extra` tensors, and the tokenizer of a folder; returns the (first) file's path.
 
     `kind` is that of matrices whose rows it fits: others are stored as Q8_0 or, like all vectors, in 32 bits.
+    `architecture`, if it is not the usual one of the model's kind.
     """
     config = model.config.get_text_config()
-    architecture = ARCHITECTURES[config.model_type]
-    tensors = [*_tensors(model.state_dict(), config, architecture), *extra.items()]
+    architecture = architecture or ARCHITECTURES[config.model_type]
+    tensors = [*_tensors(model.state_dict(), config, architecture), *extras(config, architecture), *extra.items()]
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
     _write_config(writer, config, architecture)
@@ -57,10 +56,10 @@ def rounded(model: Any, kind: str) -> Any:
     config = model.config.get_text_config()
     architecture = ARCHITECTURES[config.model_type]
     for own, tensor in model.state_dict().items():
-        turned = architecture == "gpt-oss" and own.endswith(("gate_up_proj", "down_proj"))
+        turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
         rows = (tensor.mT if turned else tensor).contiguous()
         stored = _fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
-        plus = 1.0 if architecture.startswith("gemma") and own.endswith("norm.weight") else 0.0
+        plus = 1.0 if is_plus_one(architecture, own) else 0.0
         meant = torch.from_numpy(decode(encode((rows.float() + plus).numpy(), stored), stored)).view(rows.shape) - plus
         tensor.copy_(meant.mT if turned else meant)
     return model
@@ -96,45 +95,11 @@ def _tensors(state: dict[str, Tensor], config: Any, architecture: str) -> Iterat
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        for name, changed in _changed(own, tensor, config, architecture):
+        for name, made in changed(own, tensor, config, architecture):
             stem, _, leaf = name.rpartition(".")
             found = names.get_name(stem) if leaf in ("weight", "bias") else None
             assert found or name.startswith("blk."), name
-            yield (f"{found}.{leaf}" if found else name), changed
-
-
-def _changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[tuple[str, Tensor]]:
-    """What the converter makes of a weight, under names that the package's table knows, or final ones."""
-    layer = own.split(".")[2] if own.startswith("model.layers.") else ""
-    if own.endswith(("experts.gate_up_proj", "experts.gate_up_proj_bias")):
-        leaf = "bias" if own.endswith("bias") else "weight"
-        if architecture == "gpt-oss":
-            parts = [tensor[..., 0::2], tensor[..., 1::2]]
-            parts = [part if leaf == "bias" else part.mT for part in parts]
-        else:
-            parts = list(tensor.chunk(2, 1))
-        yield f"blk.{layer}.ffn_gate_exps.{leaf}", parts[0].contiguous()
-        yield f"blk.{layer}.ffn_up_exps.{leaf}", parts[1].contiguous()
-    elif own.endswith(("experts.down_proj", "experts.down_proj_bias")):
-        leaf = "bias" if own.endswith("bias") else "weight"
-        turned = architecture == "gpt-oss" and leaf == "weight"
-        yield f"blk.{layer}.ffn_down_exps.{leaf}", (tensor.mT if turned else tensor).contiguous()
-    elif own.endswith("sinks"):
-        yield f"blk.{layer}.attn_sinks.weight", tensor
-    elif architecture == "llama" and own.endswith(("q_proj.weight", "q_proj.bias")):
-        yield own, _permuted(tensor, config.num_attention_heads)
-    elif architecture == "llama" and own.endswith(("k_proj.weight", "k_proj.bias")):
-        yield own, _permuted(tensor, config.num_key_value_heads)
-    elif architecture.startswith("gemma") and own.endswith("norm.weight"):
-        yield own, tensor.float() + 1
-    elif own.endswith("shared_expert_gate.weight"):
-        yield own, tensor[0]
-    else:
-        yield own, tensor
-
-
-def _permuted(tensor: Tensor, heads: int) -> Tensor:
-    return tensor.reshape(heads, 2, len(tensor) // heads // 2, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
+            yield (f"{found}.{leaf}" if found else name), made
 
 
 def _arch(architecture: str) -> Any:
@@ -142,38 +107,42 @@ def _arch(architecture: str) -> Any:
 
 
 def _write_config(writer: Any, config: Any, architecture: str) -> None:
+    """What is said of every network, where its config has it."""
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_block_count(config.num_hidden_layers + (architecture == "glm4moe"))
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if epsilon := getattr(config, "rms_norm_eps", 0) or getattr(config, "norm_eps", 0):
+        writer.add_layer_norm_rms_eps(epsilon)
+    for name in ("layer_norm_eps", "norm_epsilon", "norm_eps"):
+        if epsilon := getattr(config, name, 0):
+            writer.add_layer_norm_eps(epsilon)
     rope = config.rope_parameters
     rope = rope.get("full_attention", rope)
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer.add_rope_freq_base(float(rope["rope_theta"]))
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
+    if architecture != "gemma4":
+        writer.add_feed_forward_length(getattr(config, "intermediate_size_mlp", config.intermediate_size))
+        writer.add_head_count_kv(1 if architecture in LATENT else config.num_key_value_heads)
+    if architecture not in LATENT | {"gemma4"}:
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+    if rope.get("rope_type") in ("yarn", "linear"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
+        writer.add_rope_scaling_factor(rope["factor"])
     if rope.get("rope_type") == "yarn":
-        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
-        writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
-    if rope.get("rope_type") == "linear":
-        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
-        writer.add_rope_scaling_factor(rope["factor"])
-    if architecture in ("gemma2", "gemma3", "gpt-oss", "phi3") and config.sliding_window:
-        writer.add_sliding_window(config.sliding_window)
-    if architecture == "gemma3":
-        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
-    if architecture == "gemma2":
-        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
-        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    _write_experts(writer, config)
+    describe(writer, config, architecture)
+
+
+def _write_experts(writer: Any, config: Any) -> None:
     if experts := getattr(config, "num_local_experts", 0) or getattr(config, "num_experts", 0):
         writer.add_expert_count(experts)
-        writer.add_expert_used_count(config.num_experts_per_tok)
+        if used := getattr(config, "num_experts_per_tok", 0):
+            writer.add_expert_used_count(used)
         writer.add_expert_feed_forward_length(getattr(config, "moe_intermediate_size", config.intermediate_size))
     if shared := getattr(config, "shared_expert_intermediate_size", 0):
         writer.add_expert_shared_feed_forward_length(shared)

@@ -72,7 +72,11 @@ def tiny_config(family: str, **overrides: Any) -> Any:
 
 def tiny_model(family: str, seed: int = 0, dtype: torch.dtype = torch.float32, **overrides: Any) -> Any:
     """A random model whose logits are spread enough that its greedy text is no constant."""
-    config = tiny_config(family, **overrides)
+    return random_model(tiny_config(family, **overrides), seed, dtype)
+
+
+def random_model(config: Any, seed: int = 0, dtype: torch.dtype = torch.float32) -> Any:
+    """A model of this config whose logits are spread enough that its greedy text is no constant."""
     model_class = transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     attention = attention_implementation(config, model_class)
     torch.manual_seed(seed)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from app.hub.formats import GGUF
-from app.hub.gguf import is_gguf, read_scalars
 from app.i18n.translation import tr
 from app.library.local.models import Home, LocalModel
 from app.system.json_text import text
+from engine.gguf_header import ARCHITECTURE, is_gguf, read_scalars
 from engine.protocol.variants import SUFFIX, find_variants, label_of, variants_in_cache
 
 _GLANCE_BYTES = 1 << 16  # the family and the number format stand before the vocabulary
@@ -84,7 +84,7 @@ def read_gguf(
     except OSError:  # gone meanwhile
         return None
     problem, scalars = _glance(files[0])
-    if scalars.get("general.architecture") in _NO_LANGUAGE_MODELS:
+    if scalars.get(ARCHITECTURE) in _NO_LANGUAGE_MODELS:
         return None
     if missing:
         problem = tr("{missing} of {count} weight files are missing.").format(
@@ -100,7 +100,7 @@ def read_gguf(
         root=root or files[0].parent,
         bytes=sum(state.st_size for state in states),
         last_used=max(max(state.st_atime, state.st_mtime) for state in states),
-        model_type=text(scalars.get("general.architecture"), 60),
+        model_type=text(scalars.get(ARCHITECTURE), 60),
         problem=problem,
         format=f"{GGUF} {label}".strip(),
         files=files,

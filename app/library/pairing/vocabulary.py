@@ -10,7 +10,7 @@ import hashlib
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from typing import Any
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.failures import unusable
-from app.hub.gguf import MAX_BYTES, read_beginning
 from app.i18n.translation import tr
 from app.system import json_text as json
 from app.system.background import Stop
 from app.system.files import write_private
 from app.system.json_text import count, parse_object
+from engine.errors import ModelError
+from engine.gguf_header import LazyArray, read_beginning
 from engine.protocol.variants import SUFFIX
 
 _log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 _MOST_BYTES = 128 << 20
 _BOOK_BYTES = 4 << 20
 _MOST_KNOWN = 64
+_TOKEN_TYPES, _UNUSED_TOKEN = "tokenizer.ggml.token_type", 5  # as llama.cpp numbers them
 _SAMPLED = 32  # one token in so many is in a sample
 _HASH_BYTES = 4
 _VISIBLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
@@ -120,11 +122,19 @@ def _written(name: str, is_special: bool, has_letters: bool) -> bytes:
 
 
 def _of_gguf(path: Path) -> Vocabulary | None:
-    with path.open("rb") as file:
-        beginning = read_beginning(file.read(MAX_BYTES))
-    ids = {name: token for token, name in enumerate(beginning.tokens) if name is not None}
-    has_letters = beginning.scalars.get("tokenizer.ggml.model") == "gpt2"
-    return _described(ids, frozenset(), has_letters) if ids else None
+    try:
+        metadata = read_beginning(path).metadata
+        tokens, kinds = _listed(metadata.get("tokenizer.ggml.tokens")), _listed(metadata.get(_TOKEN_TYPES))
+    except ModelError as error:
+        raise ValueError(error.message) from None
+    if len(kinds) != len(tokens):
+        kinds = (None,) * len(tokens)
+    ids = {name: token for token, name in enumerate(tokens) if isinstance(name, str) and kinds[token] != _UNUSED_TOKEN}
+    return _described(ids, frozenset(), metadata.get("tokenizer.ggml.model") == "gpt2") if ids else None
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value.read() if isinstance(value, LazyArray) else ()
 
 
 def _model_tokens(tokenizer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

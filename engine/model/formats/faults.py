@@ -1,8 +1,7 @@
 """Refusals of packed weights, as sentences."""
 
 from engine.errors import ModelError
-from engine.model.json_file import shown
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 
 def damaged(name: str, tensor: str, fault: str) -> ModelError:

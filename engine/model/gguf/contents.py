@@ -1,42 +1,48 @@
 """What a GGUF file holds, as a checkpoint of transformers would: its config, its weights by their names there."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.errors import ModelError
+from engine.gguf_header import FETCH_AGAIN
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.config import config_of, family_of
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import (
-    GATES,
     IN_BLOCK,
     NOT_WEIGHTS,
     NOT_WEIGHTS_OF_BLOCKS,
     OUTSIDE,
-    UPS,
     Change,
     Family,
+    Merge,
+    Merged,
     in_transformers,
 )
 from engine.model.gguf.packed_blocks import Gguf, Order
-from engine.model.gguf.reader import FETCH_AGAIN
-from engine.model.json_file import shown
+from engine.model.gguf.settings import Settings, predicting_layers
 from engine.model.safetensors_header import TensorInfo
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 # Experts by themselves, as the oldest files of Mixtral have them.
 OWN_EXPERT = re.compile(r"ffn_(gate|down|up)\.(\d{1,5})", re.ASCII)
 MIXTRAL = {"gate": "w1", "down": "w2", "up": "w3"}
+OF_VALUES = ("values", "values behind keys", "of values", "decay")
+STACKED: Mapping[Merge, Order] = {"joined": "joined", "halves": "halves", "woven": "woven turned"}
 
 
 @dataclass(slots=True)
 class GgufContents:
-    """`tensors` are all that is stored; those that are no part of a packed weight are weights as they are."""
+    """`tensors` are all that is stored; those that are no part of a packed weight are weights as they are.
+
+    `predicting_layers` stand behind the others in the file, predict further tokens, and are left out.
+    """
 
     config: dict[str, object]
     tensors: dict[str, TensorInfo] = field(default_factory=dict)
     packed: dict[str, PackedWeight] = field(default_factory=dict)
+    predicting_layers: int = 0
 
 
 def contents_of(header: GgufHeader, name: str) -> GgufContents:
@@ -45,12 +51,12 @@ def contents_of(header: GgufHeader, name: str) -> GgufContents:
     Raises `ModelError` for networks that are not known, and for weights that are none of this kind of network's.
     """
     family = family_of(header, name)
-    contents = GgufContents(config_of(header, name))
+    contents = GgufContents(config_of(header, name), predicting_layers=predicting_layers(Settings(header, name)))
     adding = _Adding(contents, family, name)
     for tensor in header.tensors.values():
         if tensor.name not in NOT_WEIGHTS:
             adding.add(tensor)
-    adding.add_gates()
+    adding.add_merged()
     return contents
 
 
@@ -61,7 +67,8 @@ class _Adding:
         self._contents = contents
         self._family = family
         self._name = name
-        self._gates: dict[tuple[str, str], dict[str, GgufTensor]] = {}
+        self._merged = {part: merged for merged in family.merged for part in merged.parts}
+        self._parts: dict[tuple[str, str, Merged], dict[str, GgufTensor]] = {}
 
     def add(self, tensor: GgufTensor) -> None:
         """Raises `ModelError` for a tensor of an unknown name, or of a shape that it cannot have."""
@@ -70,46 +77,52 @@ class _Adding:
             self._place(OUTSIDE[tensor.name], tensor, change)
             return
         match = IN_BLOCK.fullmatch(tensor.name)
-        name, kind = (match["name"], match["kind"]) if match else ("", "")
-        if match is None or name in NOT_WEIGHTS_OF_BLOCKS:
-            if match is None:
-                raise self._unknown(tensor)
+        if match is None:
+            raise self._unknown(tensor)
+        name, kind, index = match["name"], match["kind"] or "weight", int(match["index"])
+        if name in NOT_WEIGHTS_OF_BLOCKS or self._is_beyond(index):
             return
-        layer = f"model.layers.{int(match['index'])}."
+        layer = f"model.layers.{index}."
         expert = OWN_EXPERT.fullmatch(name)
-        if name in (GATES, UPS):
-            self._gates.setdefault((layer, kind), {})[name] = tensor
+        if merged := self._merged.get(name):
+            self._parts.setdefault((layer, kind, merged), {})[name] = tensor
         elif expert and self._contents.config["model_type"] == "mixtral" and kind == "weight":
             self._place(f"{layer}mlp.experts.{int(expert[2])}.{MIXTRAL[expert[1]]}.weight", tensor, "")
         else:
             own = in_transformers(self._family, name, kind)
             if not own:
                 raise self._unknown(tensor)
-            is_norm = name.endswith("norm") and kind == "weight"
-            self._place(layer + own, tensor, "norm" if is_norm else self._family.changes.get(name, ""))
+            usual: Change = "norm" if name.endswith("norm") and kind == "weight" else ""
+            self._place(layer + own, tensor, self._family.changes.get(name, usual))
 
-    def add_gates(self) -> None:
-        """Put gates and ups of experts together, which are one weight in the network."""
-        for (layer, kind), tensors in self._gates.items():
-            if len(tensors) != 2:
+    def add_merged(self) -> None:
+        """Put together what is one weight in the network."""
+        for (layer, kind, merged), tensors in self._parts.items():
+            if len(tensors) != len(merged.parts):
                 raise ModelError(
-                    say("'{name}' lacks the weights {tensor}.", name=self._name, tensor=f"{layer}{GATES}, {UPS}"),
+                    say(
+                        "'{name}' lacks the weights {tensor}.", name=self._name, tensor=layer + ", ".join(merged.parts)
+                    ),
                     say("Download the model again."),
                 )
-            gates, ups = tensors[GATES], tensors[UPS]
-            shape, dimensions = gates.shape, 3 if kind == "weight" else 2
-            if shape != ups.shape or len(shape) != dimensions:
-                raise self._misshaped(ups)
-            order: Order = "joined"
-            whole = (shape[0], 2 * shape[1], *shape[2:])
-            if self._family.experts_woven:
-                order = "woven turned" if kind == "weight" else "woven"
-                whole = (shape[0], *reversed(whole[1:]))
-            own = f"{layer}mlp.experts.gate_up_proj" + ("" if kind == "weight" else "_bias")
-            self._pack(own, whole, (gates, ups), Gguf((gates.kind, ups.kind), order))
+            first, last = (tensors[part] for part in merged.parts)
+            if merged.merge == "by key heads":
+                found = self._by_key_heads(first, last)
+            else:
+                found = _put_together(merged.merge, kind, first, last)
+            if found is None:
+                raise self._misshaped(last)
+            own = layer + merged.name + ("" if kind == "weight" else f"_{kind}")
+            self._pack(own, found[0], (first, last), found[1])
+
+    def _is_beyond(self, index: int) -> bool:
+        """Whether a layer stands behind those of the language model, and only predicts further tokens."""
+        layers = self._contents.config["num_hidden_layers"]
+        assert isinstance(layers, int)
+        return self._contents.predicting_layers > 0 and index >= layers
 
     def _place(self, own: str, tensor: GgufTensor, change: Change) -> None:
-        if change == "scalar gate" and len(tensor.shape) == 1:
+        if change == "row" and len(tensor.shape) == 1:
             tensor = replace(tensor, shape=(1, *tensor.shape))
         shape, form = tensor.shape, Gguf((tensor.kind,))
         if change in ("query", "key"):
@@ -121,16 +134,45 @@ class _Adding:
             shape, form = (shape[0], shape[2], shape[1]), replace(form, order="turned")
         elif change == "norm" and self._family.norms_plus_one:
             form = replace(form, plus=-1.0)
+        elif change in OF_VALUES:
+            shape, form = self._with_values(own, tensor, change)
         if tensor.kind.plain and form == Gguf((tensor.kind,)):
             self._require_new(own)
             self._contents.tensors[own] = _info(tensor)
         else:
             self._pack(own, shape, (tensor,), form)
 
+    def _with_values(self, own: str, tensor: GgufTensor, change: Change) -> tuple[tuple[int, ...], Gguf]:
+        """Shape and form of a weight with something for every value head of a layer with a state."""
+        keys, values, width = (
+            self._number(f"linear_{name}") for name in ("num_key_heads", "num_value_heads", "key_head_dim")
+        )
+        groups = 1 if self._family.model_type == "qwen3_next" else values // keys  # there they stay with their keys
+        shape, form = tensor.shape, Gguf((tensor.kind,), heads=keys, groups=groups)
+        split = 2 * keys * width if change == "values behind keys" else 0
+        spread = shape[-1] if change == "of values" else shape[0] - split
+        if spread <= 0 or spread % values or (change == "of values" and len(shape) != 2):
+            raise self._misshaped(tensor)
+        if change == "of values":
+            return shape, replace(form, order="grouped columns")
+        form = replace(form, order="grouped", split=split, is_log=change == "decay")
+        return ((shape[0], 1, shape[1]) if own.endswith("conv1d.weight") and len(shape) == 2 else shape), form
+
+    def _by_key_heads(self, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:
+        keys, width = self._number("linear_num_key_heads"), self._number("linear_key_head_dim")
+        a, b = first.shape, last.shape
+        if len(a) != 2 or len(b) != 2 or a[1] != b[1] or a[0] - b[0] != 2 * keys * width or b[0] % keys:
+            return None
+        form = Gguf((first.kind, last.kind), "by key heads", heads=keys, split=width)
+        return (a[0] + b[0], a[1]), form
+
+    def _number(self, key: str) -> int:
+        value = self._contents.config[key]
+        assert isinstance(value, int)
+        return value
+
     def _heads(self, change: Change) -> int:
-        count = self._contents.config["num_attention_heads" if change == "query" else "num_key_value_heads"]
-        assert isinstance(count, int)
-        return max(1, count)
+        return max(1, self._number("num_attention_heads" if change == "query" else "num_key_value_heads"))
 
     def _pack(self, own: str, shape: tuple[int, ...], tensors: Sequence[GgufTensor], form: Gguf) -> None:
         self._require_new(own)
@@ -155,6 +197,25 @@ class _Adding:
             say("'{name}' has weights of an impossible shape: {tensor}.", name=self._name, tensor=shown(tensor.name)),
             FETCH_AGAIN,
         )
+
+
+def _put_together(merge: Merge, kind: str, first: GgufTensor, last: GgufTensor) -> tuple[tuple[int, ...], Gguf] | None:
+    """Shape and form of a weight that is stored in two tensors; None if these do not fit."""
+    a, b = first.shape, last.shape
+    form = Gguf((first.kind, last.kind))
+    if merge == "latent":
+        if kind != "weight" or len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[1] != b[2]:
+            return None
+        return (a[0] * (a[2] + b[1]), a[1]), replace(form, order="latent", heads=a[0], split=a[2])
+    if a != b:
+        return None
+    if merge == "woven" and kind == "bias" and len(a) == 2:
+        return (a[0], 2 * a[1]), replace(form, order="woven")
+    if kind != "weight" or len(a) != 3:
+        plain = merge == "joined" and kind == "weight" and len(a) == 2
+        return ((2 * a[0], a[1]), replace(form, order="joined")) if plain else None
+    whole = (a[0], 2 * a[1], a[2]) if merge == "joined" else (a[0], a[2], 2 * a[1])
+    return whole, replace(form, order=STACKED[merge])
 
 
 def _info(tensor: GgufTensor) -> TensorInfo:

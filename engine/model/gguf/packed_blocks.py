@@ -4,8 +4,9 @@ llama.cpp's converter permutes rows of queries and keys, adds 1 to some norms an
 apart. All of that is undone where a weight is written to its place: it costs no pass of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -15,23 +16,35 @@ from engine.model.formats.chunks import CHUNK_WEIGHTS, CHUNK_WEIGHTS_CUDA
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 
-Order = Literal["same", "heads", "joined", "woven", "turned", "woven turned"]
+Order = Literal[
+    "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
+    "by key heads",
+]  # fmt: skip
 """How stored parts lie in a weight: as they are; with the rows of each of the `heads` halved and woven (the rotary
-pairs of llama.cpp); one behind the other in the second dimension; alternating in the last one; with the last two
-dimensions turned; both."""
+pairs of llama.cpp); one behind the other in the dimension before the last; the same in the last one, turned;
+alternating in the last one; with the last two dimensions turned; both; in the rows of each of the `heads`, `split` rows
+of keys, turned, and behind them those of values; the rows from `split` on, or the columns, of `groups` parts in each of
+the `heads`, the first parts of all heads before the second ones; the rows of each of the `heads`, `split` of queries,
+as many of keys and those of values from the first part, the others from the second."""
+
+
+Undo = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class Gguf:
     """The parts `"0"`, `"1"`, ... hold rows of blocks, uint8 [..., bytes], or plain numbers; `kinds` are their types.
 
-    `plus` is added to every number.
+    `plus` is added to every number; with `is_log`, a number is the logarithm of the negative of what is stored.
     """
 
     kinds: tuple[BlockType, ...]
     order: Order = "same"
     heads: int = 0
+    split: int = 0
+    groups: int = 0
     plus: float = 0.0
+    is_log: bool = False
 
     @property
     def name(self) -> str:
@@ -40,44 +53,79 @@ class Gguf:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
-        for (role, kind), target in zip(enumerate(self.kinds), self._targets(out), strict=True):
-            _fill(kind, parts[str(role)], target, self.plus)
+        undo = self._undo()
+        for number, (kind, targets) in enumerate(zip(self.kinds, self._targets(out), strict=True)):
+            part, begin = parts[str(number)], 0
+            if len(targets) == 1:
+                _fill(kind, part, targets[0], undo)
+                continue
+            for target in targets:
+                count = target.numel() // target.shape[-1]
+                _fill(kind, part[begin : begin + count], target, undo)
+                begin += count
 
-    def _targets(self, out: Tensor) -> list[Tensor]:
-        """The views of a weight in which the numbers of each part lie as they are stored."""
-        count = len(self.kinds)
+    def _undo(self) -> Undo | None:
+        if self.is_log:
+            return lambda numbers: torch.log(-numbers)
+        plus = self.plus
+        return (lambda numbers: numbers + plus) if plus else None
+
+    def _targets(self, out: Tensor) -> list[list[Tensor]]:
+        """For each part, the views of a weight in which its rows lie as they are stored, one view behind the other."""
         if self.order == "heads":
             rows = out if out.ndim > 1 else out.unsqueeze(-1)
-            return [rows.view(self.heads, 2, -1, rows.shape[1]).transpose(1, 2)]
+            return [[rows.view(self.heads, 2, -1, rows.shape[1]).transpose(1, 2)]]
+        if self.order == "grouped":
+            rows = out.view(len(out), -1)
+            behind = rows[self.split :].view(self.heads, self.groups, -1, rows.shape[1]).transpose(0, 1)
+            return [[rows[: self.split], behind] if self.split else [behind]]
+        if self.order == "by key heads":
+            heads = out.view(self.heads, -1, out.shape[1])
+            values = (heads.shape[1] - 2 * self.split) // 2
+            ends = (0, self.split, 2 * self.split, 2 * self.split + values)
+            return [[heads[:, begin:end] for begin, end in pairwise(ends)], [heads[:, ends[-1] :]]]
+        return [[target] for target in self._whole_targets(out, len(self.kinds))]
+
+    def _whole_targets(self, out: Tensor, count: int) -> list[Tensor]:
         if self.order == "joined":
-            return list(out.chunk(count, 1))
+            return list(out.chunk(count, -2))
+        if self.order == "halves":
+            return [half.transpose(-1, -2) for half in out.chunk(count, -1)]
+        if self.order == "grouped columns":
+            return [out.view(len(out), self.heads, self.groups, -1).transpose(1, 2)]
+        if self.order == "latent":
+            heads = out.view(self.heads, -1, out.shape[-1])
+            return [heads[:, : self.split].transpose(-1, -2), heads[:, self.split :]]
         woven = [out[..., part::count] for part in range(count)] if "woven" in self.order else [out]
         return [part.transpose(-1, -2) for part in woven] if "turned" in self.order else woven
 
 
-def _fill(kind: BlockType, part: Tensor, target: Tensor, plus: float) -> None:
-    """Decode the rows of a part into `target` [..., columns], whose rows in all are as many as the part's."""
-    columns = target.shape[-1]
+def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> None:
+    """Decode the rows of a part into `target`, whose last dimensions are a row's, and whose others are all rows."""
+    columns = target.numel() // (part.numel() // part.shape[-1]) if part.ndim > 1 else target.shape[-1]
     rows = part.view(-1, columns) if kind.plain else part.view(-1, part.shape[-1])
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension
     room = CHUNK_WEIGHTS_CUDA if target.is_cuda else 2 * CHUNK_WEIGHTS * torch.get_num_threads()
-    if target.ndim > 2 and inner * columns > room:
+    if inner > 1 and inner * columns > room:
         for index, inside in enumerate(target):
-            _fill(kind, rows[index * inner : (index + 1) * inner], inside, plus)
+            _fill(kind, rows[index * inner : (index + 1) * inner], inside, undo)
         return
     step = max(1, room // (inner * columns))
     for begin in range(0, len(target), step):
         place = target[begin : begin + step]
-        _put(kind, rows[begin * inner : (begin + len(place)) * inner], place, plus)
+        _put(kind, rows[begin * inner : (begin + len(place)) * inner], place, undo)
 
 
-def _put(kind: BlockType, rows: Tensor, place: Tensor, plus: float) -> None:
-    if kind.plain:
-        numbers = rows.float()
-        place.copy_((numbers + plus if plus else numbers).view(place.shape))
+def _put(kind: BlockType, rows: Tensor, place: Tensor, undo: Undo | None) -> None:
+    numbers = rows.float() if kind.plain else decode_blocks(kind, rows.reshape(-1, kind.nbytes))
+    if undo:
+        numbers = undo(numbers)
+    if (
+        kind.plain or place.shape[-1] % kind.elements
+    ):  # a block is wider than what lies together: it is copied once more
+        place.copy_(numbers.reshape(place.shape))
         return
-    numbers = decode_blocks(kind, rows.reshape(-1, kind.nbytes))
     blocks = place.view(*place.shape[:-1], -1, *numbers.shape[1:])
-    blocks.copy_((numbers + plus if plus else numbers).view(blocks.shape))
+    blocks.copy_(numbers.view(blocks.shape))

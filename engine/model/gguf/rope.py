@@ -4,16 +4,23 @@ import math
 import struct
 
 from engine.errors import ModelError
+from engine.gguf_header import unreadable
 from engine.model.gguf.header import GgufHeader, GgufTensor
 from engine.model.gguf.names import FREQUENCIES, LONG_FACTORS, SHORT_FACTORS
 from engine.model.gguf.settings import Settings
-from engine.model.json_file import reason, shown
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 MOST_FACTORS = 4096
-LOCAL_BASE = 10_000.0  # of Gemma 3's layers with a window
-# How the factors of Llama 3.1 and later were made; they are published in no other way.
+LOCAL_BASE = 10_000.0  # of layers with a window in Gemma 3 and later
+# How the factors of Llama 3.1 and later, and of Llama 4, were made; they are published in no other way.
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+LLAMA4 = {**LLAMA3, "high_freq_factor": 1.0}
+# By which Gemma 4's converter divides the frequencies that do not turn at all.
+STANDING = 1e29
+# Networks that turn half of a head, or a quarter, if their config.json does not say otherwise.
+PARTIAL = ("glm4", "glm4moe", "nemotron", "stablelm")
+WITH_AXES = ("qwen35", "qwen35moe")  # positions have several, which are the same in text, and config.json says so
+DEEPSEEK_LOG_FACTOR = 0.1  # what `yarn_log_multiplier` is times of `mscale_all_dim`, in these files alone
 
 Rope = dict[str, object]
 
@@ -24,18 +31,41 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     turned = settings.whole("rope.dimension_count", head_dim)
     if not 0 < turned <= head_dim or not base > 0:
         raise settings.refused("rope.dimension_count")
+    if settings.architecture == "gemma4":
+        return _by_kind(_proportional(header, settings, base), settings, LOCAL_BASE)
     rope: Rope = {"rope_theta": base, **_scaling(header, settings, base, turned)}
-    if turned < head_dim:
+    if turned < head_dim or settings.architecture in PARTIAL:
         rope["partial_rotary_factor"] = turned / head_dim
+    if settings.architecture in WITH_AXES:
+        sections = [section for section in settings.several("rope.dimension_sections") if section]
+        rope |= {"mrope_section": sections, "mrope_interleaved": True}
     if settings.architecture == "gemma3":
-        local = settings.real("rope.freq_base_swa", LOCAL_BASE)
-        return {
-            "rope_parameters": {
-                "full_attention": rope,
-                "sliding_attention": {"rope_theta": local, "rope_type": "default"},
-            }
-        }
+        return _by_kind(rope, settings, LOCAL_BASE)
+    if settings.architecture == "olmo2" and settings.has("attention.sliding_window"):
+        return _by_kind(rope, settings, base)
     return {"rope_parameters": rope}
+
+
+def _by_kind(rope: Rope, settings: Settings, local_base: float) -> Rope:
+    """Layers with a window have an embedding of their own, which is not scaled."""
+    local: Rope = {"rope_theta": settings.real("rope.freq_base_swa", local_base), "rope_type": "default"}
+    if settings.has("rope.dimension_count_swa"):
+        turned, head_dim = settings.whole("rope.dimension_count_swa"), settings.whole("attention.key_length_swa")
+        if not 0 < turned <= head_dim:
+            raise settings.refused("rope.dimension_count_swa")
+        if turned < head_dim:
+            local["partial_rotary_factor"] = turned / head_dim
+    return {"rope_parameters": {"full_attention": rope, "sliding_attention": local}}
+
+
+def _proportional(header: GgufHeader, settings: Settings, base: float) -> Rope:
+    """The slowest frequencies stand still: the file divides them by a number that makes them nothing."""
+    tensor = header.tensors.get(FREQUENCIES)
+    factors = _factors(tensor) if tensor else []
+    turning = factors.count(1.0)
+    if not factors or factors[:turning] != [1.0] * turning or min(factors[turning:], default=STANDING) < STANDING:
+        raise settings.refused("rope.dimension_count")
+    return {"rope_theta": base, "rope_type": "proportional", "partial_rotary_factor": turning / len(factors)}
 
 
 def _scaling(header: GgufHeader, settings: Settings, base: float, turned: int) -> Rope:
@@ -67,6 +97,13 @@ def _yarn(settings: Settings, factor: float) -> Rope:
     }
     if settings.has("rope.scaling.attn_factor"):
         rope["attention_factor"] = settings.real("rope.scaling.attn_factor") * (0.1 * math.log(factor) + 1.0)
+    if settings.has("rope.scaling.yarn_log_multiplier"):
+        multiplier = settings.real("rope.scaling.yarn_log_multiplier")
+        is_deepseek = settings.architecture == "deepseek2"
+        every = round(multiplier / DEEPSEEK_LOG_FACTOR, 6) if is_deepseek else multiplier
+        rope |= {"mscale": every if is_deepseek else 1.0, "mscale_all_dim": every}
+    if settings.has("attention.temperature_scale"):
+        rope["llama_4_scaling_beta"] = settings.real("attention.temperature_scale")
     if settings.architecture == "gpt-oss":
         rope["truncate"] = False
     return rope
@@ -91,9 +128,11 @@ def _by_frequency(factors: list[float], base: float, turned: int, settings: Sett
     largest = max(factors)
     if largest == 1.0:
         return {"rope_type": "default"}
-    made = [_llama3_factor(base ** (-2 * index / turned), largest) for index in range(len(factors))]
-    if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)):
-        return {"rope_type": "llama3", "factor": largest, **LLAMA3}
+    for known in (LLAMA3, LLAMA4):
+        high = known["high_freq_factor"]
+        made = [_llama3_factor(base ** (-2 * index / turned), largest, high) for index in range(len(factors))]
+        if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(made, factors, strict=True)):
+            return {"rope_type": "llama3", "factor": largest, **known}
     return {
         "rope_type": "longrope",
         "short_factor": factors,
@@ -103,8 +142,8 @@ def _by_frequency(factors: list[float], base: float, turned: int, settings: Sett
     }
 
 
-def _llama3_factor(frequency: float, factor: float) -> float:
-    low, high, length = 1.0, 4.0, 8192
+def _llama3_factor(frequency: float, factor: float, high: float) -> float:
+    low, length = 1.0, 8192
     wavelength = 2 * math.pi / frequency
     if wavelength < length / high:
         return 1.0
@@ -125,10 +164,7 @@ def _factors(tensor: GgufTensor) -> list[float]:
         except struct.error:
             factors = []
         except OSError as error:
-            raise ModelError(
-                say("{file} cannot be read: {reason}.", file=tensor.shard, reason=reason(error)),
-                say("Check that the file may be read."),
-            ) from None
+            raise unreadable(tensor.shard, error) from None
         if factors and all(0 < factor < math.inf for factor in factors):
             return factors
     raise ModelError(

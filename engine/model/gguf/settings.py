@@ -4,10 +4,9 @@ import struct
 from collections.abc import Mapping
 
 from engine.errors import ModelError
-from engine.model.gguf.header import GgufHeader, LazyArray
-from engine.model.gguf.reader import FETCH_AGAIN
-from engine.model.json_file import shown
-from engine.protocol.sentences import say
+from engine.gguf_header import FETCH_AGAIN, LazyArray
+from engine.model.gguf.header import GgufHeader
+from engine.protocol.sentences import say, shown
 
 LARGEST_FLOAT32 = 3.4e38
 MAX_LIST = 4096  # elements of a list with an entry for each layer
@@ -37,6 +36,17 @@ class Settings:
         if type(value) is not int or value < 0:
             raise self.refused(key)
         return value
+
+    def varies(self, key: str) -> bool:
+        """Whether the entry is a list in which layers differ."""
+        return len(set(self.several(key))) > 1
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """A truth; `default` where the file says nothing."""
+        value = self._value(key)
+        if value is not None and not isinstance(value, bool):
+            raise self.refused(key)
+        return default if value is None else value
 
     def real(self, key: str, default: float | None = None) -> float:
         """A number; without a default it must be there."""
@@ -73,6 +83,14 @@ class Settings:
 
     def _value(self, key: str) -> object:
         return self._metadata.get(f"{self.architecture}.{key}")
+
+
+def predicting_layers(settings: Settings) -> int:
+    """How many of the file's layers stand behind those of the language model, and only predict further tokens."""
+    count = settings.whole("nextn_predict_layers", 0)
+    if count >= settings.whole("block_count"):
+        raise settings.refused("nextn_predict_layers")
+    return count
 
 
 def _shortest(value: float) -> float:

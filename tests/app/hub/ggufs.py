@@ -38,8 +38,8 @@ def gguf(
         "llama.rope.dimension_count": 64, "llama.vocab_size": 256, "general.description": "x" * padding,
         "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm", "tokenizer.ggml.tokens": list(tokens),
         "tokenizer.ggml.token_type": list(TOKEN_TYPES[: len(tokens)]), "tokenizer.ggml.merges": ["a b"],
-    } | metadata  # fmt: skip
-    entries = b"".join(entry(name.replace("__", "."), value) for name, value in known.items())
+    } | {name.replace("__", "."): value for name, value in metadata.items()}  # fmt: skip
+    entries = b"".join(entry(name, value) for name, value in known.items())
     table, at = b"", 0
     for name, shape in _shapes(layers).items():
         code, per_block, block_bytes = _TYPES[kind if len(shape) == 2 else "F32"]

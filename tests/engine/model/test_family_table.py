@@ -8,7 +8,7 @@ from engine.model.families.verified_families import REFUTED, VERIFIED
 from tests.campaigns.extent import choose
 from tests.engine.family_models import families
 from tests.engine.family_proof import judge
-from tests.engine.family_table import read_table, refuted, verified
+from tests.engine.family_table import TABLE, gguf_section, read_table, refuted, verified
 
 # Chunked attention, shared keys and values, latent attention, a decoder without a head of its own, a recurrent state.
 REMADE = ("llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next", "nemotron_h")
@@ -23,6 +23,10 @@ def test_the_engine_knows_what_the_table_says() -> None:
     rows = read_table()
     assert sorted(VERIFIED) == verified(rows)
     assert sorted(REFUTED) == refuted(rows)
+
+
+def test_the_networks_in_gguf_files_are_named_behind_the_table() -> None:
+    assert TABLE.read_text("utf-8").endswith(gguf_section())
 
 
 @pytest.mark.parametrize("family", choose(("qwen2_vl", "qwen3_next"), REMADE))

@@ -17,6 +17,7 @@ from engine.text.gguf_tokenizer import (
     AS_GPT2_BY_DIGIT,
     CONTROL,
     NORMAL,
+    SPLITS,
     UNKNOWN,
     UNUSED,
     USER_DEFINED,
@@ -152,8 +153,40 @@ def test_tokens_that_end_an_answer(control: tuple[str, ...], ends: set[str]) -> 
     assert {vocabulary.tokens[token] for token in vocabulary.end_tokens} == ends
 
 
+WORDS = {
+    "deepseek-v3": [
+        "It", "'s", " ", "123", "45", " café", " ", "你好", "abc", " x", "!abc", " (", "a", ")\n\n", " z", "  "
+    ],
+    "kimi-k2": ["It's", " ", "123", "45", " café", " ", "你好", "abc", " x", "!abc", " (", "a", ")\n\n", " z", "  "],
+    "seed-coder": [
+        "It", "'s", " ", "1", "2", "3", "4", "5", " café", " 你好abc", " x", "!abc", " (", "a", ")", "\n\n", " z", "  "
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", WORDS)
+def test_text_is_split_as_the_published_tokenizers_do(rule: str) -> None:
+    library = library_tokenizer("byte level", TEMPLATE)
+    made_of = Tokenizer.from_gguf(metadata_of(library, **{"ggml.model": "gpt2", "ggml.pre": rule}), "x")
+    fast: Any = made_of._backend._library
+    text = "It's 12345 café 你好abc x!abc (a)\n\n z  "
+    pieces = fast.backend_tokenizer.pre_tokenizer.pre_tokenize_str(text)
+    assert [text[begin:end] for _, (begin, end) in pieces] == WORDS[rule]
+
+
+def test_gemma_4_has_a_kind_of_its_own() -> None:
+    entries = {"general.architecture": "gemma4", "ggml.model": "gemma4"}
+    expected = PAIRS["sentencepiece without prefix"][1]
+    library = library_tokenizer("sentencepiece without prefix", TEMPLATE)
+    found = Tokenizer.from_gguf(metadata_of(library, **entries), "tiny")
+    assert found.same_as(expected)
+    for text in TEXTS:
+        assert found.encode(text) == expected.encode(text)
+
+
 def test_every_rule_by_a_name_is_a_rule() -> None:
-    known = AS_GPT2 | AS_GPT2_BY_DIGIT | GGUF_PRE_TOKENIZER_SPLITS.keys()
+    known = AS_GPT2 | AS_GPT2_BY_DIGIT | GGUF_PRE_TOKENIZER_SPLITS.keys() | SPLITS.keys()
+    assert not SPLITS.keys() & GGUF_PRE_TOKENIZER_SPLITS.keys()
     assert known >= WHOLE_WORDS
     assert known >= set(ALSO_CALLED.values())
     assert not known & ALSO_CALLED.keys()

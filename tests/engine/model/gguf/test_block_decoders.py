@@ -64,6 +64,8 @@ ORDERS: dict[str, tuple[Order, int, tuple[int, ...]]] = {
     "same": ("same", 1, (6, 8, 256)),
     "heads": ("heads", 1, (48, 256)),
     "joined": ("joined", 2, (6, 16, 256)),
+    "joined matrices": ("joined", 2, (96, 256)),
+    "halves": ("halves", 2, (6, 256, 16)),
     "turned": ("turned", 1, (6, 256, 8)),
     "woven turned": ("woven turned", 2, (6, 256, 16)),
 }
@@ -75,7 +77,9 @@ def put_by_hand(order: Order, parts: list[Tensor], shape: tuple[int, ...]) -> Te
         return parts[0].view(3, 8, 2, 256).swapaxes(1, 2).reshape(shape)
     cubes = [part.view(6, 8, 256) for part in parts]
     if order == "joined":
-        return torch.cat(cubes, 1)
+        return torch.cat(parts, 0) if len(shape) == 2 else torch.cat(cubes, 1)
+    if order == "halves":
+        return torch.cat([cube.mT for cube in cubes], -1)
     if order == "woven turned":
         return torch.stack([cube.mT for cube in cubes], -1).reshape(shape)
     return cubes[0].mT if order == "turned" else cubes[0]
@@ -97,6 +101,20 @@ def test_rows_find_their_places(order: str, chunk: int, strided: bool, monkeypat
     Gguf(kinds, own, heads=3 if own == "heads" else 0).decode(parts, out)
     assert same_bits(out, expected)
     assert (whole[..., 0, :] == 7).all()
+
+
+@pytest.mark.parametrize("chunk", [3000, 1 << 20])
+def test_latent_keys_and_values_find_their_places(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each head, as many rows of keys as they are wide, then those of values."""
+    monkeypatch.setattr(packed_blocks, "CHUNK_WEIGHTS", chunk)
+    kinds = (BY_NAME["Q8_0"], BY_NAME["Q4_0"])
+    stored = [blocks(kinds[0], 3 * 64, 32), blocks(kinds[1], 3 * 16, 64, 1)]
+    keys, values = (reference(*pair) for pair in zip(kinds, stored, strict=True))
+    expected = torch.cat([keys.view(3, 64, 32).mT, values.view(3, 16, 64)], 1).reshape(3 * 48, 64)
+    out = torch.empty(3 * 48, 64)
+    parts = {"0": stored[0].view(3, 64, -1), "1": stored[1].view(3, 16, -1)}
+    Gguf(kinds, "latent", heads=3, split=32).decode(parts, out)
+    assert same_bits(out, expected)
 
 
 def test_plain_numbers_in_other_orders() -> None:

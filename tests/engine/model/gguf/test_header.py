@@ -14,10 +14,10 @@ import pytest
 import transformers
 
 from engine.errors import ModelError
+from engine.gguf_header import MAX_HEADER_BYTES, LazyArray
 from engine.model.checkpoint import open_checkpoint
 from engine.model.gguf.block_types import TYPES
-from engine.model.gguf.header import LazyArray, read_gguf, read_lists, shard_names
-from engine.model.gguf.reader import MAX_HEADER_BYTES
+from engine.model.gguf.header import read_gguf, read_lists, shard_names
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, STRING, U16, RawFile, entry, strings, tensor, text
@@ -73,7 +73,7 @@ LIES: dict[str, tuple[Callable[[], RawFile], str]] = {
     "an old version": (lambda: RawFile(version=1), "version 1"),
     "another byte order": (lambda: RawFile(version=3 << 24), "another byte order"),
     "too many tensors": (lambda: RawFile(tensor_count=2**63), "tensors"),
-    "more tensors than there are": (lambda: RawFile(tensor_count=60_000), "in the format"),
+    "more tensors than there are": (lambda: RawFile(tensor_count=60_000), "dimensions of a tensor"),
     "too many entries": (lambda: RawFile(entry_count=2**40), "entries"),
     "a string beyond the end": (
         lambda: RawFile(entries=[entry("k", STRING, text("x", length=1 << 20))]),
@@ -81,8 +81,12 @@ LIES: dict[str, tuple[Callable[[], RawFile], str]] = {
     ),
     "a huge string": (lambda: RawFile(entries=[entry("k", STRING, text("x", length=2**62))]), "bytes of text"),
     "a list beyond the end": (
-        lambda: RawFile(entries=[entry("k", ARRAY, struct.pack("<IQ", 4, 2**61))]),
+        lambda: RawFile(entries=[entry("k", ARRAY, struct.pack("<IQ", 4, 2**20))]),
         "ends before",
+    ),
+    "a list beyond any header": (
+        lambda: RawFile(entries=[entry("k", ARRAY, struct.pack("<IQ", 4, 2**61))]),
+        "a header of more than",
     ),
     "a list of too many strings": (lambda: RawFile(entries=[entry("k", ARRAY, strings([], 2**60))]), "lists more than"),
     "a list of lists": (lambda: RawFile(entries=[entry("k", ARRAY, struct.pack("<IQ", ARRAY, 1))]), "unknown type"),

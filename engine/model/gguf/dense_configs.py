@@ -1,0 +1,127 @@
+"""What config.json says of single dense networks alone, from a GGUF file's metadata."""
+
+from engine.model.gguf.header import GgufHeader
+from engine.model.gguf.settings import Settings
+from engine.model.gguf.windows import FULL, LINEAR, MOST_LAYERS, windows
+
+Config = dict[str, object]
+FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
+
+
+def granite_scales(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """The numbers by which Granite multiplies; what is not said is 1, or for scores what is usual."""
+    if not settings.flag("rope.scaling.finetuned", default=True):  # as it says that positions do not count
+        raise settings.refused("rope.scaling.finetuned")
+    head_dim = config["head_dim"]
+    assert isinstance(head_dim, int)
+    return {
+        "attention_multiplier": settings.real("attention.scale", 0.0) or head_dim**-0.5,
+        "embedding_multiplier": settings.real("embedding_scale", 0.0) or 1.0,
+        "residual_multiplier": settings.real("residual_scale", 0.0) or 1.0,
+        "logits_scaling": settings.real("logit_scale", 0.0) or 1.0,
+    }
+
+
+def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Every so many-th layer has attention; the others keep a state, with several value heads for each key head."""
+    keys, values = settings.whole("ssm.group_count"), settings.whole("ssm.time_step_rank")
+    inner, every = settings.whole("ssm.inner_size"), settings.whole("full_attention_interval", FULL_INTERVAL)
+    layers = _layers(config)
+    if not keys or not values or values % keys or inner % values or not every or layers > MOST_LAYERS:
+        raise settings.refused("ssm.time_step_rank")
+    return {
+        "linear_num_key_heads": keys,
+        "linear_num_value_heads": values,
+        "linear_key_head_dim": settings.whole("ssm.state_size"),
+        "linear_value_head_dim": inner // values,
+        "linear_conv_kernel_dim": settings.whole("ssm.conv_kernel"),
+        "layer_types": [LINEAR if (index + 1) % every else FULL for index in range(layers)],
+    }
+
+
+def _layers(config: Config) -> int:
+    layers = config["num_hidden_layers"]
+    assert isinstance(layers, int)
+    return layers
+
+
+def _phi3(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    longest = config["max_position_embeddings"]
+    return {
+        "sliding_window": settings.whole("attention.sliding_window", 0) or None,
+        "original_max_position_embeddings": settings.whole("rope.scaling.original_context_length", 0) or longest,
+        "pad_token_id": config["pad_token_id"],
+    }
+
+
+def _mistral3(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    """Ministral 3 scales scores by the position; what came before is a Llama."""
+    if not settings.real("attention.temperature_scale", 0.0):
+        return {}
+    rope = config["rope_parameters"]
+    if not isinstance(rope, dict) or "llama_4_scaling_beta" not in rope:
+        raise settings.refused("attention.temperature_scale")
+    return {"model_type": "ministral3", "sliding_window": None}
+
+
+def _olmo2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    """OLMo 3 is written as an OLMo 2 with windows."""
+    if not settings.has("attention.sliding_window"):
+        return {}
+    return {"model_type": "olmo3", **windows(settings, FULL_INTERVAL)}
+
+
+def _exaone4(_header: GgufHeader, settings: Settings, config: Config) -> Config:
+    if settings.whole("attention.sliding_window", 0):
+        return windows(settings, FULL_INTERVAL)
+    return {"sliding_window": None, "layer_types": [FULL] * _layers(config)}
+
+
+def _glm4(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    if any(settings.several("rope.dimension_sections")):  # its queries are permuted for pictures
+        raise settings.refused("rope.dimension_sections")
+    return {}
+
+
+def _command_r(header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    return {
+        "logit_scale": settings.real("logit_scale"),
+        "use_qk_norm": "blk.0.attn_q_norm.weight" in header.tensors,
+    }
+
+
+def _cohere2(_header: GgufHeader, settings: Settings, _config: Config) -> Config:
+    return {"logit_scale": settings.real("logit_scale"), **windows(settings, FULL_INTERVAL)}
+
+
+def _seed_oss(header: GgufHeader, _settings: Settings, _config: Config) -> Config:
+    return {"attention_out_bias": "blk.0.attn_output.bias" in header.tensors}
+
+
+def _with_biases(_header: GgufHeader, _settings: Settings, config: Config) -> Config:
+    return {"use_bias": config["attention_bias"]}
+
+
+def _stablelm(header: GgufHeader, _settings: Settings, config: Config) -> Config:
+    return {
+        "use_qkv_bias": config["attention_bias"],
+        "use_parallel_residual": "blk.0.ffn_norm.weight" not in header.tensors,
+    }
+
+
+DENSE = {
+    "qwen35": qwen35,
+    "granite": granite_scales,
+    "phi3": _phi3,
+    "mistral3": _mistral3,
+    "olmo2": _olmo2,
+    "exaone4": _exaone4,
+    "glm4": _glm4,
+    "command-r": _command_r,
+    "cohere2": _cohere2,
+    "seed_oss": _seed_oss,
+    "ernie4_5": _with_biases,
+    "starcoder2": _with_biases,
+    "stablelm": _stablelm,
+}
+"""By `general.architecture`."""

@@ -1,0 +1,303 @@
+"""What llama.cpp's converter (conversion/*.py) does to the weights of single networks, and what it says of them."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gguf
+import torch
+from torch import Tensor
+
+Named = tuple[str, Tensor]
+ARCHITECTURES = {
+    "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
+    "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "gemma": "gemma", "gemma2": "gemma2", "gemma3_text": "gemma3",
+    "gpt_oss": "gpt-oss", "phi3": "phi3", "olmo2": "olmo2", "olmo3": "olmo2", "ministral3": "mistral3",
+    "gemma4_text": "gemma4", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "glm4_moe_lite": "deepseek2",
+    "youtu": "deepseek2", "glm4": "glm4", "glm4_moe": "glm4moe", "llama4_text": "llama4", "seed_oss": "seed_oss",
+    "cohere": "command-r", "cohere2": "cohere2", "starcoder2": "starcoder2", "exaone4": "exaone4",
+    "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "hunyuan_v1_dense": "hunyuan-dense",
+    "hunyuan_v1_moe": "hunyuan-moe", "smollm3": "smollm3", "granite": "granite", "granitemoe": "granitemoe",
+    "granitemoeshared": "granitemoe", "nemotron": "nemotron", "stablelm": "stablelm", "dots1": "dots1",
+    "minimax_m2": "minimax-m2", "olmoe": "olmoe", "arcee": "arcee", "qwen3_5_text": "qwen35",
+    "qwen3_5_moe_text": "qwen35moe", "qwen3_next": "qwen3next",
+}  # fmt: skip
+PERMUTED = {"llama", "mistral3", "granite", "granitemoe", "smollm3", "arcee"}
+PLUS_ONE = {"gemma", "gemma2", "gemma3", "nemotron", "qwen35", "qwen35moe", "qwen3next"}
+LATENT = {"deepseek2"}
+# Parameters that gguf's own table of names does not have.
+ALONE = {
+    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
+    "self_attn.sinks": "attn_sinks.weight",
+    "layer_scalar": "layer_output_scale.weight",
+    "linear_attn.A_log": "ssm_a",
+    "linear_attn.dt_bias": "ssm_dt.bias",
+    "router.scale": "ffn_gate_inp.scale",
+    "router.per_expert_scale": "ffn_down_exps.scale",
+    "block_sparse_moe.router.weight": "ffn_gate_inp.weight",
+}
+
+
+def changed(own: str, tensor: Tensor, config: Any, architecture: str) -> Iterator[Named]:
+    """What the converter makes of a weight, under names that the package's table knows, or final ones."""
+    block, _, name = own.removeprefix("model.layers.").partition(".")
+    prefix = f"blk.{block}." if own.startswith("model.layers.") else ""
+    if name.startswith("linear_attn."):
+        tensor = _tiled(name, tensor, config, 1 if architecture == "qwen3next" else 0)
+    if name == "linear_attn.in_proj_qkvz.weight":
+        yield from _by_kind(prefix, tensor, config)
+    elif prefix and ".experts." in f".{name}":
+        yield from _experts(prefix, name, tensor, architecture)
+    elif prefix and name in ALONE:
+        yield prefix + ALONE[name], tensor
+    elif architecture in LATENT and name == "self_attn.kv_b_proj.weight":
+        heads = tensor.view(config.num_attention_heads, -1, tensor.shape[-1])
+        yield f"{prefix}attn_k_b.weight", heads[:, : config.qk_nope_head_dim].mT.contiguous()
+        yield f"{prefix}attn_v_b.weight", heads[:, config.qk_nope_head_dim :].contiguous()
+    elif name == "shared_mlp.input_linear.weight":
+        yield from zip((f"{prefix}ffn_gate_shexp.weight", f"{prefix}ffn_up_shexp.weight"), tensor.chunk(2), strict=True)
+    elif architecture in PERMUTED and name.startswith(("self_attn.q_proj", "self_attn.k_proj")):
+        heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
+        yield own, permuted(tensor, heads)
+    elif is_plus_one(architecture, own):
+        yield own, tensor.float() + 1
+    elif own.endswith("shared_expert_gate.weight"):
+        yield own, tensor[0]
+    else:
+        yield own, tensor
+
+
+def is_plus_one(architecture: str, own: str) -> bool:
+    """Whether 1 is added to a weight."""
+    return architecture in PLUS_ONE and own.endswith("norm.weight") and not own.endswith("linear_attn.norm.weight")
+
+
+def _by_kind(prefix: str, tensor: Tensor, config: Any) -> Iterator[Named]:
+    heads = tensor.view(config.linear_num_key_heads, -1, tensor.shape[1])
+    width = config.linear_key_head_dim
+    begin = width + width
+    middle = begin + (heads.shape[1] - begin) // 2
+    parts = [heads[:, :width], heads[:, width:begin], heads[:, begin:middle]]
+    yield f"{prefix}attn_qkv.weight", torch.cat([part.reshape(-1, tensor.shape[1]) for part in parts])
+    yield f"{prefix}attn_gate.weight", heads[:, middle:].reshape(-1, tensor.shape[1])
+
+
+def _tiled(name: str, tensor: Tensor, config: Any, count: int = 0) -> Tensor:
+    """In layers with a state: the first value heads of all key heads before the second ones, and decays as used."""
+    keys = config.linear_num_key_heads
+    count = count or config.linear_num_value_heads // keys
+    if name.endswith("out_proj.weight"):
+        parts = tensor.view(len(tensor), keys, count, -1)
+        return parts.transpose(1, 2).reshape(tensor.shape)
+    if name.endswith(("norm.weight", "qkvz.weight", "ba.weight")):
+        return tensor
+    fused = name.endswith(("in_proj_qkv.weight", "conv1d.weight"))
+    begin = 2 * keys * config.linear_key_head_dim if fused else 0
+    rows = tensor.reshape(len(tensor), -1)
+    values = rows[begin:].view(keys, count, -1, rows.shape[1]).transpose(0, 1).reshape(rows[begin:].shape)
+    made = torch.cat([rows[:begin], values]).reshape(rows.shape if fused else tensor.shape)
+    return -made.exp() if name.endswith("A_log") else made
+
+
+def permuted(tensor: Tensor, heads: int) -> Tensor:
+    """The rows of each head, whose halves turn together, woven."""
+    return tensor.reshape(heads, 2, len(tensor) // heads // 2, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
+
+
+def turns_experts(architecture: str) -> bool:
+    """Whether the matrices of its experts are turned in transformers."""
+    return architecture in ("gpt-oss", "llama4")
+
+
+def extras(config: Any, architecture: str) -> Iterator[Named]:
+    """Tensors that are made of no weight, and those of layers that predict further tokens."""
+    if architecture == "gemma4":
+        full = config.layer_types.index("full_attention")
+        factor = config.rope_parameters["full_attention"]["partial_rotary_factor"]
+        width = config.per_layer_config[full].head_dim
+        turning = int(width * factor / 2)
+        yield "rope_freqs.weight", torch.tensor([1.0] * turning + [1e30] * (width // 2 - turning))
+    if architecture == "glm4moe":
+        block = f"blk.{config.num_hidden_layers}."
+        yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)
+        yield f"{block}nextn.eh_proj.weight", torch.ones(config.hidden_size, 2 * config.hidden_size)
+
+
+def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Iterator[Named]:
+    leaf = "bias" if name.endswith("bias") else "weight"
+    if leaf == "weight" and turns_experts(architecture):
+        tensor = tensor.mT
+    if "down_proj" in name:
+        yield f"{prefix}ffn_down_exps.{leaf}", tensor.contiguous()
+    elif architecture == "gemma4":
+        yield f"{prefix}ffn_gate_up_exps.{leaf}", tensor
+    else:
+        parts = (tensor[:, 0::2], tensor[:, 1::2]) if architecture == "gpt-oss" else tensor.chunk(2, 1)
+        for part, kind in zip(parts, ("gate", "up"), strict=True):
+            yield f"{prefix}ffn_{kind}_exps.{leaf}", part.contiguous()
+
+
+def describe(writer: Any, config: Any, architecture: str) -> None:
+    """The entries that a network has besides those of all."""
+    _MORE.get(architecture, lambda *_: None)(writer, config)
+
+
+def _windows(writer: Any, config: Any) -> None:
+    if config.sliding_window:
+        writer.add_sliding_window(config.sliding_window)
+
+
+def _window_list(writer: Any, config: Any) -> None:
+    _windows(writer, config)
+    writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
+
+
+def _gemma2(writer: Any, config: Any) -> None:
+    _windows(writer, config)
+    writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+    writer.add_final_logit_softcapping(config.final_logit_softcapping)
+
+
+def _gemma4(writer: Any, config: Any) -> None:
+    _window_list(writer, config)
+    full = next(index for index, kind in enumerate(config.layer_types) if kind == "full_attention")
+    head_dim, global_head_dim = (config.per_layer_config[index].head_dim for index in (1 - full, full))
+    heads = [config.per_layer_config[index].num_key_value_heads for index in range(config.num_hidden_layers)]
+    writer.add_head_count_kv(heads if config.attention_k_eq_v else heads[0])
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+    for width, suffix in ((global_head_dim, ""), (head_dim, "_swa")):
+        getattr(writer, f"add_key_length{suffix}")(width)
+        getattr(writer, f"add_value_length{suffix}")(width)
+        getattr(writer, f"add_rope_dimension_count{suffix}")(width)
+    first_shared = config.num_hidden_layers - config.num_kv_shared_layers
+    doubled = [config.use_double_wide_mlp and index >= first_shared for index in range(config.num_hidden_layers)]
+    widths = [config.intermediate_size * (1 + twice) for twice in doubled]
+    writer.add_feed_forward_length(widths if any(doubled) else widths[0])
+    writer.add_rope_freq_base_swa(config.rope_parameters["sliding_attention"]["rope_theta"])
+    if config.final_logit_softcapping:
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if config.enable_moe_block:
+        writer.add_expert_used_count(config.top_k_experts)
+
+
+def _routed(writer: Any, config: Any) -> None:
+    writer.add_leading_dense_block_count(
+        next((index for index, kind in enumerate(config.mlp_layer_types) if kind == "sparse"), 0)
+        if getattr(config, "mlp_layer_types", None)
+        else getattr(config, "first_k_dense_replace", config.num_hidden_layers)
+    )
+    if not getattr(config, "n_routed_experts", 0):
+        return
+    writer.add_expert_count(config.n_routed_experts)
+    writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_weights_scale(config.routed_scaling_factor)
+    writer.add_expert_weights_norm(config.norm_topk_prob)
+    if config.n_group:
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+    kinds = gguf.ExpertGatingFuncType
+    writer.add_expert_gating_func(kinds.SOFTMAX if config.model_type == "deepseek_v2" else kinds.SIGMOID)
+
+
+def _deepseek2(writer: Any, config: Any) -> None:
+    _routed(writer, config)
+    if config.q_lora_rank:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+    writer.add_value_length(config.kv_lora_rank)
+    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim)
+    writer.add_value_length_mla(config.v_head_dim)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    if every := config.rope_parameters.get("mscale_all_dim"):
+        writer.add_rope_scaling_yarn_log_mul(0.1 * every)
+
+
+def _glm4_moe(writer: Any, config: Any) -> None:
+    _routed(writer, config)
+    writer.add_nextn_predict_layers(1)
+
+
+def _mistral3(writer: Any, config: Any) -> None:
+    if config.model_type == "ministral3":
+        writer.add_rope_scaling_yarn_log_mul(config.rope_parameters["mscale_all_dim"])
+        writer.add_attn_temperature_scale(config.rope_parameters["llama_4_scaling_beta"])
+
+
+def _sections(writer: Any, config: Any) -> None:
+    writer.add_rope_dimension_sections([4, 2, 2, 0])
+
+
+def _qwen35(writer: Any, config: Any) -> None:
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_ssm_state_size(config.linear_key_head_dim)
+    writer.add_ssm_group_count(config.linear_num_key_heads)
+    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+    writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+    writer.add_full_attention_interval(2)
+    if sections := config.rope_parameters.get("mrope_section"):
+        writer.add_rope_dimension_sections([*sections, 0])
+
+
+def _llama4(writer: Any, config: Any) -> None:
+    writer.add_interleave_moe_layer_step(config.interleave_moe_layer_step)
+
+
+def _cohere2(writer: Any, config: Any) -> None:
+    writer.add_logit_scale(config.logit_scale)
+    _windows(writer, config)
+
+
+def _ernie_moe(writer: Any, config: Any) -> None:
+    writer.add_interleave_moe_layer_step(config.moe_layer_interval)
+    writer.add_leading_dense_block_count(config.moe_layer_start_index)
+    writer.add_expert_shared_count(config.moe_num_shared_experts)
+
+
+def _hunyuan_moe(writer: Any, config: Any) -> None:
+    writer.add_expert_shared_feed_forward_length(config.intermediate_size)
+    writer.add_expert_used_count(config.moe_topk)
+
+
+def _granite(writer: Any, config: Any) -> None:
+    writer.add_attention_scale(config.attention_multiplier)
+    writer.add_embedding_scale(config.embedding_multiplier)
+    writer.add_residual_scale(config.residual_multiplier)
+    writer.add_logit_scale(config.logits_scaling)
+    if shared := getattr(config, "shared_intermediate_size", 0):
+        writer.add_expert_shared_feed_forward_length(shared)
+
+
+def _olmo2(writer: Any, config: Any) -> None:
+    if config.model_type == "olmo3":
+        _window_list(writer, config)
+
+
+_MORE: dict[str, Callable[[Any, Any], None]] = {
+    "gemma2": _gemma2,
+    "gemma3": _window_list,
+    "gemma4": _gemma4,
+    "gpt-oss": _windows,
+    "phi3": _windows,
+    "deepseek2": _deepseek2,
+    "glm4moe": _glm4_moe,
+    "dots1": _routed,
+    "mistral3": _mistral3,
+    "qwen35": _qwen35,
+    "qwen35moe": _qwen35,
+    "qwen3next": _qwen35,
+    "qwen2vl": _sections,
+    "qwen3vl": _sections,
+    "qwen3vlmoe": _sections,
+    "llama4": _llama4,
+    "command-r": lambda writer, config: writer.add_logit_scale(config.logit_scale),
+    "cohere2": _cohere2,
+    "exaone4": _window_list,
+    "ernie4_5-moe": _ernie_moe,
+    "hunyuan-moe": _hunyuan_moe,
+    "granite": _granite,
+    "granitemoe": _granite,
+    "olmo2": _olmo2,
+}
