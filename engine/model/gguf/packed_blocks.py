@@ -79,5 +79,4 @@ def _put(kind: BlockType, rows: Tensor, place: Tensor, plus: float) -> None:
         place.copy_((numbers + plus if plus else numbers).view(place.shape))
         return
     numbers = decode_blocks(kind, rows.reshape(-1, kind.nbytes))
-    blocks = place.view(*place.shape[:-1], -1, *numbers.shape[1:])
-    blocks.copy_((numbers + plus if plus else numbers).view(blocks.shape))
+    place.copy_((numbers.add_(plus) if plus else numbers).view(place.shape))
