@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import in_rows, scale_groups
 from engine.model.formats.packed import PackedWeight
@@ -40,13 +40,16 @@ class Awq:
         words, scales = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None
         places = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
-        for rows in row_slices(len(out), out.shape[1], out.device, multiple=PER_WORD):
+
+        def decode(rows: slice) -> None:
             some = slice(rows.start // PER_WORD, rows.stop // PER_WORD)
             numbers = _outputs(words[some], places)
             own = torch.full((), 8.0, device=out.device).expand(len(numbers), scales.shape[1])
             if zeros is not None:
                 own = _outputs(zeros[some], places)
             out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, None))
+
+        in_chunks(decode, len(out), out.shape[1], out.device, multiple=PER_WORD)
 
 
 def _outputs(words: Tensor, places: Tensor) -> Tensor:

@@ -13,9 +13,9 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.lookup import unpack
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, of_method, read_small
 from engine.model.safetensors_header import TensorInfo
@@ -65,18 +65,20 @@ class FourBits:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         codes, columns, block = parts[CODES].reshape(-1).view(torch.uint8), out.shape[1], self.block
-        levels = Unpacker(LEVELS[self.kind], out.device, high_first=True)
-        for rows in row_slices(len(out), columns, out.device):
+
+        def decode(rows: slice) -> None:
             begin, end = rows.start * columns, rows.stop * columns
             blocks = slice(begin // block, -(-end // block))
             some = codes[blocks.start * block // 2 : blocks.stop * block // 2]
             whole = (blocks.stop - blocks.start) * block // 2
             if len(some) < whole:  # the last block may have fewer numbers
                 some = torch.nn.functional.pad(some, (0, whole - len(some)))
-            numbers = levels.unpack(some.view(-1, block // 2))
+            numbers = unpack(some.view(-1, block // 2), LEVELS[self.kind], high_first=True)
             numbers.mul_(self._absmax(parts, blocks)[:, None])
             first = begin - blocks.start * block
             out[rows].copy_(numbers.view(-1)[first : first + end - begin].view(-1, columns))
+
+        in_chunks(decode, len(out), columns, out.device)
 
     def _absmax(self, parts: Mapping[str, Tensor], blocks: slice) -> Tensor:
         """Of some blocks, in float32."""
@@ -100,8 +102,11 @@ class EightBits:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         codes, absmax = parts[CODES], parts[ABSMAX].reshape(-1, 1)
-        for rows in row_slices(len(out), out.shape[1], out.device):
+
+        def decode(rows: slice) -> None:
             out[rows].copy_(codes[rows].float().mul_(absmax[rows]).mul_(PER_LEVEL))
+
+        in_chunks(decode, len(out), out.shape[1], out.device)
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

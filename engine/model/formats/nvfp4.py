@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from engine.model.formats import fp8
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.lookup import unpack
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import FLOATS, check_part, of_method
@@ -42,14 +42,16 @@ class Float4:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
-        levels = Unpacker(E2M1, out.device)
-        for rows in row_slices(len(out), out.shape[1], out.device):
+
+        def decode(rows: slice) -> None:
             scales = parts[SCALES][rows]
             scales = scales.view(torch.float8_e8m0fnu).float() if scales.dtype == torch.uint8 else widened(scales)
             if WHOLE in parts:
                 whole = parts[WHOLE].reshape(-1)
                 scales = scales / whole if self.divides else scales * whole
-            out[rows].copy_(scale_groups(levels.unpack(parts[CODES][rows]), scales, None, None))
+            out[rows].copy_(scale_groups(unpack(parts[CODES][rows], E2M1), scales, None, None))
+
+        in_chunks(decode, len(out), out.shape[1], out.device)
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

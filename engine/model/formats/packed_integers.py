@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.grouped import as_matrix, column_groups, in_rows, scale_groups
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.lookup import unpack
 
 BITS = (2, 3, 4, 8)
 WORD_BITS = 32
@@ -52,18 +52,21 @@ class PackedIntegers:
             zeros = as_matrix(zeros, len(out))
         group_of = column_groups(parts.get(ORDER), out.shape[1], self.group, scales.shape[1], out.device)
         lowest = 0 if unsigned else -(1 << self.bits - 1)
-        levels, zero_levels = (Unpacker(each, out.device) for each in (self._levels(lowest), self._zero_levels()))
-        for rows in row_slices(len(out), out.shape[1], out.device, multiple=WORD_BITS):
+        levels, zero_levels = self._levels(lowest), self._zero_levels()
+
+        def decode(rows: slice) -> None:
             stored = self._bytes(codes[rows])
-            numbers = stored.float().add_(lowest) if self.bits == 8 else levels.unpack(stored)
+            numbers = stored.float().add_(lowest) if self.bits == 8 else unpack(stored, levels)
             own = None
             if zeros is not None and unsigned:
                 words = zeros[rows.start * self.bits // WORD_BITS : words_for(rows.stop, self.bits)]
-                own = zero_levels.unpack(self._bytes(words.t()))[:, : rows.stop - rows.start].t().contiguous()
+                own = unpack(self._bytes(words.t()), zero_levels)[:, : rows.stop - rows.start].t().contiguous()
             elif zeros is not None:
                 own = zeros[rows].float()
             numbers = numbers[:, : out.shape[1]].contiguous()
             out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, group_of))
+
+        in_chunks(decode, len(out), out.shape[1], out.device, multiple=WORD_BITS)
 
     def _turn(self, part: Tensor) -> Tensor:
         return part.t() if self.turned else part

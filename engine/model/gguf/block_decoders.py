@@ -9,7 +9,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from engine.model.gguf.block_fields import field, halves, looked_up, nibbles, part, spread_bits, weave, words
+from engine.model.formats.bit_fields import field
+from engine.model.formats.lookup import levels_of
+from engine.model.gguf.block_fields import halves, looked_up, nibbles, part, spread_bits, weave, words
 from engine.model.gguf.block_types import BlockType
 from engine.model.gguf.grid_decoders import GRID_DECODERS
 
@@ -115,22 +117,8 @@ def _q6_k(blocks: Tensor) -> Tensor:
     return _groups(codes.view(torch.uint8), 16).sub_(32).mul_(factors.view(-1, 1))
 
 
-@lru_cache
-def _pairs(levels: tuple[float, ...], device: torch.device) -> Tensor:
-    """For two codes side by side, seen as one number of 16 bits, their two levels: 4096 items."""
-    table = torch.zeros(16, 256, 2)
-    table[:, :16, 0] = torch.tensor(levels)
-    table[:, :16, 1] = torch.tensor(levels)[:, None]
-    return table.view(-1).view(torch.float64).to(device)
-
-
-def _levels(codes: Tensor, levels: tuple[float, ...]) -> Tensor:
-    """Levels of codes of 4 bits in the order of the row: float32 [groups, 32]."""
-    return looked_up(codes.view(torch.int16), _pairs(levels, codes.device)).view(torch.float32).view(-1, 32)
-
-
 def _iq4_nl(blocks: Tensor) -> Tensor:
-    return _levels(nibbles(words(blocks, 2, 18), 16), LEVELS_IQ4).mul_(halves(blocks, 0))
+    return levels_of(nibbles(words(blocks, 2, 18), 16), LEVELS_IQ4).view(-1, 32).mul_(halves(blocks, 0))
 
 
 def _iq4_xs(blocks: Tensor) -> Tensor:
@@ -139,7 +127,7 @@ def _iq4_xs(blocks: Tensor) -> Tensor:
     high = part(blocks, 2, 4).view(torch.int16).view(-1).int() >> places * 2
     factors = low.bitwise_and_(15).bitwise_or_(high.bitwise_and_(3) << 4).t().float().sub_(32)
     factors = factors.mul_(halves(blocks, 0)).reshape(-1, 1)
-    return _levels(nibbles(words(blocks, 8, 136), 16), LEVELS_IQ4).mul_(factors)
+    return levels_of(nibbles(words(blocks, 8, 136), 16), LEVELS_IQ4).view(-1, 32).mul_(factors)
 
 
 @lru_cache
@@ -152,7 +140,7 @@ def _half_powers(device: torch.device) -> Tensor:
 
 def _mxfp4(blocks: Tensor) -> Tensor:
     factors = looked_up(blocks[:, 0], _half_powers(blocks.device)).view(-1, 1)
-    return _levels(nibbles(words(blocks, 1, 17), 16), LEVELS_E2M1).mul_(factors)
+    return levels_of(nibbles(words(blocks, 1, 17), 16), LEVELS_E2M1).view(-1, 32).mul_(factors)
 
 
 _DECODERS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -1,7 +1,4 @@
-"""Takes the blocks of GGUF files apart: scales, and numbers of a few bits, as bytes in the order of the row.
-
-Four or eight bytes are worked on at once, as whole words: bits that leave one byte for the next are masked away.
-"""
+"""Takes the blocks of GGUF files apart: scales, and numbers of a few bits, as bytes in the order of the row."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,7 +6,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-BYTES = 0x01010101  # times a number: four bytes of it
+from engine.model.formats.bit_fields import field
 
 
 def part(blocks: Tensor, begin: int, end: int) -> Tensor:
@@ -27,12 +24,6 @@ def halves(blocks: Tensor, begin: int) -> Tensor:
     if blocks.shape[1] % 2 or blocks.storage_offset() % 2:
         return part(blocks, begin, begin + 2).view(torch.float16).float()
     return blocks.view(torch.float16)[:, begin // 2, None].float()
-
-
-def field(packed: Tensor, shift: int, mask: int) -> Tensor:
-    """Of every byte in words int32, the bits that `mask` leaves once it is shifted to the right, or (< 0) the left."""
-    moved = packed >> shift if shift >= 0 else packed << -shift
-    return moved.bitwise_and_(mask * BYTES)
 
 
 def weave(planes: Sequence[Tensor], width: int) -> Tensor:

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import CHUNK_WEIGHTS, CHUNK_WEIGHTS_CUDA
+from engine.model.formats.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 
@@ -62,15 +61,15 @@ def _fill(kind: BlockType, part: Tensor, target: Tensor, plus: float) -> None:
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension
-    room = CHUNK_WEIGHTS_CUDA if target.is_cuda else 2 * CHUNK_WEIGHTS * torch.get_num_threads()
-    if target.ndim > 2 and inner * columns > room:
+    if target.ndim > 2 and inner * columns > chunk_weights(target.device, target.numel()):
         for index, inside in enumerate(target):
             _fill(kind, rows[index * inner : (index + 1) * inner], inside, plus)
         return
-    step = max(1, room // (inner * columns))
-    for begin in range(0, len(target), step):
-        place = target[begin : begin + step]
-        _put(kind, rows[begin * inner : (begin + len(place)) * inner], place, plus)
+
+    def put(some: slice) -> None:
+        _put(kind, rows[some.start * inner : some.stop * inner], target[some], plus)
+
+    in_chunks(put, len(target), inner * columns, target.device)
 
 
 def _put(kind: BlockType, rows: Tensor, place: Tensor, plus: float) -> None:

@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from engine.model.formats.bitsandbytes import LEVELS as FOUR_BITS
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.chunks import in_chunks
+from engine.model.formats.lookup import unpack
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 BLOCK = 64  # weights that share an absmax
@@ -125,11 +126,12 @@ def unpacking_for(device: torch.device) -> Unpack:
 
 def unpack_by_table(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
     """`Unpack` with plain torch."""
-    blocks = max(1, chunk_weights(out.device) // BLOCK)
-    levels = Unpacker(FOUR_BITS["nf4"], out.device, high_first=True)
-    whole = codes.view(torch.uint8).view(-1, BLOCK // 2), absmax, out.view(-1, BLOCK)
-    for pairs, scales, weights in zip(*(torch.split(tensor, blocks) for tensor in whole), strict=True):
-        weights.copy_(levels.unpack(pairs).mul_(scales[:, None]))
+    pairs, blocks = codes.view(torch.uint8).view(-1, BLOCK // 2), out.view(-1, BLOCK)
+
+    def decode(rows: slice) -> None:
+        blocks[rows].copy_(unpack(pairs[rows], FOUR_BITS["nf4"], high_first=True).mul_(absmax[rows, None]))
+
+    in_chunks(decode, len(blocks), BLOCK, out.device)
 
 
 def unpack_by_kernel(codes: Tensor, absmax: Tensor, out: Tensor) -> None:

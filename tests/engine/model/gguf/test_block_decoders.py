@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.gguf import packed_blocks
+from engine.model.formats import chunks
 from engine.model.gguf.block_types import TYPES, BlockType
 from engine.model.gguf.packed_blocks import Gguf, Order
 from tests.engine.gguf_files import decode
@@ -86,7 +86,7 @@ def put_by_hand(order: Order, parts: list[Tensor], shape: tuple[int, ...]) -> Te
 @pytest.mark.parametrize("order", ORDERS)
 def test_rows_find_their_places(order: str, chunk: int, strided: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every order, whatever the chunks, and into memory that belongs to something larger."""
-    monkeypatch.setattr(packed_blocks, "CHUNK_WEIGHTS", chunk)
+    monkeypatch.setattr(chunks, "CHUNK_WEIGHTS", chunk)
     own, count, shape = ORDERS[order]
     kinds = (BY_NAME["Q4_K"], BY_NAME["Q8_0"])[:count]
     stored = [blocks(kind, 48, 256, seed) for seed, kind in enumerate(kinds)]
