@@ -6,7 +6,8 @@ import torch
 
 from engine.model.formats.workers import work_through
 
-CHUNK_WEIGHTS = 1 << 18  # per CPU thread: small beside the caches, and large beside the cost of calling torch
+CHUNK_WEIGHTS = 1 << 19  # per CPU thread: in the third-level cache still, and large beside the cost of calling torch
+SMALL_PART = 32  # of a weight is decoded at once, as long as that is half a chunk
 CHUNK_WEIGHTS_CUDA = 1 << 24  # few launches, and still no more than 128 MiB of temporaries
 FEWEST = 1 << 16  # weights that are worth a thread of their own
 
@@ -15,7 +16,8 @@ def chunk_weights(device: torch.device, weights: int) -> int:
     """How many of `weights` numbers are decoded at once: on a CPU so few that all threads have something to do."""
     if device.type == "cuda":
         return CHUNK_WEIGHTS_CUDA
-    return min(CHUNK_WEIGHTS, max(FEWEST, -(-weights // torch.get_num_threads())))
+    most = min(CHUNK_WEIGHTS, max(CHUNK_WEIGHTS // 2, weights // SMALL_PART))
+    return min(most, max(FEWEST, -(-weights // torch.get_num_threads())))
 
 
 def in_chunks(
