@@ -10,15 +10,18 @@ import torch
 from torch import Tensor
 
 from engine.model.formats.chunks import in_chunks
+from engine.model.formats.compiled import fused
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import in_rows, scale_groups
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
+from engine.model.formats.tables import table
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 PER_WORD = 8
+NO_ZERO = 8.0  # the zero point where none are stored
 PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word, in bits, its eight outputs lie
 
 
@@ -39,23 +42,32 @@ class Awq:
         """See `PackedFormat.decode`."""
         words, scales = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None
-        places = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
 
         def decode(rows: slice) -> None:
             some = slice(rows.start // PER_WORD, rows.stop // PER_WORD)
-            numbers = _outputs(words[some], places)
-            own = torch.full((), 8.0, device=out.device).expand(len(numbers), scales.shape[1])
-            if zeros is not None:
-                own = _outputs(zeros[some], places)
-            out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, None))
+            own = None if zeros is None else in_rows(zeros[some])
+            out[rows].copy_(fused(_scaled, out.device)(in_rows(words[some]), scales[rows].float(), own))
 
         in_chunks(decode, len(out), out.shape[1], out.device, multiple=PER_WORD)
 
 
+def _scaled(words: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
+    """Codes of words int32 [rows / 8, columns] less zero points times scales [rows, groups]."""
+    places = _places(words.device)  # once: a compiler makes one constant of it
+    numbers = _outputs(words, places)
+    own = torch.full_like(scales, NO_ZERO) if zeros is None else _outputs(zeros, places)
+    return scale_groups(numbers, scales, own, None)
+
+
 def _outputs(words: Tensor, places: Tensor) -> Tensor:
     """Codes of all outputs: words int32 [rows / 8, n] become float32 [rows, n]."""
-    codes = (in_rows(words)[:, None] >> places).bitwise_and_(15)
+    codes = (words[:, None] >> places).bitwise_and_(15)
     return codes.float().view(-1, words.shape[1])
+
+
+@table
+def _places(device: torch.device) -> Tensor:
+    return torch.tensor(PLACES, dtype=torch.int32, device=device)[:, None]
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.four_bits import LEVELS, unpacking_for
+from engine.model.formats.four_bits import KINDS, unpacking_for
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, of_method, read_small
 from engine.model.safetensors_header import TensorInfo
@@ -104,7 +104,7 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
     """All weights with a quantisation state or row scales; raises `ModelError` for those that do not fit."""
     del packing  # the weights say themselves how they are packed
     found = {}
-    for kind in LEVELS:
+    for kind in KINDS:
         for weight in of_method(tensors, STATE + kind):
             found[weight] = _find_four_bits(name, weight, kind, tensors)
     for stem in of_method(tensors, ".SCB"):

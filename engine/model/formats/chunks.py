@@ -20,9 +20,7 @@ def chunk_weights(device: torch.device, weights: int) -> int:
     return min(most, max(FEWEST, -(-weights // torch.get_num_threads())))
 
 
-def in_chunks(
-    work: Callable[[slice], None], rows: int, columns: int, device: torch.device, multiple: int = 1
-) -> None:
+def in_chunks(work: Callable[[slice], None], rows: int, columns: int, device: torch.device, multiple: int = 1) -> None:
     """Do `work` for slices of whole rows, about one chunk of numbers each; all but the last hold a `multiple` of rows.
 
     On a CPU they are worked on side by side (see `work_through`), in any order: they must not share temporaries.

@@ -9,25 +9,14 @@ from torch import Tensor
 from engine.model.formats.chunks import in_chunks
 from engine.model.formats.lookup import unpack
 
-LEVELS = {
-    "nf4": (
-        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
-        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
-        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
-        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
-    ),
-    "fp4": (
-        0.0, 0.0052083334885537624, 0.6666666865348816, 1.0, 0.3333333432674408, 0.5, 0.1666666716337204, 0.25,
-        -0.0, -0.0052083334885537624, -0.6666666865348816, -1.0, -0.3333333432674408, -0.5, -0.1666666716337204, -0.25,
-    ),
-}  # fmt: skip
+KINDS = ("nf4", "fp4")
 KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
 TRIED_TYPES = (torch.float32, torch.bfloat16, torch.float16)
 TRIED_BLOCK = 64
 
 Unpack = Callable[[str, int, Tensor, Tensor, Tensor], None]
-"""(kind, block, codes uint8 [weights / 2], absmax float32 [weights / block], out [weights]), flat, contiguous and on one
-device: writes level times absmax, multiplied in float32 and rounded once to `out`'s number type."""
+"""(kind, block, codes uint8 [weights / 2], absmax float32 [weights / block], out [weights]), flat, contiguous and on
+one device: writes level times absmax, multiplied in float32 and rounded once to `out`'s number type."""
 
 
 @lru_cache
@@ -41,7 +30,7 @@ def unpack_by_table(kind: str, block: int, codes: Tensor, absmax: Tensor, out: T
     pairs, blocks = codes.view(-1, block // 2), out.view(-1, block)
 
     def decode(rows: slice) -> None:
-        blocks[rows].copy_(unpack(pairs[rows], LEVELS[kind], high_first=True).mul_(absmax[rows, None]))
+        blocks[rows].copy_(unpack(pairs[rows], kind, high_first=True).mul_(absmax[rows, None]))
 
     in_chunks(decode, len(blocks), block, out.device)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engine.model.formats import fp8
 from engine.model.formats.chunks import in_chunks
+from engine.model.formats.compiled import fused
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
@@ -49,9 +50,14 @@ class Float4:
             if WHOLE in parts:
                 whole = parts[WHOLE].reshape(-1)
                 scales = scales / whole if self.divides else scales * whole
-            out[rows].copy_(scale_groups(unpack(parts[CODES][rows], E2M1), scales, None, None))
+            out[rows].copy_(fused(_scaled, out.device)(parts[CODES][rows], scales))
 
         in_chunks(decode, len(out), out.shape[1], out.device)
+
+
+def _scaled(codes: Tensor, scales: Tensor) -> Tensor:
+    """Levels of bytes of two codes, [rows, columns / 2], times the scales of their groups."""
+    return scale_groups(unpack(codes, E2M1), scales, None, None)
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

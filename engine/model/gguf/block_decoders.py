@@ -4,25 +4,26 @@ A block is some bytes for 32 or 256 numbers of a row; its layout is that of `blo
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from engine.model.formats.bit_fields import field
+from engine.model.formats.compiled import fused
 from engine.model.formats.lookup import levels_of
+from engine.model.formats.tables import table
 from engine.model.gguf.block_fields import halves, looked_up, nibbles, part, spread_bits, weave, words
 from engine.model.gguf.block_types import BlockType
 from engine.model.gguf.grid_decoders import GRID_DECODERS
 
-LEVELS_IQ4 = (-127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0)
-LEVELS_E2M1 = (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0)  # doubled
 FIRST_E8M0 = (2.0**-128, 2.0**-127)  # of exponents below those of normal numbers, halved
 
 
 def decode_blocks(kind: BlockType, blocks: Tensor) -> Tensor:
     """The numbers of blocks uint8 [count, bytes of a block], in the order of the row: float32 [count x elements]."""
-    return _DECODERS[kind.name](blocks).view(-1)
+    if blocks.storage_offset() % 2:
+        blocks = blocks.clone()  # so that they can be seen as numbers of 16 bits
+    return fused(DECODERS[kind.name], blocks.device)(blocks).view(-1)
 
 
 def _groups(codes: Tensor, width: int) -> Tensor:
@@ -118,7 +119,7 @@ def _q6_k(blocks: Tensor) -> Tensor:
 
 
 def _iq4_nl(blocks: Tensor) -> Tensor:
-    return levels_of(nibbles(words(blocks, 2, 18), 16), LEVELS_IQ4).view(-1, 32).mul_(halves(blocks, 0))
+    return levels_of(nibbles(words(blocks, 2, 18), 16), "iq4").view(-1, 32).mul_(halves(blocks, 0))
 
 
 def _iq4_xs(blocks: Tensor) -> Tensor:
@@ -127,10 +128,10 @@ def _iq4_xs(blocks: Tensor) -> Tensor:
     high = part(blocks, 2, 4).view(torch.int16).view(-1).int() >> places * 2
     factors = low.bitwise_and_(15).bitwise_or_(high.bitwise_and_(3) << 4).t().float().sub_(32)
     factors = factors.mul_(halves(blocks, 0)).reshape(-1, 1)
-    return levels_of(nibbles(words(blocks, 8, 136), 16), LEVELS_IQ4).view(-1, 32).mul_(factors)
+    return levels_of(nibbles(words(blocks, 8, 136), 16), "iq4").view(-1, 32).mul_(factors)
 
 
-@lru_cache
+@table
 def _half_powers(device: torch.device) -> Tensor:
     """Half of 2 ** (exponent - 127) for every byte, made of its bits; the two smallest are subnormal."""
     numbers = (torch.arange(-1, 255, dtype=torch.int32) << 23).view(torch.float32)
@@ -140,10 +141,10 @@ def _half_powers(device: torch.device) -> Tensor:
 
 def _mxfp4(blocks: Tensor) -> Tensor:
     factors = looked_up(blocks[:, 0], _half_powers(blocks.device)).view(-1, 1)
-    return levels_of(nibbles(words(blocks, 1, 17), 16), LEVELS_E2M1).view(-1, 32).mul_(factors)
+    return levels_of(nibbles(words(blocks, 1, 17), 16), "e2m1 doubled").view(-1, 32).mul_(factors)
 
 
-_DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
+DECODERS: dict[str, Callable[[Tensor], Tensor]] = {
     "Q4_0": _q4_0, "Q4_1": _q4_1, "Q5_0": _q5_0, "Q5_1": _q5_1, "Q8_0": _q8_0,
     "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
     "IQ4_NL": _iq4_nl, "IQ4_XS": _iq4_xs, "MXFP4": _mxfp4, **GRID_DECODERS,

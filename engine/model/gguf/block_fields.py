@@ -1,12 +1,12 @@
 """Takes the blocks of GGUF files apart: scales, and numbers of a few bits, as bytes in the order of the row."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from engine.model.formats.bit_fields import field
+from engine.model.formats.tables import table
 
 
 def part(blocks: Tensor, begin: int, end: int) -> Tensor:
@@ -20,9 +20,7 @@ def words(blocks: Tensor, begin: int, end: int) -> Tensor:
 
 
 def halves(blocks: Tensor, begin: int) -> Tensor:
-    """The float16 at an even byte of every block, as float32 [count, 1]."""
-    if blocks.shape[1] % 2 or blocks.storage_offset() % 2:
-        return part(blocks, begin, begin + 2).view(torch.float16).float()
+    """The float16 at an even byte of every block, as float32 [count, 1]; blocks begin at an even byte, too."""
     return blocks.view(torch.float16)[:, begin // 2, None].float()
 
 
@@ -44,7 +42,7 @@ def looked_up(codes: Tensor, table: Tensor) -> Tensor:
     return table.index_select(0, codes.reshape(-1).int())
 
 
-@lru_cache
+@table
 def spread_bits(value: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """For every byte its eight bits, lowest first, as `value` or 0 of an integer type: 256 items of as many bytes."""
     bits = torch.arange(256)[:, None] >> torch.arange(8) & 1
@@ -52,8 +50,8 @@ def spread_bits(value: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return (bits * value).to(dtype).view(item).view(-1).to(device)
 
 
-@lru_cache
-def both_nibbles(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+@table
+def both_nibbles(numbers: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """For every byte the numbers that its low and its high half stand for: 256 items of two numbers."""
     codes = torch.arange(256)[:, None] >> torch.tensor([0, 4]) & 15
     pairs = torch.tensor(numbers, dtype=dtype)[codes]

@@ -5,21 +5,20 @@ applied to all eight by three operations on these items. transformers has the gr
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from engine.model.formats.tables import table
 from engine.model.gguf.block_fields import both_nibbles, halves, looked_up, part, spread_bits
 
 ONES = 0x0101010101010101  # one in every byte
 DELTA = 0.125  # what the numbers of IQ1 grids are moved by, up or down
-HALF_STEPS = tuple(0.5 + scale for scale in range(16))
-ODD_NUMBERS = tuple(float(1 + 2 * scale) for scale in range(16))
+ODD_NUMBERS = tuple(1 + 2 * scale for scale in range(16))
 HIGH_BITS = tuple(scale << 8 for scale in range(16))
 
 
-@lru_cache
+@table
 def _grid(name: str, device: torch.device) -> Tensor:
     """A grid of transformers' `GRID_SPECS`, an item for each index: eight numbers, int64, or four, int32."""
     from transformers.integrations.gguf.dequant import GRID_SPECS  # noqa: PLC0415  # tables that few models need
@@ -32,14 +31,14 @@ def _grid(name: str, device: torch.device) -> Tensor:
     return numbers.view(torch.int64 if width == 8 else torch.int32).to(device)
 
 
-@lru_cache
+@table
 def _grid_iq1(device: torch.device) -> Tensor:
     """Numbers of the IQ1 grid by 1 / DELTA, moved up, and behind them all of them moved down: int64 [4096]."""
     numbers = _grid("IQ1", torch.device("cpu")).view(torch.int8) * round(1 / DELTA)
     return torch.cat([numbers + 1, numbers - 1]).view(torch.int64).to(device)
 
 
-@lru_cache
+@table
 def _sign_patterns(device: torch.device) -> Tensor:
     """For every index of 7 bits the eight signs that it stands for, as 255 for less than zero: int64 [128]."""
     from transformers.integrations.gguf.dequant import KSIGNS  # noqa: PLC0415
@@ -72,11 +71,10 @@ def _scales_and_signs(packed: Tensor) -> tuple[Tensor, Tensor]:
     return scales, looked_up(_planes(packed, (0, 7, 14, 21), 127), _sign_patterns(packed.device))
 
 
-def _nibble_scales(packed: Tensor, numbers: tuple[float, ...]) -> Tensor:
-    """Numbers of the low and the high half of every byte: float32 [count, 2 x bytes]."""
-    return looked_up(packed, both_nibbles(numbers, torch.float32, packed.device)).view(torch.float32).view(
-        len(packed), -1
-    )
+def _nibble_scales(packed: Tensor) -> Tensor:
+    """1 + 2 x the low and the high half of every byte: float32 [count, 2 x bytes]."""
+    pairs = both_nibbles(ODD_NUMBERS, torch.float32, packed.device)
+    return looked_up(packed, pairs).view(torch.float32).view(len(packed), -1)
 
 
 def _indices(packed: Tensor, high: Tensor) -> Tensor:
@@ -96,11 +94,11 @@ def _iq2_xs(blocks: Tensor) -> Tensor:
     packed = part(blocks, 2, 66).view(torch.int16).int()
     negative = looked_up((packed >> 9).bitwise_and_(127), _sign_patterns(blocks.device))
     points = looked_up(packed.bitwise_and_(511), _grid("IQ2_XS", blocks.device))
-    factors = _nibble_scales(part(blocks, 66, 74), HALF_STEPS).mul_(halves(blocks, 0)).mul_(0.25)
+    factors = _nibble_scales(part(blocks, 66, 74)).mul_(halves(blocks, 0)).mul_(0.125)
     return _scaled(_signed(points, negative), factors)
 
 
-@lru_cache
+@table
 def _pairs_of_bits(device: torch.device) -> Tensor:
     """For every byte its four fields of two bits, each in front of 8 bits: int64 [256], four numbers of 16 bits."""
     fields = torch.arange(256)[:, None] >> torch.tensor([0, 2, 4, 6]) & 3
@@ -111,7 +109,7 @@ def _iq2_s(blocks: Tensor) -> Tensor:
     high = looked_up(part(blocks, 66, 74), _pairs_of_bits(blocks.device))
     points = looked_up(_indices(part(blocks, 2, 34), high), _grid("IQ2_S", blocks.device))
     negative = looked_up(part(blocks, 34, 66), spread_bits(255, torch.uint8, blocks.device))
-    factors = _nibble_scales(part(blocks, 74, 82), HALF_STEPS).mul_(halves(blocks, 0)).mul_(0.25)
+    factors = _nibble_scales(part(blocks, 74, 82)).mul_(halves(blocks, 0)).mul_(0.125)
     return _scaled(_signed(points, negative), factors)
 
 
@@ -126,7 +124,7 @@ def _iq3_s(blocks: Tensor) -> Tensor:
     high = looked_up(part(blocks, 66, 74), spread_bits(256, torch.int16, blocks.device))
     points = looked_up(_indices(part(blocks, 2, 66), high), _grid("IQ3_S", blocks.device)).view(torch.int64)
     negative = looked_up(part(blocks, 74, 106), spread_bits(255, torch.uint8, blocks.device))
-    factors = _nibble_scales(part(blocks, 106, 110), ODD_NUMBERS).mul_(halves(blocks, 0))
+    factors = _nibble_scales(part(blocks, 106, 110)).mul_(halves(blocks, 0))
     return _scaled(_signed(points, negative), factors)
 
 

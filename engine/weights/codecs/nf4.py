@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engine.model.formats.four_bits import LEVELS as FOUR_BITS
 from engine.model.formats.four_bits import unpacking_for
+from engine.model.formats.lookup import NUMBERS
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 BLOCK = 64  # weights that share an absmax
-LEVELS = torch.tensor(FOUR_BITS["nf4"])
+LEVELS = torch.tensor(NUMBERS["nf4"])
 MIDPOINTS = ((LEVELS[:-1] + LEVELS[1:]) / 2).tolist()
 TINY = 1e-38  # an absmax or a scale of which 1 / x is finite; a block of zeros stays zero
 CODES, ABSMAX, SCALES, OFFSET = ".nf4", ".absmax", ".absmax_scale", ".absmax_offset"

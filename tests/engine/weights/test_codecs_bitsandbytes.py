@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.model.formats import four_bits
+from engine.model.formats.lookup import NUMBERS
 from engine.weights.codecs.codec import codec_named
 from engine.weights.codecs.nf4 import compress_absmax, restore_absmax
 
@@ -96,7 +97,7 @@ def as_on_cuda(offset: float) -> Any:
         codes: Tensor, absmax: Tensor, block: int, kind: str, shape: list[int], dtype: torch.dtype, out: Tensor
     ) -> None:
         assert (list(out.shape), out.dtype) == (shape, dtype)
-        numbers = torch.tensor(four_bits.LEVELS[kind])[torch.stack([codes >> 4, codes & 15], 1).int()]
+        numbers = torch.tensor(NUMBERS[kind])[torch.stack([codes >> 4, codes & 15], 1).int()]
         out.copy_((numbers.view(-1, block) * absmax[:, None]).view(-1) - offset)  # less 0.0, -0.0 stays
 
     return dequantise
