@@ -16,7 +16,6 @@ from engine.model.formats.grouped import in_rows, scale_groups
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
-from engine.model.formats.tables import table
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -43,17 +42,18 @@ class Awq:
         words, scales = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None
 
+        places = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
+
         def decode(rows: slice) -> None:
             some = slice(rows.start // PER_WORD, rows.stop // PER_WORD)
             own = None if zeros is None else in_rows(zeros[some])
-            out[rows].copy_(fused(_scaled, out.device)(in_rows(words[some]), scales[rows].float(), own))
+            out[rows].copy_(fused(_scaled, out.device)(in_rows(words[some]), places, scales[rows].float(), own))
 
         in_chunks(decode, len(out), out.shape[1], out.device, multiple=PER_WORD)
 
 
-def _scaled(words: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
+def _scaled(words: Tensor, places: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
     """Codes of words int32 [rows / 8, columns] less zero points times scales [rows, groups]."""
-    places = _places(words.device)  # once: a compiler makes one constant of it
     numbers = _outputs(words, places)
     own = torch.full_like(scales, NO_ZERO) if zeros is None else _outputs(zeros, places)
     return scale_groups(numbers, scales, own, None)
@@ -63,11 +63,6 @@ def _outputs(words: Tensor, places: Tensor) -> Tensor:
     """Codes of all outputs: words int32 [rows / 8, n] become float32 [rows, n]."""
     codes = (words[:, None] >> places).bitwise_and_(15)
     return codes.float().view(-1, words.shape[1])
-
-
-@table
-def _places(device: torch.device) -> Tensor:
-    return torch.tensor(PLACES, dtype=torch.int32, device=device)[:, None]
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

@@ -80,9 +80,8 @@ class PackedIntegers:
         mask, stored = (1 << self.bits) - 1, self._bytes(words.t())
         if self.bits == 8:
             return stored.int().add_(self.zero_offset).bitwise_and_(mask).float().t().contiguous()
-        return (
-            unpack(stored, " ".join(str(level + self.zero_offset & mask) for level in range(mask + 1))).t().contiguous()
-        )
+        levels = " ".join(str(level + self.zero_offset & mask) for level in range(mask + 1))
+        return unpack(stored, levels).t().contiguous()
 
     def _bytes(self, words: Tensor) -> Tensor:
         """Words as bytes, row by row; rows of 3 bits end with three words, as numbers lie across their borders."""

@@ -40,6 +40,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
     def begin() -> None:
         torch.set_num_threads(1)
+        torch.get_num_threads()  # at its first use a thread takes over what was set last, by any of them
         begun.wait()
 
     pool = ThreadPoolExecutor(count, "decoder", initializer=begin)

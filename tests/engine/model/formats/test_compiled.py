@@ -36,9 +36,10 @@ def words(*shape: int) -> Tensor:
     return torch.randint(-(1 << 31), 1 << 31, shape).int()
 
 
+PLACES = torch.tensor(awq.PLACES, dtype=torch.int32)[:, None]
 SIGNED = " ".join(map(str, range(-8, 8)))
 STEPS: dict[str, tuple[Callable[..., Tensor], Callable[[int], tuple[object, ...]]]] = {
-    "awq": (awq._scaled, lambda n: (words(n, 64), torch.rand(8 * n, 2), words(n, 2))),
+    "awq": (awq._scaled, lambda n: (words(n, 64), PLACES, torch.rand(8 * n, 2), words(n, 2))),
     "integers": (packed_integers._scaled, lambda n: (stored(n, 32), SIGNED, -8, 64, torch.rand(n, 2), None, None)),
     "nvfp4": (nvfp4._scaled, lambda n: (stored(n, 32), torch.rand(n, 4))),
     "mxfp4": (mxfp4._every_second, lambda n: (stored(64, 4 * n), torch.rand(4, 4 * n), 1)),
