@@ -29,7 +29,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(GUARD), os.environ.
 # pytest keeps the files of failed tests where it always does.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
 
-settings.register_profile("suite", max_examples=choose(20, 200), deadline=None)
+settings.register_profile("suite", max_examples=choose(12, 200), deadline=None)
 settings.load_profile("suite")
 
 PERSONAL_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HF_HOME")

@@ -23,6 +23,7 @@ from app.ui.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import FAKE_ENGINE
+from tests.campaigns.extent import choose
 
 PATIENCE_MS = 30_000
 
@@ -85,7 +86,7 @@ def test_a_data_folder_that_cannot_be_made_is_one_line_and_2(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, *choose([], [signal.SIGINT])])
 def test_an_application_that_is_killed_leaves_no_engine(
     application: "subprocess.Popen[bytes]", qtbot: QtBot, end: signal.Signals
 ) -> None:

@@ -149,13 +149,17 @@ def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: 
 
     What computes is measured by the processor's time, of which other programs take no part; threads should be one.
     """
-    rows = []
+    found = packed_weights(folder, samples)
+    pairs = zip(samples, found, strict=True)
+    return [{"format": sample.title, **_row(weight, dtype, turns)} for sample, weight in pairs]
+
+
+def packed_weights(folder: Path, samples: Sequence[Sample]) -> Iterator[PackedWeight]:
+    """The samples, written to files there."""
     for number, sample in enumerate(samples):
         file = folder / f"{number}.safetensors"
         save_file(dict(sample.tensors), file)
-        (weight,) = find_packed("sample", {"quantization_config": dict(sample.packing)}, read_header(file)).values()
-        rows.append({"format": sample.title, **_row(weight, dtype, turns)})
-    return rows
+        yield from find_packed("sample", {"quantization_config": dict(sample.packing)}, read_header(file)).values()
 
 
 def gguf_weights(folder: Path, rows: int, columns: int) -> Iterator[PackedWeight]:

@@ -182,6 +182,33 @@ def hasher(error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
     assert list(folder.iterdir()) == []
 
 
+def decoders(error: BaseException, *_: Any) -> None:
+    """Who decodes gets the error once all threads have stopped, and the weight when it is decoded again."""
+    import torch
+
+    from engine.model.formats.workers import work_through
+
+    done: list[int] = []
+
+    def work(chunk: slice) -> None:
+        if chunk.start == 1 and error not in told:
+            told.append(error)
+            raise error
+        done.append(chunk.start)
+
+    told: list[BaseException] = []
+    chunks, before = [slice(begin, begin + 1) for begin in range(4)], torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(type(error), match="boom"):
+            work_through(work, chunks, torch.device("cpu"))
+        assert sorted(done) == [0, 2, 3]
+        work_through(work, chunks, torch.device("cpu"))
+        assert sorted(done) == [0, 0, 1, 2, 2, 3, 3]
+    finally:
+        torch.set_num_threads(before)
+
+
 def template_watch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
     """A template that nobody watches does not run on."""
     told: list[Any] = []
@@ -209,6 +236,7 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "slots.py: ThreadPoolExecutor": slots,
     "layer_file.py: ThreadPoolExecutor": hasher,
     "template_renderer.py: self._run": template_watch,
+    "workers.py: ThreadPoolExecutor": decoders,
 }
 
 

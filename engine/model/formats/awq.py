@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
+from engine.model.formats.compiled import fused
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import in_rows, scale_groups
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.lookup import unpack
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
@@ -21,8 +22,9 @@ from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 PER_WORD = 8
+NO_ZERO = 8.0  # the zero point where none are stored
 PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word, in bits, its eight outputs lie
-
+CODES_OF_4_BITS = " ".join(map(str, range(16)))
 
 GEMV_INPUTS = 128  # that the kernel reads at a time: its rows have words for all groups of so many
 GEMV_GROUPS = (32, 64)  # the smaller ones of which it knows
@@ -45,14 +47,22 @@ class Awq:
         """See `PackedFormat.decode`."""
         words, scales = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None
+
         places = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
-        for rows in row_slices(len(out), out.shape[1], out.device, multiple=PER_WORD):
+
+        def decode(rows: slice) -> None:
             some = slice(rows.start // PER_WORD, rows.stop // PER_WORD)
-            numbers = _outputs(words[some], places)
-            own = torch.full((), 8.0, device=out.device).expand(len(numbers), scales.shape[1])
-            if zeros is not None:
-                own = _outputs(zeros[some], places)
-            out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, None))
+            own = None if zeros is None else in_rows(zeros[some])
+            out[rows].copy_(fused(_scaled, out.device)(in_rows(words[some]), places, scales[rows].float(), own))
+
+        in_chunks(decode, len(out), out.shape[1], out.device, multiple=PER_WORD)
+
+
+def _scaled(words: Tensor, places: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
+    """Codes of words int32 [rows / 8, columns] less zero points times scales [rows, groups]."""
+    numbers = _outputs(words, places)
+    own = torch.full_like(scales, NO_ZERO) if zeros is None else _outputs(zeros, places)
+    return scale_groups(numbers, scales, own, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +83,24 @@ class AwqGemv:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         groups = out.shape[1] // self.group
-        levels, zero_levels = (Unpacker(tuple(map(float, range(16))), out.device) for _ in range(2))
-        for rows in row_slices(len(out), out.shape[1], out.device):
-            numbers = levels.unpack(in_rows(parts[CODES][rows]).view(torch.uint8))
-            zeros = zero_levels.unpack(in_rows(parts[ZEROS][rows]).view(torch.uint8))[:, :groups]
-            scales = parts[SCALES][rows, :groups].float()
-            out[rows].copy_(scale_groups(numbers, scales, zeros, None))
+
+        def decode(rows: slice) -> None:
+            codes, zeros = (in_rows(parts[role][rows]).view(torch.uint8) for role in (CODES, ZEROS))
+            out[rows].copy_(fused(_scaled_inputs, out.device)(codes, parts[SCALES][rows, :groups].float(), zeros))
+
+        in_chunks(decode, len(out), out.shape[1], out.device)
+
+
+def _scaled_inputs(codes: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:
+    """Codes, two to a byte, less zero points, two to a byte, times scales [rows, groups]."""
+    return scale_groups(
+        unpack(codes, CODES_OF_4_BITS), scales, unpack(zeros, CODES_OF_4_BITS)[:, : scales.shape[1]], None
+    )
 
 
 def _outputs(words: Tensor, places: Tensor) -> Tensor:
     """Codes of all outputs: words int32 [rows / 8, n] become float32 [rows, n]."""
-    codes = (in_rows(words)[:, None] >> places).bitwise_and_(15)
+    codes = (words[:, None] >> places).bitwise_and_(15)
     return codes.float().view(-1, words.shape[1])
 
 

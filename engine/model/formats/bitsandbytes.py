@@ -13,26 +13,14 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.four_bits import KINDS, unpacking_for
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, is_here, of_method, read_small
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
-LEVELS = {
-    "nf4": (
-        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
-        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
-        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
-        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
-    ),
-    "fp4": (
-        0.0, 0.0052083334885537624, 0.6666666865348816, 1.0, 0.3333333432674408, 0.5, 0.1666666716337204, 0.25,
-        -0.0, -0.0052083334885537624, -0.6666666865348816, -1.0, -0.3333333432674408, -0.5, -0.1666666716337204, -0.25,
-    ),
-}  # fmt: skip
 PER_LEVEL = 7.874015718698502e-3  # 1 / 127 as bitsandbytes has it: float32 products agree to the last bit
 BLOCKS = frozenset(1 << power for power in range(5, 13))
 LARGEST_OFFSET = 1e38  # of float32
@@ -65,18 +53,23 @@ class FourBits:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         codes, columns, block = parts[CODES].reshape(-1).view(torch.uint8), out.shape[1], self.block
-        levels = Unpacker(LEVELS[self.kind], out.device, high_first=True)
-        for rows in row_slices(len(out), columns, out.device):
+        unpack = unpacking_for(self.kind, out.device)
+
+        def decode(rows: slice) -> None:
             begin, end = rows.start * columns, rows.stop * columns
             blocks = slice(begin // block, -(-end // block))
             some = codes[blocks.start * block // 2 : blocks.stop * block // 2]
-            whole = (blocks.stop - blocks.start) * block // 2
-            if len(some) < whole:  # the last block may have fewer numbers
-                some = torch.nn.functional.pad(some, (0, whole - len(some)))
-            numbers = levels.unpack(some.view(-1, block // 2))
-            numbers.mul_(self._absmax(parts, blocks)[:, None])
-            first = begin - blocks.start * block
-            out[rows].copy_(numbers.view(-1)[first : first + end - begin].view(-1, columns))
+            whole = (blocks.stop - blocks.start) * block
+            if len(some) < whole // 2:  # the last block may have fewer numbers
+                some = torch.nn.functional.pad(some, (0, whole // 2 - len(some)))
+            is_whole = whole == end - begin and out.is_contiguous()
+            numbers = out[rows].view(-1) if is_whole else out.new_empty(whole)
+            unpack(self.kind, block, some, self._absmax(parts, blocks), numbers)
+            if not is_whole:
+                first = begin - blocks.start * block
+                out[rows].copy_(numbers[first : first + end - begin].view(-1, columns))
+
+        in_chunks(decode, len(out), columns, out.device)
 
     def _absmax(self, parts: Mapping[str, Tensor], blocks: slice) -> Tensor:
         """Of some blocks, in float32."""
@@ -100,15 +93,18 @@ class EightBits:
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
         codes, absmax = parts[CODES], parts[ABSMAX].reshape(-1, 1)
-        for rows in row_slices(len(out), out.shape[1], out.device):
+
+        def decode(rows: slice) -> None:
             out[rows].copy_(codes[rows].float().mul_(absmax[rows]).mul_(PER_LEVEL))
+
+        in_chunks(decode, len(out), out.shape[1], out.device)
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:
     """All weights with a quantisation state or row scales; raises `ModelError` for those that do not fit."""
     del packing  # the weights say themselves how they are packed
     found = {}
-    for kind in LEVELS:
+    for kind in KINDS:
         for weight in of_method(tensors, STATE + kind):
             found[weight] = _find_four_bits(name, weight, kind, tensors)
     for stem in of_method(tensors, ".SCB"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from engine.model.formats import fp8
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.grouped import as_matrix, scale_groups
 from engine.model.formats.nvfp4 import float4_weight
@@ -41,9 +41,12 @@ class Integers8:
         """See `PackedFormat.decode`."""
         scales = as_matrix(parts[SCALES], len(out))
         zeros = as_matrix(parts[ZEROS], len(out)) if ZEROS in parts else None
-        for rows in row_slices(len(out), out.shape[1], out.device):
+
+        def decode(rows: slice) -> None:
             own = None if zeros is None else zeros[rows].float()
             out[rows].copy_(scale_groups(parts[CODES][rows].float(), scales[rows].float(), own, None))
+
+        in_chunks(decode, len(out), out.shape[1], out.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.float8 import widened
+from engine.model.formats.float8 import BIAS, has_bits_of_float16, lessened, widened
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
@@ -22,6 +22,7 @@ from engine.protocol.sentences import say
 STORED = ("F8_E4M3", "F8_E5M2")
 SCALES = ("F32", "BF16", "F16", "F8_E8M0", "U8")  # bytes are exponents, as e8m0 has them
 LARGEST_BLOCK = 1 << 16
+LARGEST_SCALE = 1e36  # times `BIAS` it is still a number
 
 WEIGHT, SCALE = "weight", "scale"
 
@@ -47,12 +48,18 @@ class Fp8:
         rows, columns = weight.shape[-2:]
         grid = -(-rows // self.block_rows), -(-columns // self.block_columns)
         matrices, scales = weight.view(-1, rows, columns), _numbers(parts[SCALE]).view(-1, *grid)
+        widen = widened
+        if has_bits_of_float16(weight) and bool((scales.abs() < LARGEST_SCALE).all()):
+            widen, scales = lessened, scales * BIAS  # the same products: both are exact
         for matrix, scale, target in zip(matrices, scales, out if out.ndim > 2 else [out], strict=True):
-            for part in row_slices(rows, columns, out.device):
+
+            def decode(part: slice, matrix: Tensor = matrix, scale: Tensor = scale, target: Tensor = target) -> None:
                 own = torch.arange(part.start, part.stop, device=out.device).div_(
                     self.block_rows, rounding_mode="floor"
                 )
-                target[part].copy_(self._scaled(widened(matrix[part]), scale[own]))
+                target[part].copy_(self._scaled(widen(matrix[part]), scale[own]))
+
+            in_chunks(decode, rows, columns, out.device)
 
     def _scaled(self, numbers: Tensor, scale: Tensor) -> Tensor:
         """`numbers` float32 [rows, columns] times `scale` [rows, grid columns], in place."""

@@ -1,39 +1,55 @@
 """Numbers of a few bits, found by table: a byte, or one and a half, becomes all the numbers in it with one lookup."""
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 
-ITEMS = {1: torch.float32, 2: torch.complex64, 4: torch.complex128}  # what holds so many float32 numbers
+from engine.model.formats.tables import table
+
+NUMBERS = {
+    "nf4": (
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    ),
+    "fp4": (
+        0.0, 0.0052083334885537624, 0.6666666865348816, 1.0, 0.3333333432674408, 0.5, 0.1666666716337204, 0.25,
+        -0.0, -0.0052083334885537624, -0.6666666865348816, -1.0, -0.3333333432674408, -0.5, -0.1666666716337204, -0.25,
+    ),
+    "e2m1": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0),
+    "e2m1 doubled": (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0),
+    "iq4": (
+        -127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0,
+        1.0, 13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0,
+    ),
+}  # fmt: skip
+"""bitsandbytes' two kinds; the 4-bit floating-point numbers of OCP Microscaling Formats v1.0, and twice these, without
+a negative zero, as ggml has them; and `kvalues_iq4nl` of ggml-common.h: by code."""
+
+Levels = str
+"""What codes stand for: a key of `NUMBERS`, or numbers with blanks between them. Text is a constant to a compiler."""
+
+BYTES = 256  # there are so many different ones
+ITEMS = {1: torch.float32, 2: torch.float64, 4: torch.complex128}  # what holds so many float32 numbers
 
 
-class Unpacker:
-    """Unpacks chunks one after the other into the same memory: fresh pages cost as much as the lookups.
+def unpack(codes: Tensor, levels: Levels, *, high_first: bool = False) -> Tensor:
+    """The numbers that `codes`, uint8 [rows, bytes], stand for: float32 [rows, numbers].
 
-    `levels` are those of all codes: 4, 8, 16 or 256 of them, for 2, 3, 4 or 8 bits. The first number of a byte lies in
-    its lowest bits, or in its highest. `gather` is the fastest of torch's lookups on a CPU, and the only one that
-    shares rows among threads; small tables stay in the first-level cache.
+    `levels` are those of all codes: 4, 8 or 16 of them, for 2, 3 or 4 bits. The first number of a byte lies in
+    its lowest bits, or in its highest. With 3 bits, rows take a multiple of 3 bytes. Of torch's lookups on a CPU this
+    is the fastest: small tables stay in the first-level cache, and indices of 32 bits are half as long to write.
     """
+    rows = len(codes)
+    items = _table(levels, high_first, codes.device)
+    codes = _twelve_bits(codes) if len(items) > BYTES else codes
+    return items.index_select(0, codes.reshape(-1).int()).view(torch.float32).view(rows, -1)
 
-    def __init__(self, levels: tuple[float, ...], device: torch.device, *, high_first: bool = False) -> None:
-        self._table = _table(levels, high_first, device)
-        self._has_3_bits = len(levels) == 8
-        self._index = torch.empty(0, dtype=torch.int64, device=device)
-        self._items = torch.empty(0, dtype=self._table.dtype, device=device)
 
-    def unpack(self, codes: Tensor) -> Tensor:
-        """The numbers that `codes`, uint8 [rows, bytes], stand for, until the next ones: float32 [rows, numbers].
-
-        With 3 bits, rows take a multiple of 3 bytes.
-        """
-        codes = _twelve_bits(codes) if self._has_3_bits else codes
-        size = codes.numel()
-        if size > len(self._index):
-            self._index, self._items = self._index.new_empty(size), self._items.new_empty(size)
-        index, items = (buffer[:size].view(codes.shape) for buffer in (self._index, self._items))
-        torch.gather(self._table.expand(len(codes), -1), 1, index.copy_(codes), out=items)
-        return items.view(torch.float32)
+def levels_of(codes: Tensor, levels: Levels) -> Tensor:
+    """The sixteen levels' numbers of codes of 4 bits, uint8, an even number in all, each in a byte: flat float32."""
+    items = _pairs(levels, codes.device).index_select(0, codes.view(-1).view(torch.int16).int())
+    return items.view(torch.float32)
 
 
 def _twelve_bits(codes: Tensor) -> Tensor:
@@ -42,12 +58,26 @@ def _twelve_bits(codes: Tensor) -> Tensor:
     return torch.stack([first | (middle & 15) << 8, middle >> 4 | last << 4], dim=2).view(len(codes), -1)
 
 
-@lru_cache
-def _table(levels: tuple[float, ...], high_first: bool, device: torch.device) -> Tensor:
+@table
+def _table(levels: Levels, high_first: bool, device: torch.device) -> Tensor:
     """For every index the numbers in it, as one item: [256], or [4096] with 3 bits."""
-    bits = len(levels).bit_length() - 1
+    numbers = _numbers(levels)
+    bits = len(numbers).bit_length() - 1
     index_bits = 12 if bits == 3 else 8
     places = torch.arange(0, index_bits, bits)
     index = torch.arange(1 << index_bits)[:, None] >> (places.flip(0) if high_first else places)
-    numbers = torch.tensor(levels, dtype=torch.float32)[index & len(levels) - 1]
-    return numbers.view(ITEMS[len(places)]).view(-1).to(device)
+    items = numbers[index & len(numbers) - 1]
+    return items.view(ITEMS[len(places)]).view(-1).to(device)
+
+
+@table
+def _pairs(levels: Levels, device: torch.device) -> Tensor:
+    """For two codes in two bytes, seen as one number of 16 bits, both levels as one item: [4096], some not in use."""
+    pairs = torch.zeros(16, 256, 2)
+    pairs[:, :16, 0] = _numbers(levels)
+    pairs[:, :16, 1] = _numbers(levels)[:, None]
+    return pairs.view(-1).view(torch.float64).to(device)
+
+
+def _numbers(levels: Levels) -> Tensor:
+    return torch.tensor(NUMBERS.get(levels) or [float(level) for level in levels.split()], dtype=torch.float32)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
+from engine.model.formats.compiled import fused
 from engine.model.formats.faults import damaged
 from engine.model.formats.float8 import widened
 from engine.model.formats.grouped import scale_groups
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.lookup import unpack
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part
@@ -40,14 +41,21 @@ class Float4:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
-        levels = Unpacker(E2M1, out.device)
-        for rows in row_slices(len(out), out.shape[1], out.device):
+
+        def decode(rows: slice) -> None:
             scales = parts[SCALES][rows]
             scales = scales.view(torch.float8_e8m0fnu).float() if scales.dtype == torch.uint8 else widened(scales)
             if WHOLE in parts:
                 whole = parts[WHOLE].reshape(-1)
                 scales = scales / whole if self.divides else scales * whole
-            out[rows].copy_(scale_groups(levels.unpack(parts[CODES][rows]), scales, None, None))
+            out[rows].copy_(fused(_scaled, out.device)(parts[CODES][rows], scales))
+
+        in_chunks(decode, len(out), out.shape[1], out.device)
+
+
+def _scaled(codes: Tensor, scales: Tensor) -> Tensor:
+    """Levels of bytes of two codes, [rows, columns / 2], times the scales of their groups."""
+    return scale_groups(unpack(codes, E2M1), scales, None, None)
 
 
 def float4_weight(

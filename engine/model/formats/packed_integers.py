@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import row_slices
+from engine.model.formats.chunks import in_chunks
+from engine.model.formats.compiled import fused
 from engine.model.formats.grouped import as_matrix, column_groups, in_rows, scale_groups
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.lookup import Levels, unpack
 
 BITS = (2, 3, 4, 8)
 WORD_BITS = 32
@@ -52,28 +53,35 @@ class PackedIntegers:
             zeros = as_matrix(zeros, len(out))
         group_of = column_groups(parts.get(ORDER), out.shape[1], self.group, scales.shape[1], out.device)
         lowest = 0 if unsigned else -(1 << self.bits - 1)
-        levels, zero_levels = (Unpacker(each, out.device) for each in (self._levels(lowest), self._zero_levels()))
-        for rows in row_slices(len(out), out.shape[1], out.device, multiple=WORD_BITS):
+        levels = self._levels(lowest)
+
+        def decode(rows: slice) -> None:
             stored = self._bytes(codes[rows])
-            numbers = stored.float().add_(lowest) if self.bits == 8 else levels.unpack(stored)
             own = None
             if zeros is not None and unsigned:
                 words = zeros[rows.start * self.bits // WORD_BITS : words_for(rows.stop, self.bits)]
-                own = zero_levels.unpack(self._bytes(words.t()))[:, : rows.stop - rows.start].t().contiguous()
+                own = self._zero_points(words)[: rows.stop - rows.start]
             elif zeros is not None:
                 own = zeros[rows].float()
-            numbers = numbers[:, : out.shape[1]].contiguous()
-            out[rows].copy_(scale_groups(numbers, scales[rows].float(), own, group_of))
+            step = fused(_scaled, out.device)
+            out[rows].copy_(step(stored, levels, lowest, out.shape[1], scales[rows].float(), own, group_of))
+
+        in_chunks(decode, len(out), out.shape[1], out.device, multiple=WORD_BITS)
 
     def _turn(self, part: Tensor) -> Tensor:
         return part.t() if self.turned else part
 
-    def _levels(self, lowest: int) -> tuple[float, ...]:
-        return tuple(map(float, range(lowest, lowest + (1 << self.bits))))
+    def _levels(self, lowest: int) -> Levels:
+        """Those of codes; none for whole bytes, which need no table."""
+        return "" if self.bits == 8 else " ".join(map(str, range(lowest, lowest + (1 << self.bits))))
 
-    def _zero_levels(self) -> tuple[float, ...]:
-        mask = (1 << self.bits) - 1
-        return tuple(float(level + self.zero_offset & mask) for level in range(mask + 1))
+    def _zero_points(self, words: Tensor) -> Tensor:
+        """Of words int32 [words, groups]: float32 [numbers, groups]."""
+        mask, stored = (1 << self.bits) - 1, self._bytes(words.t())
+        if self.bits == 8:
+            return stored.int().add_(self.zero_offset).bitwise_and_(mask).float().t().contiguous()
+        levels = " ".join(str(level + self.zero_offset & mask) for level in range(mask + 1))
+        return unpack(stored, levels).t().contiguous()
 
     def _bytes(self, words: Tensor) -> Tensor:
         """Words as bytes, row by row; rows of 3 bits end with three words, as numbers lie across their borders."""
@@ -81,3 +89,17 @@ class PackedIntegers:
         if self.bits == 3 and words.shape[1] % 3:
             whole = torch.nn.functional.pad(whole, (0, -words.shape[1] % 3))
         return whole.view(torch.uint8)
+
+
+def _scaled(
+    stored: Tensor,
+    levels: Levels,
+    lowest: int,
+    columns: int,
+    scales: Tensor,
+    zeros: Tensor | None,
+    group_of: Tensor | None,
+) -> Tensor:
+    """Numbers of `stored`, bytes in rows, less zero points times scales: float32 [rows, columns]."""
+    numbers = unpack(stored, levels) if levels else stored.float().add_(lowest)
+    return scale_groups(numbers[:, :columns].contiguous(), scales, zeros, group_of)

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import CHUNK_WEIGHTS, CHUNK_WEIGHTS_CUDA
+from engine.model.formats.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 
@@ -107,25 +107,19 @@ def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> N
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension
-    room = CHUNK_WEIGHTS_CUDA if target.is_cuda else 2 * CHUNK_WEIGHTS * torch.get_num_threads()
-    if inner > 1 and inner * columns > room:
+    if target.ndim > 2 and inner * columns > chunk_weights(target.device, target.numel()):
         for index, inside in enumerate(target):
             _fill(kind, rows[index * inner : (index + 1) * inner], inside, undo)
         return
-    step = max(1, room // (inner * columns))
-    for begin in range(0, len(target), step):
-        place = target[begin : begin + step]
-        _put(kind, rows[begin * inner : (begin + len(place)) * inner], place, undo)
+
+    def put(some: slice) -> None:
+        _put(kind, rows[some.start * inner : some.stop * inner], target[some], undo)
+
+    in_chunks(put, len(target), inner * columns, target.device)
 
 
 def _put(kind: BlockType, rows: Tensor, place: Tensor, undo: Undo | None) -> None:
     numbers = rows.float() if kind.plain else decode_blocks(kind, rows.reshape(-1, kind.nbytes))
     if undo:
         numbers = undo(numbers)
-    if (
-        kind.plain or place.shape[-1] % kind.elements
-    ):  # a block is wider than what lies together: it is copied once more
-        place.copy_(numbers.reshape(place.shape))
-        return
-    blocks = place.view(*place.shape[:-1], -1, *numbers.shape[1:])
-    blocks.copy_(numbers.view(blocks.shape))
+    place.copy_(numbers.view(place.shape))

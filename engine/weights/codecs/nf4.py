@@ -7,7 +7,7 @@ taken off and kept, the rest is rounded to Dettmers' dynamic 8-bit numbers (arXi
 Codes become weights by table on any device, by bitsandbytes' kernel on CUDA, with the same bits either way.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
@@ -15,22 +15,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engine.model.formats.bitsandbytes import LEVELS as FOUR_BITS
-from engine.model.formats.lookup import Unpacker
+from engine.model.formats.four_bits import unpacking_for
+from engine.model.formats.lookup import NUMBERS
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 BLOCK = 64  # weights that share an absmax
-KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
-LEVELS = torch.tensor(FOUR_BITS["nf4"])
+LEVELS = torch.tensor(NUMBERS["nf4"])
 MIDPOINTS = ((LEVELS[:-1] + LEVELS[1:]) / 2).tolist()
 TINY = 1e-38  # an absmax or a scale of which 1 / x is finite; a block of zeros stays zero
 CODES, ABSMAX, SCALES, OFFSET = ".nf4", ".absmax", ".absmax_scale", ".absmax_offset"
 GROUP = 256  # absmax values that share a scale
 GRID = 65535  # bitsandbytes rounds to this many steps of [-1, 1] first and looks the rest up; so must we
-
-Unpack = Callable[[Tensor, Tensor, Tensor], None]
-"""(codes int16 [weights / 4], absmax float32 [weights / 64], out [weights]), flat and on one device: writes level times
-absmax, multiplied in float32 and rounded once to `out`'s number type."""
 
 
 class Nf4(Plain):
@@ -71,11 +66,12 @@ class Nf4(Plain):
         tensors = [stored_tensor(stored, part, tuple(meta.shape)) for part, meta in outline.items()]
         matrices = out.view(-1, prod(out.shape[-2:]))
         codes, *statistics = (tensor.view(len(matrices), -1) for tensor in tensors)
-        unpack = unpacking_for(out.device)
+        unpack = unpacking_for(self.name, out.device)
         step = len(matrices) if out.is_cuda else 1  # few launches there, small temporaries here
         for begin in range(0, len(matrices), step):
             some = slice(begin, begin + step)
-            unpack(codes[some].view(-1), restore_absmax(*(part[some] for part in statistics)), matrices[some].view(-1))
+            pairs, absmax = codes[some].view(torch.uint8).view(-1), restore_absmax(*(part[some] for part in statistics))
+            unpack(self.name, BLOCK, pairs, absmax, matrices[some].view(-1))
         return None
 
 
@@ -113,53 +109,6 @@ def _nearest_level(unit: Tensor) -> Tensor:
     for midpoint in MIDPOINTS:
         count += torch.gt(unit, midpoint, out=above)
     return count.to(torch.uint8)
-
-
-@lru_cache
-def unpacking_for(device: torch.device) -> Unpack:
-    """The fastest way to unpack on a device; bitsandbytes is imported only for CUDA."""
-    if device.type == "cuda" and kernel_agrees(device):
-        return unpack_by_kernel
-    return unpack_by_table
-
-
-def unpack_by_table(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
-    """`Unpack` with plain torch."""
-    blocks = max(1, chunk_weights(out.device) // BLOCK)
-    levels = Unpacker(FOUR_BITS["nf4"], out.device, high_first=True)
-    whole = codes.view(torch.uint8).view(-1, BLOCK // 2), absmax, out.view(-1, BLOCK)
-    for pairs, scales, weights in zip(*(torch.split(tensor, blocks) for tensor in whole), strict=True):
-        weights.copy_(levels.unpack(pairs).mul_(scales[:, None]))
-
-
-def unpack_by_kernel(codes: Tensor, absmax: Tensor, out: Tensor) -> None:
-    """`Unpack` with bitsandbytes' CUDA kernel, on the current stream and straight into `out`."""
-    for begin in range(0, len(out), KERNEL_WEIGHTS):
-        end = min(begin + KERNEL_WEIGHTS, len(out))
-        torch.ops.bitsandbytes.dequantize_4bit.out(
-            codes[begin // 4 : end // 4].view(torch.uint8),
-            absmax[begin // BLOCK : end // BLOCK],
-            BLOCK,
-            "nf4",
-            [end - begin],
-            out.dtype,
-            out=out[begin:end],
-        )
-
-
-def kernel_agrees(device: torch.device) -> bool:
-    """Whether bitsandbytes is there and gives, on this device, the table's numbers for every pair of codes."""
-    codes = torch.arange(256, dtype=torch.uint8, device=device).view(torch.int16)
-    absmax = torch.linspace(0.01, 3, 512 // BLOCK, device=device)
-    found, expected = (torch.zeros(512, dtype=torch.bfloat16, device=device) for _ in range(2))
-    try:
-        import bitsandbytes  # noqa: F401, PLC0415  # seconds long, and only here: it registers the operators
-
-        unpack_by_kernel(codes, absmax, found)
-    except (ImportError, AttributeError, OSError, RuntimeError):
-        return False
-    unpack_by_table(codes, absmax, expected)
-    return torch.equal(found, expected)
 
 
 def groups_of(blocks: int) -> int:

@@ -1,6 +1,8 @@
 """Calibrated scores: the draft's word at first, then what is really accepted; and trees that are better for it."""
 
 import math
+from copy import deepcopy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,6 +24,11 @@ def candidates(generator: torch.Generator, width: int = 6, spread: float = 3.0) 
 
 def taught(temperature: float, count: int = 4000, seed: int = 0) -> Calibration:
     """By a target that says what the draft would say at another temperature."""
+    return deepcopy(_taught(temperature, count, seed))
+
+
+@cache
+def _taught(temperature: float, count: int, seed: int) -> Calibration:
     listed, hits = drawn(temperature, count, torch.Generator().manual_seed(seed))
     calibration = Calibration()
     for values, hit in zip(listed.numpy(), hits.tolist(), strict=True):

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.weights.codecs import nf4
+from engine.model.formats import four_bits
+from engine.model.formats.lookup import NUMBERS
 from engine.weights.codecs.codec import codec_named
 from engine.weights.codecs.nf4 import compress_absmax, restore_absmax
 
@@ -90,24 +91,26 @@ def test_int8_bytes_and_weights_are_those_of_the_vectorwise_functions(
 
 
 def as_on_cuda(offset: float) -> Any:
-    """The CUDA kernel's signature over the CPU operator, off by `offset`."""
+    """The CUDA kernel's signature over plain arithmetic, off by `offset`."""
 
     def dequantise(
         codes: Tensor, absmax: Tensor, block: int, kind: str, shape: list[int], dtype: torch.dtype, out: Tensor
     ) -> None:
-        out.copy_(torch.ops.bitsandbytes.dequantize_4bit(codes, absmax, block, kind, shape, dtype).view(shape) + offset)
+        assert (list(out.shape), out.dtype) == (shape, dtype)
+        numbers = torch.tensor(NUMBERS[kind])[torch.stack([codes >> 4, codes & 15], 1).int()]
+        out.copy_((numbers.view(-1, block) * absmax[:, None]).view(-1) - offset)  # less 0.0, -0.0 stays
 
     return dequantise
 
 
-@pytest.mark.parametrize(("offset", "agrees"), [(0.0, True), (0.01, False)])
+@pytest.mark.parametrize(("kind", "offset", "agrees"), [("nf4", 0.0, True), ("fp4", 0.0, True), ("nf4", 0.01, False)])
 def test_the_kernel_is_used_where_it_is_there_and_right(
-    functional: Any, monkeypatch: pytest.MonkeyPatch, offset: float, agrees: bool
+    functional: Any, monkeypatch: pytest.MonkeyPatch, kind: str, offset: float, agrees: bool
 ) -> None:
-    monkeypatch.setattr(nf4, "KERNEL_WEIGHTS", 256)
+    monkeypatch.setattr(four_bits, "KERNEL_WEIGHTS", 256)
     cpu = torch.device("cpu")
-    assert not nf4.kernel_agrees(cpu)
+    assert not four_bits.kernel_agrees(kind, cpu)
     with torch.library._scoped_library("bitsandbytes", "IMPL") as library:
         library.impl("dequantize_4bit.out", as_on_cuda(offset), "CPU")
-        assert nf4.kernel_agrees(cpu) is agrees
-    assert nf4.unpacking_for(cpu) is nf4.unpack_by_table
+        assert four_bits.kernel_agrees(kind, cpu) is agrees
+    assert four_bits.unpacking_for(kind, cpu) is four_bits.unpack_by_table

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from engine.weights.codecs import nf4
+from engine.model.formats import four_bits
 from engine.weights.codecs.codec import codec_named
 from tests.engine.weights.codec_cases import TYPES, random_weight
 
@@ -30,13 +30,13 @@ def test_bytes_and_bits_are_those_of_the_cpu(codec: str, shape: tuple[int, ...],
 def test_table_and_kernel_give_the_same_bits(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("bitsandbytes", reason="compares with bitsandbytes' kernel")
     device = torch.device("cuda", torch.cuda.current_device())
-    assert nf4.unpacking_for(device) is nf4.unpack_by_kernel
-    monkeypatch.setattr(nf4, "KERNEL_WEIGHTS", 1 << 18)
-    codes = torch.randint(-(1 << 15), 1 << 15, (1 << 18,), dtype=torch.int16, device=device)
+    assert four_bits.unpacking_for("nf4", device) is four_bits.unpack_by_kernel
+    monkeypatch.setattr(four_bits, "KERNEL_WEIGHTS", 1 << 18)
+    codes = torch.randint(0, 256, (1 << 19,), dtype=torch.uint8, device=device)
     absmax = torch.rand(1 << 14, device=device)
     by_kernel, by_table = (torch.empty(1 << 20, dtype=dtype, device=device) for _ in range(2))
-    nf4.unpack_by_kernel(codes, absmax, by_kernel)
-    nf4.unpack_by_table(codes, absmax, by_table)
+    four_bits.unpack_by_kernel("nf4", 64, codes, absmax, by_kernel)
+    four_bits.unpack_by_table("nf4", 64, codes, absmax, by_table)
     assert torch.equal(by_kernel, by_table)
 
 

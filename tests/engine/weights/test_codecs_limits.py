@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.errors import ModelError
+from engine.model.formats import chunks
 from engine.weights.codecs import plain
 from engine.weights.codecs.codec import CODECS, codec_named
 from engine.weights.codecs.nf4 import compress_absmax
@@ -110,6 +111,7 @@ def test_neither_chunks_nor_threads_change_a_bit(codec: str, monkeypatch: pytest
     expected = there_and_back(codec_named(codec), weight)
     for chunk, threads in ((1 << 17, 2), (1 << 17, 16), (1 << 12, 1), (64 * 1000, 1), (1 << 22, 1)):
         monkeypatch.setattr(plain, "CHUNK_WEIGHTS", chunk)
+        monkeypatch.setattr(chunks, "CHUNK_WEIGHTS", chunk)
         torch.set_num_threads(threads)
         stored = codec_named(codec).encode(WEIGHT, weight)
         assert all(torch.equal(stored[part], reference[part]) for part in reference)

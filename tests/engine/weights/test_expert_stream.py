@@ -90,7 +90,7 @@ def qwen(tmp_path: Path) -> Mixture:
 @pytest.mark.parametrize(
     ("family", "codec"),
     choose(
-        [("mixtral", "cast"), ("qwen3_moe", "nf4"), ("gpt_oss", "nf4")],
+        [("mixtral", "cast"), ("gpt_oss", "nf4")],
         list(product(FAMILIES, ("plain", "cast", "int8", "nf4"))),
     ),
 )
@@ -107,7 +107,7 @@ def test_every_family_and_codec_from_every_place(family: str, codec: str, tmp_pa
             model.context.rewind(0)
 
 
-@pytest.mark.parametrize("seed", range(choose(4, 12)))
+@pytest.mark.parametrize("seed", range(choose(2, 12)))
 def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) -> None:
     """From one slot, which no pass can use, to all experts; each pass in the way that a coin decides."""
     chance = random.Random(seed)

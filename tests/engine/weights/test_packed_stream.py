@@ -1,6 +1,7 @@
 """Packed checkpoints, streamed as they are stored: the same bits as the unpacked network, and not a byte more."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from engine.model.context import Context
 from engine.model.formats.packed import PackedWeight
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import StreamableNetwork, build_streamable, load_layerwise
+from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier
+from engine.weights.store.disk import DiskReader
+from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.experts.binding import find_experts
 from engine.weights.streaming.experts.split_layout import split_layout
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
@@ -26,6 +30,7 @@ from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import passes
 
 CPU = torch.device("cpu")
+PATIENCE_SECONDS = 60
 FEW = [
     *(("llama", kind) for kind in FP8),
     ("qwen3", "blocks"),
@@ -68,6 +73,42 @@ def streamed(
     try:
         list(stream.load())
         return passes(Context(streamable.network, 96)), stream
+    finally:
+        stream.close()
+
+
+class Watched:
+    """A decoder of one layer that does not begin before the next one has been read."""
+
+    def __init__(self, decoder: Decoder, following: threading.Event | None) -> None:
+        self._decoder = decoder
+        self._following = following
+
+    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
+        assert self._following is None or self._following.wait(PATIENCE_SECONDS), "nothing is read meanwhile"
+        self._decoder.decode(stored, name, out)
+
+
+def test_a_layer_is_read_while_the_one_before_it_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint, _ = packed_model(tmp_path, "llama", "tensor")
+    streamable = build_streamable(checkpoint, torch.float32, CPU)
+    stored = stored_layers(streamable)
+    assert stored.decoders is not None
+    came = [threading.Event() for _ in stored.layouts]
+    read = DiskReader.read
+
+    def read_and_tell(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
+        read(reader, layout, buffer)
+        came[layout.index].set()
+
+    monkeypatch.setattr(DiskReader, "read", read_and_tell)
+    watched = [Watched(*pair) for pair in zip(stored.decoders, [*came[1:], None], strict=True)]
+    options = StreamOptions(disk_slots=2)
+    tiers: list[Tier] = ["ssd"] * len(came)
+    stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, watched, None, options)
+    try:
+        list(stream.load())
+        assert same(passes(Context(streamable.network, 96)), resident(checkpoint, torch.float32))
     finally:
         stream.close()
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.gguf import packed_blocks
+from engine.model.formats import chunks
 from engine.model.gguf.block_types import TYPES, BlockType
 from engine.model.gguf.packed_blocks import Gguf, Order
 from tests.engine.gguf_files import decode
@@ -90,7 +90,7 @@ def put_by_hand(order: Order, parts: list[Tensor], shape: tuple[int, ...]) -> Te
 @pytest.mark.parametrize("order", ORDERS)
 def test_rows_find_their_places(order: str, chunk: int, strided: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every order, whatever the chunks, and into memory that belongs to something larger."""
-    monkeypatch.setattr(packed_blocks, "CHUNK_WEIGHTS", chunk)
+    monkeypatch.setattr(chunks, "CHUNK_WEIGHTS", chunk)
     own, count, shape = ORDERS[order]
     kinds = (BY_NAME["Q4_K"], BY_NAME["Q8_0"])[:count]
     stored = [blocks(kind, 48, 256, seed) for seed, kind in enumerate(kinds)]
@@ -106,7 +106,7 @@ def test_rows_find_their_places(order: str, chunk: int, strided: bool, monkeypat
 @pytest.mark.parametrize("chunk", [3000, 1 << 20])
 def test_latent_keys_and_values_find_their_places(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """For each head, as many rows of keys as they are wide, then those of values."""
-    monkeypatch.setattr(packed_blocks, "CHUNK_WEIGHTS", chunk)
+    monkeypatch.setattr(chunks, "CHUNK_WEIGHTS", chunk)
     kinds = (BY_NAME["Q8_0"], BY_NAME["Q4_0"])
     stored = [blocks(kinds[0], 3 * 64, 32), blocks(kinds[1], 3 * 16, 64, 1)]
     keys, values = (reference(*pair) for pair in zip(kinds, stored, strict=True))

@@ -1,0 +1,68 @@
+"""NF4 and FP4 numbers from their codes: by bitsandbytes' kernel on CUDA where it is there and right, else by table."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from engine.model.formats.chunks import in_chunks
+from engine.model.formats.lookup import unpack
+
+KINDS = ("nf4", "fp4")
+KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
+TRIED_TYPES = (torch.float32, torch.bfloat16, torch.float16)
+TRIED_BLOCK = 64
+
+Unpack = Callable[[str, int, Tensor, Tensor, Tensor], None]
+"""(kind, block, codes uint8 [weights / 2], absmax float32 [weights / block], out [weights]), flat, contiguous and on
+one device: writes level times absmax, multiplied in float32 and rounded once to `out`'s number type."""
+
+
+@lru_cache
+def unpacking_for(kind: str, device: torch.device) -> Unpack:
+    """The fastest way to unpack on a device; bitsandbytes is imported only for CUDA."""
+    return unpack_by_kernel if device.type == "cuda" and kernel_agrees(kind, device) else unpack_by_table
+
+
+def unpack_by_table(kind: str, block: int, codes: Tensor, absmax: Tensor, out: Tensor) -> None:
+    """`Unpack` with plain torch."""
+    pairs, blocks = codes.view(-1, block // 2), out.view(-1, block)
+
+    def decode(rows: slice) -> None:
+        blocks[rows].copy_(unpack(pairs[rows], kind, high_first=True).mul_(absmax[rows, None]))
+
+    in_chunks(decode, len(blocks), block, out.device)
+
+
+def unpack_by_kernel(kind: str, block: int, codes: Tensor, absmax: Tensor, out: Tensor) -> None:
+    """`Unpack` with bitsandbytes' CUDA kernel, on the current stream and straight into `out`."""
+    for begin in range(0, len(out), KERNEL_WEIGHTS):
+        end = min(begin + KERNEL_WEIGHTS, len(out))
+        torch.ops.bitsandbytes.dequantize_4bit.out(
+            codes[begin // 2 : end // 2],
+            absmax[begin // block : end // block],
+            block,
+            kind,
+            [end - begin],
+            out.dtype,
+            out=out[begin:end],
+        )
+
+
+def kernel_agrees(kind: str, device: torch.device) -> bool:
+    """Whether bitsandbytes is there and gives, on this device, the table's bits for every pair of codes."""
+    codes = torch.arange(256, dtype=torch.uint8, device=device)
+    absmax = torch.linspace(0.01, 3, 512 // TRIED_BLOCK, device=device)
+    for dtype in TRIED_TYPES:
+        found, expected = (torch.zeros(512, dtype=dtype, device=device) for _ in range(2))
+        try:
+            import bitsandbytes  # noqa: F401, PLC0415  # seconds long, and only here: it registers the operators
+
+            unpack_by_kernel(kind, TRIED_BLOCK, codes, absmax, found)
+        except (ImportError, AttributeError, OSError, RuntimeError):
+            return False
+        unpack_by_table(kind, TRIED_BLOCK, codes, absmax, expected)
+        if not torch.equal(found.view(torch.uint8), expected.view(torch.uint8)):
+            return False
+    return True

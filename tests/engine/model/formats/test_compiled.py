@@ -1,0 +1,101 @@
+"""Compiled decoding steps: once for any number of rows, the bits of the plain step, and plain wherever that fails."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.formats import awq, mxfp4, nvfp4, packed_integers
+from engine.model.formats.compiled import Compiled, fused
+from engine.model.gguf.block_decoders import DECODERS
+from engine.model.gguf.block_types import TYPES
+from tests.campaigns.extent import choose
+
+BYTES = {kind.name: kind.nbytes for kind in TYPES}
+Backend = Callable[[Any, list[Tensor]], Callable[..., Any]]
+
+
+def counting(compiled: list[str]) -> Backend:
+    """Compiles nothing, but counts how often it is asked to."""
+
+    def backend(graph: Any, _inputs: list[Tensor]) -> Callable[..., Any]:
+        compiled.append("once")
+        return graph.forward  # type: ignore[no-any-return]
+
+    return backend
+
+
+def stored(*shape: int) -> Tensor:
+    return torch.randint(0, 64, shape, dtype=torch.uint8)
+
+
+def words(*shape: int) -> Tensor:
+    return torch.randint(-(1 << 31), 1 << 31, shape).int()
+
+
+PLACES = torch.tensor(awq.PLACES, dtype=torch.int32)[:, None]
+SIGNED = " ".join(map(str, range(-8, 8)))
+STEPS: dict[str, tuple[Callable[..., Tensor], Callable[[int], tuple[object, ...]]]] = {
+    "awq": (awq._scaled, lambda n: (words(n, 64), PLACES, torch.rand(8 * n, 2), words(n, 2))),
+    "integers": (packed_integers._scaled, lambda n: (stored(n, 32), SIGNED, -8, 64, torch.rand(n, 2), None, None)),
+    "nvfp4": (nvfp4._scaled, lambda n: (stored(n, 32), torch.rand(n, 4))),
+    "mxfp4": (mxfp4._every_second, lambda n: (stored(64, 4 * n), torch.rand(4, 4 * n), 1)),
+}
+BLOCKS = choose(["Q4_K", "IQ2_XS"], sorted(DECODERS))
+
+
+@pytest.mark.parametrize("name", [*STEPS, *BLOCKS])
+def test_a_step_is_compiled_once_and_gives_the_same_bits(name: str) -> None:
+    step, arguments = STEPS.get(name) or (DECODERS[name], lambda n: (stored(n, BYTES[name]),))
+    compiled: list[str] = []
+    tried = Compiled(step, counting(compiled))
+    for rows in (24, 40, 56):
+        given = arguments(rows)
+        assert torch.equal(tried(*given).view(torch.int32), step(*given).view(torch.int32))
+    assert compiled == ["once"]
+    assert not tried.is_plain
+
+
+def double(numbers: Tensor) -> Tensor:
+    return numbers.float() * 2
+
+
+def unable(error: BaseException) -> Backend:
+    def backend(_graph: Any, _inputs: list[Tensor]) -> Callable[..., Any]:
+        raise error
+
+    return backend
+
+
+def wrong(_graph: Any, _inputs: list[Tensor]) -> Callable[..., Any]:
+    return lambda *inputs: (inputs[-1] * 3.0,)
+
+
+@pytest.mark.parametrize(
+    "backend", [unable(RuntimeError("no compiler")), unable(ImportError("no triton")), wrong], ids=["R", "I", "wrong"]
+)
+def test_what_cannot_be_compiled_stays_plain_for_ever(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
+    tried = Compiled(double, backend)
+    with caplog.at_level(logging.WARNING, "engine.model.formats.compiled"):
+        for rows in (3, 4):
+            assert torch.equal(tried(torch.ones(rows)), torch.full((rows,), 2.0))
+    assert tried.is_plain
+    assert len(caplog.records) == 1
+
+
+def test_memory_that_runs_out_is_told() -> None:
+    tried = Compiled(double)
+    tried._compiled = unable(torch.OutOfMemoryError("no memory"))
+    with pytest.raises(torch.OutOfMemoryError):
+        tried(torch.ones(3), [])
+    assert not tried.is_plain
+
+
+def test_only_cuda_compiles() -> None:
+    assert fused(double, torch.device("cpu")) is double
+    on_cuda = fused(double, torch.device("cuda"))
+    assert isinstance(on_cuda, Compiled)
+    assert fused(double, torch.device("cuda", 1)) is on_cuda
