@@ -67,9 +67,9 @@ def compressed_tensors(folder: Path, family: str, kind: str = "mixed") -> Pair:
     return _write(folder, family, packing, packer, others)
 
 
-def modelopt(folder: Path, family: str, **packing: Any) -> Pair:
+def modelopt(folder: Path, family: str) -> Pair:
     """ModelOpt's NVFP4, but attention's outputs in FP8."""
-    packing = packing or {"quant_method": "modelopt", "quant_algo": "NVFP4"}
+    packing = {"quant_method": "modelopt", "quant_algo": "NVFP4"}
     return _write(folder, family, packing, packers.float4("modelopt"), {"o_proj": packers.modelopt_fp8})
 
 

@@ -1,6 +1,7 @@
 """ModelOpt's checkpoints: what says how they are packed, and which parts of a weight share a scale."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +13,44 @@ from engine.model.formats.fp8 import Fp8
 from tests.engine.model.formats import checkpoints
 from tests.engine.model.formats.test_table import find
 from tests.engine.model.test_facts import facts_of
+from tests.engine.packed_models import edit_json
 
 BESIDE = "hf_quant_config.json"
 SAID: dict[str, Any] = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
 FP8 = {"quant_method": "modelopt", "quant_algo": "FP8"}
 
 
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose config.json says how it is packed."""
+    return checkpoints.modelopt(tmp_path_factory.mktemp("modelopt"), "llama")[0].folder
+
+
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """A model whose config.json does not say how it is packed: the file beside it does."""
-    packed, _ = checkpoints.modelopt(tmp_path, "llama")
-    config = json.loads((packed.folder / "config.json").read_text())
+def model(packed: Path, tmp_path: Path) -> Path:
+    """The same, but its config.json does not say it: the file beside it does."""
+    folder = Path(shutil.copytree(packed, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
     del config["quantization_config"]
-    (packed.folder / "config.json").write_text(json.dumps(config))
-    (packed.folder / BESIDE).write_text(json.dumps(SAID))
-    return packed.folder
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / BESIDE).write_text(json.dumps(SAID))
+    return folder
 
 
-def test_the_file_beside_config_json_says_how_it_is_packed(model: Path, tmp_path: Path) -> None:
+def test_the_file_beside_config_json_says_how_it_is_packed(packed: Path, model: Path, tmp_path: Path) -> None:
     found = open_checkpoint(str(model))
     assert {weight.format.name for weight in found.packed.values()} == {"NVFP4", "FP8"}
     assert found.files[1] == model / BESIDE, "another packing makes another model of it"
     facts = open_header_only(facts_of(model, tmp_path / "facts"))
     assert (facts.packed.keys(), facts.parameters) == (found.packed.keys(), found.parameters)
-    (tmp_path / "other").mkdir()
-    told, _ = checkpoints.modelopt(tmp_path / "other", "llama", **SAID)
-    assert told.packed.keys() == found.packed.keys(), "the same words in config.json"
+    assert open_checkpoint(str(packed)).packed.keys() == found.packed.keys()
+    edit_json(model / "config.json", quantization_config=SAID)
+    (model / BESIDE).unlink()
+    assert open_checkpoint(str(model)).packed.keys() == found.packed.keys(), "the same words in config.json"
 
 
 def test_config_json_comes_first(model: Path) -> None:
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "aqlm"}}))
+    edit_json(model / "config.json", quantization_config={"quant_method": "aqlm"})
     with pytest.raises(ModelError, match="aqlm"):
         open_checkpoint(str(model))
 
