@@ -31,7 +31,7 @@ def saved(family: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("weights", choose(("float32",), ("float32", "int8", "nf4")))
+@pytest.mark.parametrize("weights", choose(("float32",), ("float32", "int8")))
 def test_a_streamed_target_that_drafts_for_itself_writes_the_same_with_every_budget(
     family: str, weights: str, tmp_path: Path
 ) -> None:
