@@ -42,7 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def streaming(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     cache = str(tmp_path_factory.mktemp("cache"))
-    engine = loaded(LoadOptions(*map(str, folders), weights="float32", place="ssd", cache_dir=cache))
+    engine = loaded(LoadOptions(str(folders[0]), str(folders[1]), weights="float32", place="ssd", cache_dir=cache))
     yield engine
     engine.close()
 
@@ -110,7 +110,7 @@ def test_a_target_that_drafts_for_itself_writes_the_same(folders: tuple[Path, Pa
 
 
 def test_the_plan_counts_states_and_takes_more_snapshots_where_ram_is_left(folders: tuple[Path, Path]) -> None:
-    pair = open_pair(LoadOptions(*map(str, folders)))
+    pair = open_pair(LoadOptions(str(folders[0]), str(folders[1])))
     cpu = torch.device("cpu")
 
     def planned(ram: int) -> Plan:
