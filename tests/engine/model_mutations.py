@@ -69,7 +69,11 @@ def make_seeds(folder: Path, families: tuple[str, ...] = tuple(FAMILIES)) -> lis
     seeds = []
     for family in families:
         seeds.append(folder / family)
-        smaller = {} if family in ("gemma3", "gpt_oss", "qwen3_mixed") else {"hidden_size": 32, "num_hidden_layers": 2}
+        smaller = (
+            {}
+            if family in ("gemma3", "gpt_oss", "qwen3_5", "qwen3_mixed")
+            else {"hidden_size": 32, "num_hidden_layers": 2}
+        )
         model = tiny_model(family, dtype=torch.bfloat16, vocab_size=512, **smaller)
         model.save_pretrained(seeds[-1])
         tokenizer.save_pretrained(seeds[-1])

@@ -16,12 +16,12 @@ from engine.text.prompt import Prompt
 from engine.weights.planning.machine import Memory
 from engine.weights.planning.needs import LEAST_SNAPSHOTS, MOST_SNAPSHOTS
 from engine.weights.planning.placement import Plan
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, is_whole
 from tests.engine.test_estimate import loaded, with_tokenizer
 
-NEW_TOKENS = 14
+NEW_TOKENS = choose(10, 24)
 PROMPT = tuple(range(40, 75))
-METHODS = ("auto", "specexec", "sequoia", "specinfer", "lookup", "none")
+METHODS = choose(("auto",), ("auto", "specexec", "sequoia", "specinfer", "lookup", "none"))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def streaming(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     cache = str(tmp_path_factory.mktemp("cache"))
-    engine = loaded(LoadOptions(*map(str, folders), weights="float32", place="ssd", cache_dir=cache))
+    engine = loaded(LoadOptions(str(folders[0]), str(folders[1]), weights="float32", place="ssd", cache_dir=cache))
     yield engine
     engine.close()
 
@@ -77,11 +77,11 @@ def generated(folder: Path, prompt: tuple[int, ...]) -> list[int]:
 
 def test_every_method_and_budget_writes_what_transformers_does(folders: tuple[Path, Path], streaming: Engine) -> None:
     expected = generated(folders[0], PROMPT)
-    for budget in (1, 8, 64):
+    for budget in choose((8,), (1, 8, 64)):
         tokens, rounds, _ = answer(streaming, PROMPT, "specexec", budget)
         assert tokens == expected
         assert rounds < NEW_TOKENS, "nothing was ever accepted, so nothing was tested"
-    for method in choose(("auto", "sequoia"), METHODS):
+    for method in METHODS:
         assert answer(streaming, PROMPT, method)[0] == expected
 
 
@@ -100,6 +100,7 @@ def test_a_second_turn_and_an_edited_message_read_only_what_is_new(
     assert text == generated(folders[0], edited)
 
 
+@pytest.mark.skipif(not is_whole(), reason="loads another engine; contexts show it too: for the proofs")
 def test_a_target_that_drafts_for_itself_writes_the_same(folders: tuple[Path, Path], tmp_path: Path) -> None:
     engine = loaded(LoadOptions(str(folders[0]), "self", weights="float32", place="ssd", cache_dir=str(tmp_path)))
     tokens, rounds, _ = answer(engine, PROMPT, "specexec")
@@ -109,7 +110,7 @@ def test_a_target_that_drafts_for_itself_writes_the_same(folders: tuple[Path, Pa
 
 
 def test_the_plan_counts_states_and_takes_more_snapshots_where_ram_is_left(folders: tuple[Path, Path]) -> None:
-    pair = open_pair(LoadOptions(*map(str, folders)))
+    pair = open_pair(LoadOptions(str(folders[0]), str(folders[1])))
     cpu = torch.device("cpu")
 
     def planned(ram: int) -> Plan:

@@ -16,6 +16,7 @@ from engine.model.state.tree_paths import TreePaths
 from engine.model.state.writes import Writes, spread
 
 NORM_EPSILON = 1e-6  # of transformers' `l2norm`, as every family calls it
+BLOCK = 16  # nodes to compare at a time where every channel has its own decay
 PAIRED_CHANNELS = 1 << 22  # numbers to hold at a time where every channel of every pair of nodes has its own decay
 
 
@@ -69,13 +70,15 @@ def _compare_channels(rows: Sequence[Tensor], keys: Tensor, sums: Tensor, paths:
     """As `_compare_heads`, with a decay for every channel; a block of nodes at a time bounds the memory."""
     count, heads = rows[0].shape[2], rows[0].shape[1]
     keys = spread(keys, heads, 1)
-    size = max(1, PAIRED_CHANNELS // keys.numel())
-    blocks: list[list[Tensor]] = [[] for _ in rows]
+    size = min(BLOCK, max(1, PAIRED_CHANNELS // keys.numel()))
+    found = [row.new_zeros((*row.shape[:3], keys.shape[2])) for row in rows]
     for begin in range(0, count, size):
-        decayed = paths.channel_decays(sums, begin, begin + size) * keys[:, :, None]
-        for found, row in zip(blocks, rows, strict=True):
-            found.append((decayed @ row[:, :, begin : begin + size, :, None]).squeeze(-1))
-    return [torch.cat(found, 2) for found in blocks]
+        block = slice(begin, begin + size)
+        seen = paths.begin + min(count, begin + size)  # no node sees one behind it
+        decayed = paths.channel_decays(sums, begin, begin + size) * keys[:, :, None, :seen]
+        for products, row in zip(found, rows, strict=True):
+            products[:, :, block, :seen] = (decayed @ row[:, :, block, :, None]).squeeze(-1)
+    return found
 
 
 def solve_writes(likeness: Tensor, values: Tensor, beta: Tensor, earlier: Writes | None) -> Tensor:

@@ -38,7 +38,7 @@ def _convolve(
 def _gated_delta(
     layer: StateLayer, query: Tensor, key: Tensor, value: Tensor, g: Tensor, beta: Tensor, **_kwargs: Any
 ) -> tuple[Tensor, Tensor]:
-    """In place of `torch_chunk_gated_delta_rule`."""
+    """In place of `torch_chunk_gated_delta_rule` and of `chunk_kimi_delta_attention`."""
     assert layer.tree is not None, "only trees are scanned here"
     state = layer.state(len(value), value.shape[2], key.shape[3], value.shape[3], device=value.device)
     output, writes = gated_delta_tree(query, key, value, g, beta, state, layer.tree.paths, layer.writes)
@@ -84,7 +84,7 @@ SCANS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "mamba2_chunk_scan": _mamba2,
     "mamba_selective_scan": _mamba1,
 }
-IN_CHAINS = frozenset({"mamba_selective_scan"})  # those that have to be replaced in chains too
+IN_CHAINS = frozenset({"mamba_selective_scan"})  # it begins every text anew, so that it cannot go on with one
 
 
 class TreeMixer:

@@ -52,12 +52,13 @@ class TreePaths:
     def channel_decays(self, sums: Tensor, begin: int, end: int) -> Tensor:
         """As `decays_between`, for `sums` [batch, n, heads, channels] and new nodes [begin, end) alone.
 
-        float32 [batch, heads, end - begin, n, channels].
+        float32 [batch, heads, end - begin, nodes up to the last of these, channels].
         """
-        last = sums.transpose(1, 2)
-        rows = last[:, :, self.begin :][:, :, begin:end, None]
-        differences = (rows - last[:, :, None]).float()
-        return differences.masked_fill_(~self.visible[begin:end, :, None], -torch.inf).exp_()
+        end = min(self.begin + end, len(self.ancestors))
+        last = sums[:, :end].transpose(1, 2)
+        differences = (last[:, :, self.begin + begin :, None] - last[:, :, None]).float()
+        hidden = ~self.ancestors[self.begin + begin : end, :end, None]
+        return differences.masked_fill_(hidden, -torch.inf).exp_()
 
     def generations(self) -> list[Generation]:
         """All n nodes from the root downwards, those of one depth at a time."""

@@ -137,7 +137,7 @@ def test_states_do_not_drift_over_a_long_text(one: Network) -> None:
     """Kept by short paths, against read in pieces of 1024 tokens: over 10,000 tokens they differ by less than 2e-5."""
     chance = random.Random(0)
     context = Context(one, 64)
-    while context.length < choose(150, 10_000):
+    while context.length < choose(90, 10_000):
         tokens, parents = random_tree(16, seed=context.length)
         context.score(tokens, parents, last=1)
         context.keep(path_to(chance.randrange(16), parents))
@@ -234,7 +234,7 @@ def test_snapshots_are_taken_on_the_way_and_thinned_out(one: Network) -> None:
     states = context._cache.states
     states.every, states.most = 4, 5
     context.prefill(PROMPT)
-    for token in range(40):
+    for token in range(24):
         context.score([token + 3], [-1])
         context.keep([0])
     lengths = [snapshot.length for snapshot in states._snapshots]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.campaigns.extent import choose
 
-EXAMPLES = choose(25, 400)
+EXAMPLES = choose(15, 400)
 Case = tuple[list[int], str, torch.Generator]
 DECAYS = ("near 0", "near 1", "mixed", "one zero")
 

@@ -1,0 +1,44 @@
+"""Other kinds of states than those of `test_hybrid`, streamed: Mamba-2 beside attention, Mamba, short convolutions."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.model.model_folder import EMBEDDED_MODELS
+from engine.protocol.options import LoadOptions
+from tests.campaigns.extent import choose
+from tests.engine.family_models import random_model, tiny_config
+from tests.engine.test_estimate import loaded
+from tests.engine.test_hybrid import PROMPT, answer, generated
+
+FAMILIES = choose(
+    ("falcon_h1",),
+    ("falcon_h1", "bamba", "granitemoehybrid", "jamba", "kimi_linear", "lfm2", "lfm2_moe", "lfm3", "nemotron_h"),
+)
+
+
+def saved(family: str, folder: Path) -> Path:
+    """A tiny model with the embedded pair's tokenizer, and as many rows."""
+    config = tiny_config(family)
+    config.vocab_size = 4096
+    random_model(config).to(torch.bfloat16).save_pretrained(folder)
+    for path in (EMBEDDED_MODELS / "demo-target").iterdir():
+        if path.name.startswith(("tokenizer", "special")):
+            shutil.copy(path, folder)
+    return folder
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("weights", choose(("float32",), ("float32", "int8")))
+def test_a_streamed_target_that_drafts_for_itself_writes_the_same_with_every_budget(
+    family: str, weights: str, tmp_path: Path
+) -> None:
+    folder = saved(family, tmp_path / "model")
+    engine = loaded(LoadOptions(str(folder), "self", weights=weights, place="ssd", cache_dir=str(tmp_path / "cache")))
+    texts = [answer(engine, PROMPT, method, budget)[0] for method, budget in (("none", 1), ("specexec", 8))]
+    engine.close()
+    assert texts[0] == texts[1]
+    if weights == "float32":
+        assert texts[0] == generated(folder, PROMPT)
