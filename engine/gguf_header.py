@@ -27,7 +27,6 @@ MAX_KEY_BYTES = 65_535  # the format's own limit
 MAX_NAME_BYTES = 256  # of a tensor; llama.cpp takes 63
 MAX_STRINGS = 1 << 22  # in all lists together
 _WINDOW_BYTES = 1 << 20
-_COUNTS_AT = 8  # behind magic and version
 
 STRING, ARRAY = 8, 9
 # Types of metadata values: their letter in `struct`.
@@ -209,7 +208,7 @@ class _HeadReader:
         self._begin = 0  # of the window in the file
         self._text_bytes = 0
         self._strings = 0
-        self._size = file.seek(0, 2)
+        self.size = file.seek(0, 2)
         file.seek(0)
 
     @property
@@ -240,7 +239,7 @@ class _HeadReader:
             raise self.damaged(
                 say("{file} has a header of more than {size} MB.", file=self.name, size=MAX_HEADER_BYTES >> 20)
             )
-        if end > self._size:
+        if end > self.size:
             raise ShortError(self.name, end)
 
     def number(self, letter: str) -> int | float | bool:
@@ -307,7 +306,7 @@ def _read(head: _HeadReader, source: Source) -> GgufBeginning:
 
 def _read_counts(head: _HeadReader) -> tuple[int, int]:
     """How many tensors and entries there are, once the file is known to be one that is read."""
-    if head.take(4) != MAGIC:
+    if head.take(min(len(MAGIC), head.size)) != MAGIC:
         raise head.damaged(say("{file} is not a GGUF file.", file=head.name))
     version = int(head.number("I"))
     if version not in VERSIONS:
