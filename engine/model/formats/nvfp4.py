@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.float8 import widened
+from engine.model.decoding.grouped import scale_groups
+from engine.model.decoding.lookup import unpack
 from engine.model.formats import fp8
-from engine.model.formats.chunks import in_chunks
-from engine.model.formats.compiled import fused
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.float8 import widened
-from engine.model.formats.grouped import scale_groups
-from engine.model.formats.lookup import unpack
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import FLOATS, check_part, of_method

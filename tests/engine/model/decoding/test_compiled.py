@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.model.decoding.compiled import Compiled, fused
 from engine.model.formats import awq, mxfp4, nvfp4, packed_integers
-from engine.model.formats.compiled import Compiled, fused
 from engine.model.gguf.block_decoders import DECODERS
 from engine.model.gguf.block_types import TYPES
 from tests.campaigns.extent import choose
@@ -79,7 +79,7 @@ def wrong(_graph: Any, _inputs: list[Tensor]) -> Callable[..., Any]:
 )
 def test_what_cannot_be_compiled_stays_plain_for_ever(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
     tried = Compiled(double, backend)
-    with caplog.at_level(logging.WARNING, "engine.model.formats.compiled"):
+    with caplog.at_level(logging.WARNING, "engine.model.decoding.compiled"):
         for rows in (3, 4):
             assert torch.equal(tried(torch.ones(rows)), torch.full((rows,), 2.0))
     assert tried.is_plain
