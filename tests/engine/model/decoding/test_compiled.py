@@ -49,6 +49,7 @@ BLOCKS = choose(["Q4_K", "IQ2_XS"], sorted(DECODERS))
 
 @pytest.mark.parametrize("name", [*STEPS, *BLOCKS])
 def test_a_step_is_compiled_once_and_gives_the_same_bits(name: str) -> None:
+    step: Callable[..., Tensor]
     step, arguments = STEPS.get(name) or (DECODERS[name], lambda n: (stored(n, BYTES[name]),))
     compiled: list[str] = []
     tried = Compiled(step, counting(compiled))
@@ -88,9 +89,13 @@ def test_what_cannot_be_compiled_stays_plain_for_ever(backend: Backend, caplog: 
 
 def test_memory_that_runs_out_is_told() -> None:
     tried = Compiled(double)
-    tried._compiled = unable(torch.OutOfMemoryError("no memory"))
+
+    def full(*_: object) -> Tensor:
+        raise torch.OutOfMemoryError("no memory")
+
+    tried._compiled = full
     with pytest.raises(torch.OutOfMemoryError):
-        tried(torch.ones(3), [])
+        tried(torch.ones(3))
     assert not tried.is_plain
 
 
