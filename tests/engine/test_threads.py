@@ -186,7 +186,7 @@ def decoders(error: BaseException, *_: Any) -> None:
     """Who decodes gets the error once all threads have stopped, and the weight when it is decoded again."""
     import torch
 
-    from engine.model.formats.workers import work_through
+    from engine.model.decoding.workers import work_through
 
     done: list[int] = []
 

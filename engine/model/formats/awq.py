@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import in_chunks
-from engine.model.formats.compiled import fused
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.grouped import in_rows, scale_groups
+from engine.model.decoding.lookup import unpack
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.grouped import in_rows, scale_groups
-from engine.model.formats.lookup import unpack
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method

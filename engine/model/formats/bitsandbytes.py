@@ -13,7 +13,7 @@ from typing import TypeGuard
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import in_chunks
+from engine.model.decoding.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.four_bits import KINDS, unpacking_for
 from engine.model.formats.packed import PackedWeight

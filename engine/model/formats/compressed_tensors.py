@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.grouped import as_matrix, scale_groups
 from engine.model.formats import fp8
-from engine.model.formats.chunks import in_chunks
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.grouped import as_matrix, scale_groups
 from engine.model.formats.nvfp4 import float4_weight
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import BITS, CODES, ORDER, SCALES, WORD_BITS, ZEROS, PackedIntegers, words_for

@@ -6,8 +6,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import in_chunks
-from engine.model.formats.lookup import unpack
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.lookup import unpack
 
 KINDS = ("nf4", "fp4")
 KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import in_chunks
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.float8 import BIAS, has_bits_of_float16, lessened, widened
 from engine.model.formats.faults import damaged, unknown_packing
-from engine.model.formats.float8 import BIAS, has_bits_of_float16, lessened, widened
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.bit_fields import field
-from engine.model.formats.chunks import in_chunks
-from engine.model.formats.compiled import fused
+from engine.model.decoding.bit_fields import field
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.lookup import levels_of
 from engine.model.formats.faults import damaged
-from engine.model.formats.lookup import levels_of
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say

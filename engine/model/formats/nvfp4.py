@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import in_chunks
-from engine.model.formats.compiled import fused
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.float8 import widened
+from engine.model.decoding.grouped import scale_groups
+from engine.model.decoding.lookup import unpack
 from engine.model.formats.faults import damaged
-from engine.model.formats.float8 import widened
-from engine.model.formats.grouped import scale_groups
-from engine.model.formats.lookup import unpack
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import in_chunks
-from engine.model.formats.compiled import fused
-from engine.model.formats.grouped import as_matrix, column_groups, in_rows, scale_groups
-from engine.model.formats.lookup import Levels, unpack
+from engine.model.decoding.chunks import in_chunks
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.grouped import as_matrix, column_groups, in_rows, scale_groups
+from engine.model.decoding.lookup import Levels, unpack
 
 BITS = (2, 3, 4, 8)
 WORD_BITS = 32

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from engine.model.formats.bit_fields import field
-from engine.model.formats.compiled import fused
-from engine.model.formats.lookup import levels_of
-from engine.model.formats.tables import table
+from engine.model.decoding.bit_fields import field
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.lookup import levels_of
+from engine.model.decoding.tables import table
 from engine.model.gguf.block_fields import halves, looked_up, nibbles, part, spread_bits, weave, words
 from engine.model.gguf.block_types import BlockType
 from engine.model.gguf.grid_decoders import GRID_DECODERS

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.model.formats.bit_fields import field
-from engine.model.formats.tables import table
+from engine.model.decoding.bit_fields import field
+from engine.model.decoding.tables import table
 
 
 def part(blocks: Tensor, begin: int, end: int) -> Tensor:

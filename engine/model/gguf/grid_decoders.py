@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from engine.model.formats.tables import table
+from engine.model.decoding.tables import table
 from engine.model.gguf.block_fields import both_nibbles, halves, looked_up, part, spread_bits
 
 ONES = 0x0101010101010101  # one in every byte

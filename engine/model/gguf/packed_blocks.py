@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from engine.model.formats.chunks import chunk_weights, in_chunks
+from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
 

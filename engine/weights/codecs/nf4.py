@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from engine.model.decoding.lookup import NUMBERS
 from engine.model.formats.four_bits import unpacking_for
-from engine.model.formats.lookup import NUMBERS
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 BLOCK = 64  # weights that share an absmax

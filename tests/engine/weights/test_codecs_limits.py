@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.errors import ModelError
-from engine.model.formats import chunks
+from engine.model.decoding import chunks
 from engine.weights.codecs import plain
 from engine.weights.codecs.codec import CODECS, codec_named
 from engine.weights.codecs.nf4 import compress_absmax

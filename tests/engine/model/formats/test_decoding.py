@@ -6,7 +6,7 @@ from torch import Tensor
 from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
-from engine.model.formats import chunks
+from engine.model.decoding import chunks
 from engine.model.formats.fp8 import Fp8
 from engine.model.formats.mxfp4 import Mxfp4
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from engine.model.formats import chunks
+from engine.model.decoding import chunks
 from tests.campaigns.extent import choose
 from tests.engine.model.formats import packers
 from tests.engine.model.formats.packed_files import LAYER, find_in, require_decoded

@@ -18,7 +18,7 @@ def table(make: Callable[P, Tensor]) -> Callable[P, Tensor]:
     made = lru_cache(make)
 
     def get(*arguments: P.args, **named: P.kwargs) -> Tensor:
-        return made(*arguments, **named)
+        return made(*arguments, **named)  # type: ignore[arg-type]  # plain values can be hashed
 
     get.__name__, get.__doc__ = make.__name__, make.__doc__  # compiled code finds it by its name
     get._dynamo_marked_constant = True  # type: ignore[attr-defined]  # functions have room for marks

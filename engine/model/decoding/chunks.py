@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from engine.model.formats.workers import work_through
+from engine.model.decoding.workers import work_through
 
 CHUNK_WEIGHTS = 1 << 19  # per CPU thread: in the third-level cache still, and large beside the cost of calling torch
 SMALL_PART = 32  # of a weight is decoded at once, as long as that is half a chunk

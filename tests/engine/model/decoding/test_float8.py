@@ -2,7 +2,7 @@
 
 import torch
 
-from engine.model.formats.float8 import widened
+from engine.model.decoding.float8 import widened
 from tests.engine.model.formats.packed_files import same_bits
 
 

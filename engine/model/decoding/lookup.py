@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from engine.model.formats.tables import table
+from engine.model.decoding.tables import table
 
 NUMBERS = {
     "nf4": (

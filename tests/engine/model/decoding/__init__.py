@@ -1,0 +1,1 @@
+"""Tests of what decoders of packed weights share."""
