@@ -9,7 +9,7 @@ from torch import Tensor
 from engine.model.assembly import Assembly, Piece, Source, View
 from engine.model.formats.packed import PackedWeight
 from engine.model.safetensors_header import TensorInfo
-from engine.weights.store.layout import member_name
+from engine.weights.codecs.members import member_name
 
 PLAIN = "weight"  # what the only part of a weight that is not packed is called
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.number_types import safetensors_names
+from engine.weights.codecs.members import split_name
 from engine.weights.store.layout import (
     PAGE,
     LayerLayout,
@@ -16,7 +17,6 @@ from engine.weights.store.layout import (
     StoredTensor,
     layout_of_shards,
     round_up,
-    split_name,
 )
 
 ExpertShape = tuple[tuple[str, torch.dtype, tuple[int, ...]], ...]
