@@ -3,6 +3,8 @@
 import os
 from typing import TypeVar
 
+import pytest
+
 VARIABLE = "COPPICE_PROOFS"
 
 Choice = TypeVar("Choice")
@@ -16,3 +18,9 @@ def is_whole() -> bool:
 def choose(quick: Choice, whole: Choice) -> Choice:
     """What the suite takes, or what the proofs take: sizes, counts, lists of cases."""
     return whole if is_whole() else quick
+
+
+for_the_proofs = pytest.mark.skipif(
+    not is_whole(), reason="takes seconds of a processor: for the proofs (python -m tests.campaigns.proofs)"
+)
+"""Marks a test that the suite can do without: others show a part of the same, or a campaign all of it."""

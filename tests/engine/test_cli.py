@@ -14,6 +14,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.cli.commands import run
+from tests.campaigns.extent import for_the_proofs
 from tests.engine.model.broken_folders import (
     whole_folder,
     with_disagreeing_config,
@@ -71,6 +72,7 @@ def test_the_trace_tells_the_answer_again(capsys: pytest.CaptureFixture[str], tm
     assert [line["tokens"][0] for line in rounds[1:]] == [line["bonus"] for line in rounds[:-1]]
 
 
+@for_the_proofs
 def test_samples_use_successive_seeds_after_one_load(capsys: pytest.CaptureFixture[str]) -> None:
     sampled = ["generate", *QUESTION, "--temperature", "1.0"]
     both = document(capsys, *sampled, "--seed", "5", "--samples", "2")["samples"]

@@ -12,7 +12,7 @@ import pytest
 from engine.__main__ import main
 from engine.cli.arguments import build_parser, load_options
 from engine.speculation.trees.tree_program import PRIOR, checked
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.test_cli import assert_refused, document
 
 QUESTION = ["--prompt", "Tell me a story about a dragon.", "--max-new-tokens", choose("20", "40")]
@@ -131,6 +131,7 @@ def test_without_a_draft_there_is_nothing_to_calibrate(capsys: pytest.CaptureFix
     assert_refused(capsys, ["bench", "--draft", "none", "--methods", "", "--calibrate"], "Without a draft")
 
 
+@for_the_proofs
 def test_all_methods_stand_in_one_table_and_auto_but_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     table = tmp_path / "table.json"
     options = ["--prompt-count", "1", "--max-new-tokens", "6", "--baselines", "", "--save", str(table)]
@@ -155,6 +156,7 @@ def test_an_automatic_budget_among_others_keeps_its_room(budgets: str, room: int
     assert load_options(build_parser().parse_args(["bench", "--budgets", budgets])).budget == room
 
 
+@for_the_proofs
 def test_sequoia_learns_the_pair_from_its_own_rounds(capsys: pytest.CaptureFixture[str]) -> None:
     """Never calibrated, and not below the chain of its size on prompts that nobody has seen."""
     options = ["--prompt-count", "2", "--max-new-tokens", "48", "--baselines", "", "--no-lookup"]

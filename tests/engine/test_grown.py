@@ -9,7 +9,7 @@ import torch
 from engine.model.checkpoint import open_checkpoint
 from tests.bench.grown import SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.resident import load_resident
 
 CPU = torch.device("cpu")
@@ -42,6 +42,7 @@ def test_the_shapes_are_as_large_as_their_names_say() -> None:
         assert 0.9 < shape.layers * layer / int(name.removesuffix("b")) / 1e9 < 1.1
 
 
+@for_the_proofs
 def test_zeros_take_no_room(tmp_path: Path) -> None:
     folder = grow(tmp_path / "model", Shape(12, 2048, 8192, 4))
     told = sum(path.stat().st_size for path in folder.glob("*.safetensors"))

@@ -18,7 +18,7 @@ from engine.text.prompt import Prompt
 from engine.weights.planning.machine import Memory
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Override, plan
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.speculation.simulation import Machine, Trial
 from tests.engine.weights.test_placement import gpu, model
 
@@ -83,6 +83,7 @@ def test_the_text_is_the_target_s_in_few_passes(streaming: tuple[Engine, Loaded]
     assert drafted.statistics.passes <= expected.statistics.passes / 2
 
 
+@for_the_proofs
 @pytest.mark.parametrize("method", choose(["sequoia"], ["sequoia", "chain", "specinfer"]))
 def test_the_methods_that_sample_their_trees_draft_with_the_copies_too(
     streaming: tuple[Engine, Loaded], method: str

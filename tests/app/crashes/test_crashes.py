@@ -12,6 +12,7 @@ from app.chat.history.records import ConversationRecord, MessageRecord
 from tests.app.conftest import FAKE_ENGINE
 from tests.app.crashes.journal import Entry, holds, losses, read
 from tests.app.crashes.killing import Place, kill_application, kill_engines
+from tests.campaigns.extent import for_the_proofs
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGKILL is a matter of POSIX")
 
@@ -32,6 +33,7 @@ def test_the_application_killed_again_and_again_loses_nothing(place: Place) -> N
     assert any("answer" in each for each in noted), "nothing was ever on the screen"
 
 
+@for_the_proofs
 def test_engines_killed_one_after_the_other_take_nothing_with_them(place: Place) -> None:
     assert kill_engines(place, seed=11, times=2) == []
     noted = read(place.folder / "engines-11.jsonl")

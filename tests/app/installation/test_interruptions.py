@@ -27,7 +27,7 @@ from tests.campaigns.extent import choose
 from tests.hub import slow, stall
 
 ROOT = Path(__file__).parents[3]
-KILLS = choose(5, 20)
+KILLS = choose(3, 20)
 
 
 def works(here: Installed) -> bool:

@@ -1,5 +1,6 @@
 """What a test looks at in a tree panel, and does to it."""
 
+import numpy as np
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
@@ -52,7 +53,9 @@ def image(panel: TreePanel) -> QImage:
 
 
 def colours(picture: QImage) -> set[str]:
-    return {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
+    """All colours of a picture, as "#rrggbb"."""
+    pixels = np.frombuffer(picture.convertToFormat(QImage.Format.Format_RGB32).constBits(), np.uint32)
+    return {f"#{pixel & 0xFFFFFF:06x}" for pixel in np.unique(pixels).tolist()}
 
 
 def wheel(target: TreeCanvas, at: QPointF, notches: int) -> None:

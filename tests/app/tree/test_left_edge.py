@@ -16,6 +16,7 @@ from app.tree.picture.picture import BONUS_NODE, Point
 from app.tree.rounds.snapshot import snapshot
 from app.ui.colors import DARK, LIGHT, Colors
 from engine.protocol.messages import Round
+from tests.app.tree.panels import colours
 from tests.app.tree.trees import TEXTS, round_of
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window
@@ -67,7 +68,7 @@ def said(view: TreeCanvas) -> str:
 
 def edge_colours(view: TreeCanvas, columns: range) -> set[str]:
     picture = view.grab().toImage()
-    return {picture.pixelColor(x, y).name() for x in columns for y in range(picture.height())}
+    return colours(picture.copy(columns.start, 0, len(columns), picture.height()))
 
 
 def test_long_path_says_how_many_tokens_are_to_the_left(qtbot: QtBot, panel: TreePanel) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from engine.speculation.interfaces import Choice, RoundResult
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.speculation.simulation import Machine, Trial
 from tests.engine.speculation.test_auto import resident, streamed
 
@@ -61,6 +61,7 @@ def test_one_slow_round_among_the_first_costs_at_most_5_percent_after_50_rounds(
     assert min(reached) >= 0.85
 
 
+@for_the_proofs
 def test_concave_costs_do_not_keep_it_from_large_trees() -> None:
     """A mixture whose experts are all read from some 64 rows on: the best tree is the largest."""
     for seed in range(choose(1, SEEDS)):

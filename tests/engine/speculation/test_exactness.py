@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import SOME, tiny_network
 
@@ -50,7 +50,7 @@ def test_greedy_text_is_what_transformers_generates(family: str) -> None:
 @pytest.mark.parametrize(
     ("family", "sampling"),
     choose(
-        list(zip(("llama", "gemma3", "mixtral", "llama", "gemma3"), SAMPLINGS, strict=True)),
+        list(zip(("llama", "gemma3", "mixtral"), SAMPLINGS, strict=False)),
         list(product(("llama", "gemma3", "mixtral", "qwen3_5"), SAMPLINGS)),
     ),
 )
@@ -69,6 +69,7 @@ def test_another_seed_gives_another_text() -> None:
     assert texts[0] != texts[1]
 
 
+@for_the_proofs
 def test_narrow_batches_and_widths_change_trees_but_not_text() -> None:
     target, draft, prompt = tiny_network("qwen3"), noisy_copy("qwen3"), random_prompt(PROMPT_TOKENS, seed=3)
     expected = write(target, None, prompt, NEW_TOKENS, budget=0).tokens

@@ -120,7 +120,7 @@ def chi_square(counts: Counter[Any], expected: Mapping[Any, float]) -> float:
     return float(((statistic / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
 
 
-SAMPLES, LIMIT = choose(5000, 20_000), 3.09
+SAMPLES, LIMIT = choose(3000, 20_000), 3.09
 """With 4 degrees of freedom and 0.1 % false alarms (the seed is fixed: none), the proofs' 20,000 samples find with
 a power of 99 % what differs by w = 0.05 (Cohen), such as one token of probability 0.2 that comes 10 % too often."""
 

@@ -107,7 +107,7 @@ what differs by w = 0.16 (Cohen), such as half of the outcomes being 16 % too li
 
 
 @pytest.mark.parametrize("sampling", choose(SETTINGS[2:3], SETTINGS[:3]))
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", choose(("sequoia", "specinfer"), METHODS))
 def test_with_real_random_numbers_too(name: str, sampling: SamplingOptions) -> None:
     target, draft = TableModel(3, seed=1, spread=0.7), TableModel(3, seed=2, spread=0.7)
     counts: Counter[tuple[int, ...]] = Counter()

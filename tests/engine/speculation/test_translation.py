@@ -120,7 +120,7 @@ def test_what_a_draft_lacks_it_never_proposes(target: Network, draft: Network, s
     assert all(set(each.tree.tokens[1:]) <= set(rows) for each in written.rounds)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", choose(("sequoia",), METHODS))
 def test_sampled_trees_write_the_greedy_text_too(name: str, target: Network, draft: Network) -> None:
     plain = write_plainly(target, None, TEXT, NEW, 0).tokens
     other = translated_cut(draft, shuffled(KNOWN))

@@ -37,7 +37,7 @@ FAMILIES = ("llama", "qwen3", "qwen3_moe")
 TURNS = list(zip(MAIN, FAMILIES * 2, strict=True))
 
 
-@pytest.mark.parametrize(("maker", "family"), choose(TURNS, [*product(MAKERS, FAMILIES)]))
+@pytest.mark.parametrize(("maker", "family"), choose(TURNS[::2], [*product(MAKERS, FAMILIES)]))
 def test_streamed_equals_resident_equals_unpacked(maker: str, family: str, tmp_path: Path) -> None:
     packed, plain = MAKERS[maker](tmp_path, family)
     assert packed.packed
