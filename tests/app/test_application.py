@@ -130,7 +130,7 @@ def test_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> 
     assert done.stdout.split()[-1] == "True"
 
 
-def test_importing_the_application_loads_nothing_of_the_engine_but_its_protocol() -> None:
+def test_importing_the_application_loads_nothing_of_the_engine_but_what_both_use() -> None:
     late = "from importlib import import_module; from app.shell.deferred import LATER; [*map(import_module, LATER)]"
     code = f"import json, sys, app.main, app.shell.wiring; {late}; print(json.dumps([each for each in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -139,6 +139,7 @@ def test_importing_the_application_loads_nothing_of_the_engine_but_its_protocol(
         "engine",
         "engine.errors",
         "engine.files",
+        "engine.gguf_header",
         "engine.protocol",
         "engine.protocol.messages",
         "engine.protocol.options",
