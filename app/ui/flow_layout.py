@@ -1,4 +1,7 @@
-"""A layout that sets its widgets side by side and goes on in a new line where there is no room left."""
+"""A layout that sets its widgets side by side and goes on in a new line where there is no room left.
+
+What can be narrower if it is taller, as a label that wraps its words, has lines of its own.
+"""
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
@@ -68,6 +71,8 @@ class FlowLayout(QLayout):
         direction = parent.layoutDirection() if parent else Qt.LayoutDirection.LeftToRight
         for item in self._shown():
             size = item.sizeHint()
+            if item.hasHeightForWidth():
+                size = QSize(rect.width(), item.heightForWidth(rect.width()))
             if x > rect.x() and x + size.width() > rect.x() + rect.width():
                 x, y, row_height = rect.x(), y + row_height + self._line_gap, 0
             if move:

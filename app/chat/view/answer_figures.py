@@ -30,10 +30,11 @@ _SWATCH = 10
 
 @dataclass(frozen=True, slots=True)
 class AnswerFigure:
-    """A figure and its definition."""
+    """A figure and its definition; a sentence takes the whole width, in several lines where that is not enough."""
 
     text: str
     definition: str
+    is_sentence: bool = False
 
 
 def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
@@ -88,7 +89,8 @@ def _measured(statistics: Statistics) -> list[AnswerFigure]:
             )
         )
     if statistics.note:
-        figures.append(AnswerFigure(translated(statistics.note), tr("What the engine has to say about this answer")))
+        definition = tr("What the engine has to say about this answer")
+        figures.append(AnswerFigure(translated(statistics.note), definition, is_sentence=True))
     return figures
 
 
@@ -122,6 +124,7 @@ class FiguresRow(QWidget):
         for index, label in enumerate(self._labels):
             label.setVisible(index < len(figures))
             if index < len(figures):
+                label.setWordWrap(figures[index].is_sentence)
                 label.setText(figures[index].text)
                 label.setToolTip("" if measured else tip(figures[index].definition))
                 label.setAccessibleDescription(figures[index].definition)
