@@ -120,40 +120,46 @@ def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorI
 
 
 def _find_one(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: int, zeros: bool) -> PackedWeight:
-    codes = tensors[f"{stem}.qweight"]
-    weight = f"{stem}.weight"
-    if len(codes.shape) != 2 or not codes.elements:
-        raise damaged(name, weight, say("is no matrix of 4 bits"))
+    codes = _codes(name, stem, tensors)
     columns, rows = codes.shape[0], codes.shape[1] * PER_WORD
-    group = group or columns
-    if columns % group:
-        raise damaged(name, weight, say("has {columns} columns in groups of {group}", columns=columns, group=group))
-    groups = columns // group
+    groups = columns // _group_of(name, stem, columns, group)
     parts = {
-        CODES: check_part(name, tensors, f"{stem}.qweight", ("I32",), codes.shape),
+        CODES: codes,
         SCALES: check_part(name, tensors, f"{stem}.scales", FLOATS, (groups, rows)),
     }
     if zeros or f"{stem}.qzeros" in tensors:
         parts[ZEROS] = check_part(name, tensors, f"{stem}.qzeros", ("I32",), (groups, rows // PER_WORD))
-    return PackedWeight(weight, (rows, columns), parts, Awq())
+    return PackedWeight(f"{stem}.weight", (rows, columns), parts, Awq())
 
 
 def _find_gemv(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: int) -> PackedWeight:
-    codes = tensors[f"{stem}.qweight"]
-    weight = f"{stem}.weight"
-    if len(codes.shape) != 2 or not codes.elements:
-        raise damaged(name, weight, say("is no matrix of 4 bits"))
+    codes = _codes(name, stem, tensors)
     rows, columns = codes.shape[0], codes.shape[1] * PER_WORD
-    group = group or columns
-    if columns % group:
-        raise damaged(name, weight, say("has {columns} columns in groups of {group}", columns=columns, group=group))
+    group = _group_of(name, stem, columns, group)
     if group < GEMV_INPUTS and group not in GEMV_GROUPS:
         raise unknown_packing(name, "awq", "gemv", "group_size", group)
     at_a_time = max(1, GEMV_INPUTS // group)
     words = -(-columns // group // PER_WORD // at_a_time) * at_a_time
     parts = {
-        CODES: check_part(name, tensors, f"{stem}.qweight", ("I32",), codes.shape),
+        CODES: codes,
         SCALES: check_part(name, tensors, f"{stem}.scales", FLOATS, (rows, words * PER_WORD)),
         ZEROS: check_part(name, tensors, f"{stem}.qzeros", ("I32",), (rows, words)),
     }
-    return PackedWeight(weight, (rows, columns), parts, AwqGemv(group))
+    return PackedWeight(f"{stem}.weight", (rows, columns), parts, AwqGemv(group))
+
+
+def _codes(name: str, stem: str, tensors: Mapping[str, TensorInfo]) -> TensorInfo:
+    """The words of a matrix; raises `ModelError` where they are none."""
+    stored = f"{stem}.qweight"
+    if len(tensors[stored].shape) != 2 or not tensors[stored].elements:
+        raise damaged(name, f"{stem}.weight", say("is no matrix of 4 bits"))
+    return check_part(name, tensors, stored, ("I32",), tensors[stored].shape)
+
+
+def _group_of(name: str, stem: str, columns: int, group: int) -> int:
+    """How many inputs share a scale, all of them for 0; raises `ModelError` if that does not divide them."""
+    group = group or columns
+    if columns % group:
+        words = say("has {columns} columns in groups of {group}", columns=columns, group=group)
+        raise damaged(name, f"{stem}.weight", words)
+    return group
