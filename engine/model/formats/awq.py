@@ -150,9 +150,9 @@ def _find_gemv(name: str, stem: str, tensors: Mapping[str, TensorInfo], group: i
 
 def _codes(name: str, stem: str, tensors: Mapping[str, TensorInfo]) -> TensorInfo:
     """The words of a matrix; raises `ModelError` where they are none."""
-    stored = f"{stem}.qweight"
+    stored, weight = f"{stem}.qweight", f"{stem}.weight"
     if len(tensors[stored].shape) != 2 or not tensors[stored].elements:
-        raise damaged(name, f"{stem}.weight", say("is no matrix of 4 bits"))
+        raise damaged(name, weight, say("is no matrix of 4 bits"))
     return check_part(name, tensors, stored, ("I32",), tensors[stored].shape)
 
 
@@ -160,6 +160,6 @@ def _group_of(name: str, stem: str, columns: int, group: int) -> int:
     """How many inputs share a scale, all of them for 0; raises `ModelError` if that does not divide them."""
     group = group or columns
     if columns % group:
-        words = say("has {columns} columns in groups of {group}", columns=columns, group=group)
-        raise damaged(name, f"{stem}.weight", words)
+        weight = f"{stem}.weight"
+        raise damaged(name, weight, say("has {columns} columns in groups of {group}", columns=columns, group=group))
     return group
