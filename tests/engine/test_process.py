@@ -5,55 +5,38 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from engine.protocol.messages import Cancel, Failed, Finished, Generate, Loaded, Round, Shutdown
+from engine.protocol.messages import Cancel, Failed, Finished, Generate, Loaded, Round
 from engine.protocol.options import GenerateOptions
-from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child, started
+from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child
 
 
-@pytest.fixture
-def child(tmp_path: Path) -> Iterator[Child]:
-    with started(tmp_path) as begun:
-        yield begun
-
-
-def test_a_conversation_in_which_failures_are_events_and_a_busy_engine_ends_when_it_is_told(child: Child) -> None:
-    """From before the first load to the shutdown of a busy engine, by one process."""
-    child.connection.send(Generate(1, STORY, GenerateOptions()))
-    assert child.until_the_end(1)[-1].message == "No model is loaded."
-    events = child.load(2)
+def test_a_conversation_in_which_failures_are_events(lasting: Child) -> None:
+    """From before the first load; how a busy engine ends when it is told is seen at the end of `lasting`."""
+    assert_torch_is_read_while_nobody_has_asked_for_anything(lasting)
+    lasting.connection.send(Generate(1, STORY, GenerateOptions()))
+    assert lasting.until_the_end(1)[-1].message == "No model is loaded."
+    events = lasting.load(2)
     assert len(events) > 2
     assert isinstance(events[-2], Loaded)
     assert events[-1] == Finished(2, "loaded")
-    assert [type(event) for event in child.load(6)] == [Loaded, Finished], "what is loaded already is not loaded again"
-    failure = child.load(3, target="/no/such/folder")[-1]
+    assert [type(event) for event in lasting.load(6)] == [Loaded, Finished], "what is loaded is not loaded again"
+    failure = lasting.load(3, target="/no/such/folder")[-1]
     assert isinstance(failure, Failed)
     assert "/no/such/folder" in failure.message
-    child.connection.send(Generate(4, (), GenerateOptions()))
-    assert isinstance(child.until_the_end(4)[-1], Failed)
-    child.connection.send(Generate(5, STORY, GenerateOptions(max_new_tokens=30)))
-    events = child.until_the_end(5)
+    lasting.connection.send(Generate(4, (), GenerateOptions()))
+    assert isinstance(lasting.until_the_end(4)[-1], Failed)
+    lasting.connection.send(Generate(5, STORY, GenerateOptions(max_new_tokens=30)))
+    events = lasting.until_the_end(5)
     assert {event.id for event in events} == {5}
     assert sum(isinstance(event, Finished | Failed) for event in events) == 1
     assert isinstance(events[-1], Finished)
     assert "".join(event.text for event in events if isinstance(event, Round | Finished))
-    assert_cancel_ends_the_running_answer_and_those_waiting(child)
-    child.start_endless(10)
-    child.connection.send(Shutdown())
-    assert child.process.wait(PATIENCE_SECONDS) == 0
-
-
-def test_a_busy_engine_cancels_its_answer_and_ends_when_the_application_does(child: Child) -> None:
-    assert_torch_is_read_while_nobody_has_asked_for_anything(child)
-    child.load(1)
-    assert_passes_stand_back(child)
-    child.start_endless(2)
-    child.connection.close()
-    assert child.process.wait(PATIENCE_SECONDS) == 0
+    assert_passes_stand_back(lasting)
+    assert_cancel_ends_the_running_answer_and_those_waiting(lasting)
 
 
 def assert_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None:

@@ -16,28 +16,28 @@ def until_appraised(child: Child, request: int) -> list[Any]:
 
 
 def test_nothing_need_be_loaded(lasting: Child) -> None:
-    lasting.connection.send(Appraise(1, LoadOptions()))
-    found = until_appraised(lasting, 1)[-1]
+    lasting.connection.send(Appraise(51, LoadOptions()))
+    found = until_appraised(lasting, 51)[-1]
     assert (found.verdict, found.device) == ("device", "cpu")
     assert [tier.tier for tier in found.tiers] == ["device", "ram", "ssd"]
-    lasting.connection.send(Appraise(2, LoadOptions("/no/such/folder")))
-    assert until_appraised(lasting, 2)[-1].verdict == "no"
+    lasting.connection.send(Appraise(52, LoadOptions("/no/such/folder")))
+    assert until_appraised(lasting, 52)[-1].verdict == "no"
 
 
 def test_an_answer_goes_on_meanwhile(lasting: Child) -> None:
-    lasting.load(1)
-    lasting.start_endless(2)
-    for request in range(3, 8):
-        lasting.connection.send(Appraise(request, LoadOptions(context_tokens=100 * request)))
+    lasting.load(53)
+    lasting.start_endless(54)
+    for request in range(55, 60):
+        lasting.connection.send(Appraise(request, LoadOptions(context_tokens=10 * request)))
         assert all(isinstance(event, Round) for event in until_appraised(lasting, request)[:-1])
-    lasting.connection.send(Cancel(through=2))
-    ending = lasting.until_the_end(2)[-1]
+    lasting.connection.send(Cancel(through=54))
+    ending = lasting.until_the_end(54)[-1]
     assert isinstance(ending, Finished)
     assert ending.reason == "cancelled"
 
 
 def test_what_goes_wrong_is_an_answer_too(lasting: Child) -> None:
-    lasting.connection.send(Appraise(1, LoadOptions(context_tokens="many")))  # type: ignore[arg-type]
-    found = until_appraised(lasting, 1)[-1]
+    lasting.connection.send(Appraise(61, LoadOptions(context_tokens="many")))  # type: ignore[arg-type]
+    found = until_appraised(lasting, 61)[-1]
     assert found.verdict == "no"
     assert "unexpected error" in found.reason
