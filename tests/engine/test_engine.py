@@ -39,6 +39,12 @@ def loads() -> Loads:
     return Loads()
 
 
+@pytest.fixture(scope="module")
+def story(loads: Loads) -> str:
+    """What SpecExec writes, greedily."""
+    return text_of(answer(loads, STORY, method("specexec")))
+
+
 def answer(loads: Loads, chat: tuple[ChatMessage, ...], options: GenerateOptions, request: int = 1) -> list[Event]:
     loads.cancellation.begin(request)
     return list(loads.engine.generate(request, loads.engine.prompt(chat), options))
@@ -105,11 +111,10 @@ def test_a_second_turn_reads_only_what_is_new(loads: Loads) -> None:
     assert prefilled.prompt_tokens - prefilled.cached_tokens < 15
 
 
-def test_a_stop_string_ends_the_answer_and_is_not_shown(loads: Loads) -> None:
-    full = text_of(answer(loads, STORY, method("specexec")))
-    stop = full[40:52]
+def test_a_stop_string_ends_the_answer_and_is_not_shown(loads: Loads, story: str) -> None:
+    stop = story[40:52]
     events = answer(loads, STORY, replace(method("specexec"), stop=(stop,)))
-    assert text_of(events) == full[: full.index(stop)]
+    assert text_of(events) == story[: story.index(stop)]
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == "stop"
 
@@ -121,8 +126,7 @@ def test_a_limit_ends_the_answer_as_too_long(loads: Loads) -> None:
     assert statistics_of(events).new_tokens == 17
 
 
-def test_a_cancelled_answer_finishes_with_what_it_has_and_the_next_is_whole(loads: Loads) -> None:
-    expected = text_of(answer(loads, STORY, method("specexec")))
+def test_a_cancelled_answer_finishes_with_what_it_has_and_the_next_is_whole(loads: Loads, story: str) -> None:
     loads.cancellation.begin(20)
     events: list[Event] = []
     for event in loads.engine.generate(20, loads.engine.prompt(STORY), method("specexec")):
@@ -132,8 +136,8 @@ def test_a_cancelled_answer_finishes_with_what_it_has_and_the_next_is_whole(load
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == "cancelled"
     assert statistics_of(events).passes == 3
-    assert expected.startswith(text_of(events))
-    assert text_of(answer(loads, STORY, method("specexec"), request=21)) == expected
+    assert story.startswith(text_of(events))
+    assert text_of(answer(loads, STORY, method("specexec"), request=21)) == story
 
 
 def test_a_request_cancelled_before_it_began_still_has_its_ending(loads: Loads) -> None:
@@ -194,15 +198,14 @@ def load_and_answer(options: LoadOptions, generate: GenerateOptions) -> tuple[li
 
 @pytest.mark.parametrize("overlap", choose([True], [True, False]))
 def test_layers_from_ssd_give_the_same_text_whether_the_draft_rests_meanwhile_or_not(
-    loads: Loads, overlap: bool
+    story: str, overlap: bool
 ) -> None:
     """The embedded weights are bfloat16 and run in float32: they are cast on arrival."""
-    expected = text_of(answer(loads, STORY, method("specexec"), request=50))
     options = LoadOptions(weights="float32", place="ssd", overlap=overlap)
     loading, events = load_and_answer(options, method("specexec"))
     loaded = next(event for event in loading if isinstance(event, Loaded))
     assert loaded.tiers == ("ssd",) * loaded.target.layers
-    assert text_of(events) == expected
+    assert text_of(events) == story
     statistics = statistics_of(events)
     assert statistics.bytes_streamed > 0
     assert overlap or statistics.seconds.hidden_draft == 0  # with it, only if a layer had to be awaited
@@ -210,7 +213,7 @@ def test_layers_from_ssd_give_the_same_text_whether_the_draft_rests_meanwhile_or
 
 def test_compressed_weights_are_prepared_once(tmp_path: Path) -> None:
     options = LoadOptions(weights="nf4", place="ssd", cache_dir=str(tmp_path))
-    short = replace(method("specexec"), max_new_tokens=20)
+    short = replace(method("specexec"), max_new_tokens=4)
     first, answered = load_and_answer(options, short)
     again, answered_again = load_and_answer(options, short)
     for loading, prepared in ((first, True), (again, False)):

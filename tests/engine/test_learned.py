@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def streamed() -> Machine:
     return Machine(lambda rows: max(1.0, rows / 64), 0.003, 0.0001, 0.01)
 
 
+@cache
 def taught(rounds: int = 40) -> LearnedState:
     """By a machine on which a pass over 64 rows takes no longer than one over a single row."""
     trial = Trial(streamed())

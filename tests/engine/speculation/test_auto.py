@@ -67,7 +67,7 @@ def test_learning_costs_less_than_half_of_the_time_even_where_a_wrong_choice_is_
 def test_a_disk_of_half_the_rate_is_followed() -> None:
     """A pass over 64 rows was bound by computing a little; now twice as many rows are free."""
     reached = []
-    for seed in range(choose(2, 6)):
+    for seed in range(choose(1, 6)):
         fast = streamed(64)
         fast.chance = random.Random(seed)
         trial = Trial(fast)
@@ -83,7 +83,7 @@ def test_a_disk_of_half_the_rate_is_followed() -> None:
 
 def test_a_busy_minute_is_forgotten() -> None:
     reached, best = [], resident().best_rate()
-    for seed in range(choose(4, 16)):
+    for seed in range(choose(2, 16)):
         calm = resident()
         calm.chance = random.Random(seed)
         trial = Trial(calm)
@@ -99,7 +99,7 @@ def test_a_busy_minute_is_forgotten() -> None:
 
 def test_where_trees_promise_a_little_more_than_they_give_none_is_taken() -> None:
     reached = []
-    for seed in range(choose(3, 6)):
+    for seed in range(choose(2, 6)):
         even = Machine(lambda rows: 0.003 + 0.0014 * (rows - 1), 0.0012, 0.0, 0.0004, chance=random.Random(seed))
         trial = Trial(even)
         trial.run(140)
@@ -110,7 +110,7 @@ def test_where_trees_promise_a_little_more_than_they_give_none_is_taken() -> Non
 def test_where_a_tree_begins_to_pay_it_is_found_out() -> None:
     """One token per pass was best for a minute: what is looked at now and then must be able to change that."""
     found = []
-    for seed in range(choose(3, 6)):
+    for seed in range(choose(2, 6)):
         poor, good = computing(), resident()
         poor.chance = good.chance = random.Random(seed)
         trial = Trial(poor)
@@ -131,15 +131,15 @@ def test_where_a_tree_does_not_pay_it_says_so() -> None:
 
 
 def test_where_only_a_chain_pays_it_says_so() -> None:
-    said = 0
-    for seed in range(6):
+    said, seeds = 0, choose(3, 6)
+    for seed in range(seeds):
         dear_rows = Machine(lambda rows: 0.005 + 0.002 * rows, 0.0005, sureness=0.97, chance=random.Random(seed))
         trial = Trial(dear_rows)
         trial.run(40)
         said += trial.auto.reason.startswith("Wider trees do not pay here: a chain of ")
         chains = [result for result in trial.run(20) if 0 < result.tree.drafted <= 1.2 * max(result.tree.depths)]
         assert len(chains) > 12
-    assert said >= 4, "now and then a few nodes beside the chain are expected to pay"
+    assert said >= seeds - 2, "now and then a few nodes beside the chain are expected to pay"
 
 
 def test_where_it_pays_it_says_what_it_expects() -> None:

@@ -15,6 +15,8 @@ from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.best_first import BestFirst
 from tests.campaigns.extent import choose
 
+ROUND = 10  # tokens that are told of at once
+
 
 def candidates(generator: torch.Generator, width: int = 6, spread: float = 3.0) -> Numbers:
     """Log-probabilities of a draft's likeliest tokens."""
@@ -31,8 +33,9 @@ def taught(temperature: float, count: int = 4000, seed: int = 0) -> Calibration:
 def _taught(temperature: float, count: int, seed: int) -> Calibration:
     listed, hits = drawn(temperature, count, torch.Generator().manual_seed(seed))
     calibration = Calibration()
-    for values, hit in zip(listed.numpy(), hits.tolist(), strict=True):
-        calibration.observe(values[None], [hit.index(True) if True in hit else None])
+    ranks = [hit.index(True) if True in hit else None for hit in hits.tolist()]
+    for begin in range(0, count, ROUND):
+        calibration.observe(listed[begin : begin + ROUND].numpy(), ranks[begin : begin + ROUND])
     return calibration
 
 
@@ -88,8 +91,8 @@ def test_what_is_new_counts_for_more_than_what_is_old() -> None:
     calibration = Calibration()
     sure = np.log([0.9, 0.05])
     for taken in (0, 1):
-        for _ in range(3000):
-            calibration.observe(sure[None], [taken])
+        for _ in range(3000 // ROUND):
+            calibration.observe(sure[None].repeat(ROUND, 0), [taken] * ROUND)
     scores = np.exp(calibration.log_acceptance(sure[None])[0])
     assert scores[0] < 0.3
     assert scores[1] > 0.7
@@ -99,8 +102,8 @@ def test_the_tree_holds_what_is_likely_accepted_not_what_is_likely_drafted() -> 
     """The draft is sure of its first choices, and wrong half of the time: so its second choices are worth a node."""
     calibration = Calibration()
     listed = np.log([[0.97, 0.02]])
-    for number in range(2000):
-        calibration.observe(listed[:1], [number % 2])
+    for _ in range(2000 // ROUND):
+        calibration.observe(listed.repeat(ROUND, 0), [0, 1] * (ROUND // 2))
     trees = []
     for scorer in (None, calibration):
         search = BestFirst(9, 0.95)
