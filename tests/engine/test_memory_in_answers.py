@@ -21,7 +21,7 @@ from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, PUBLISHED, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
-NEW_TOKENS = choose(24, 40)
+NEW_TOKENS = choose(16, 40)
 SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, seed=8)
 PROMPT = random_prompt(19, seed=3)
 Fails = Callable[[int, int], bool]

@@ -20,7 +20,7 @@ from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_pr
 from tests.engine.tiny_models import FAMILIES, tiny_network
 
 NEW_TOKENS = 60
-TEXT_TOKENS = choose(32, 60)
+TEXT_TOKENS = choose(20, 60)
 SAMPLED = SamplingOptions(temperature=0.7, top_p=0.9, seed=3)
 
 

@@ -19,7 +19,7 @@ from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
-NEW_TOKENS = 48
+NEW_TOKENS = choose(24, 48)
 SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, seed=8)
 OVERLAPPING = ("llama", "mistral_sliding", "gemma3", "gpt_oss")
 

@@ -23,7 +23,7 @@ from tests.engine.tiny_models import VOCABULARY, tiny_network
 
 KNOWN = 90  # ids of the draft; about a third of the target's own are beyond it
 SIZES = (KNOWN, VOCABULARY + 40)
-NEW = 30
+NEW = choose(18, 30)
 PROMPT = [5, 120, 7, 130, 90, 89, 11, 5, 120, 7]
 SAMPLINGS = [GREEDY, SamplingOptions(temperature=0.9, top_p=0.95, repetition_penalty=1.2, seed=3)]
 

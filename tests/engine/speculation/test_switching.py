@@ -20,7 +20,7 @@ from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
-NEW_TOKENS = 48
+NEW_TOKENS = choose(24, 48)
 SAMPLED = SamplingOptions(temperature=0.8, top_p=0.95, seed=4)
 SCRIPT = ((0, 12, 32), (2, 0, 0), (2, 0, 0), (0, 5, 2), (1, 9, 3), (0, 40, 32), (2, 0, 0), (1, 30, 8), (0, 1, 1))
 """(which method, budget, depth) of one round after the other, from the beginning again at the end."""

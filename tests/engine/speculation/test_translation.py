@@ -22,7 +22,7 @@ from tests.engine.speculation.sampled import METHODS, write_sampled
 from tests.engine.speculation.test_sampled_distribution import PROMPT, SETTINGS, assert_same, truth
 from tests.engine.tiny_models import VOCABULARY, tiny_network
 
-NEW = 20
+NEW = choose(12, 20)
 KNOWN = 100  # of the target's tokens by the draft that lacks some
 TEXT = [5, 120, 7, 130, 90, 89, 11]
 SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, repetition_penalty=1.2, seed=3)
