@@ -197,9 +197,7 @@ def load_and_answer(options: LoadOptions, generate: GenerateOptions) -> tuple[li
 
 
 @pytest.mark.parametrize("overlap", choose([True], [True, False]))
-def test_layers_from_ssd_give_the_same_text_whether_the_draft_rests_meanwhile_or_not(
-    story: str, overlap: bool
-) -> None:
+def test_layers_from_ssd_give_the_same_text_whether_the_draft_rests_meanwhile_or_not(story: str, overlap: bool) -> None:
     """The embedded weights are bfloat16 and run in float32: they are cast on arrival."""
     options = LoadOptions(weights="float32", place="ssd", overlap=overlap)
     loading, events = load_and_answer(options, method("specexec"))

@@ -19,6 +19,9 @@ from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
 from engine.text.prompt import Prompt
+from tests.campaigns.extent import choose
+
+LENGTH = choose(44, 60)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def test_an_answer_says_that_its_trees_shrank_and_the_next_engine_begins_with_sm
     """The target finds no memory for more than 20 tokens of a tree."""
     engine = engine_of(pair, [])
     prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
-    options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=60)
+    options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=LENGTH)
     expected = told(engine, prompt, options)[0]
     hook = engine.target.network.layers[3].register_forward_pre_hook(scarce_above(20))
     text, statistics = told(engine, prompt, options)
@@ -94,7 +97,7 @@ def test_nothing_is_written_before_the_answer_is_told(monkeypatch: pytest.Monkey
     """Every file waits for the disk, which may be the one that the layers stream from."""
     engine = engine_of(pair, [])
     prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
-    options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=60)
+    options = GenerateOptions(speculation=SpeculationOptions(method="specexec", budget=64), max_new_tokens=LENGTH)
     hook = engine.target.network.layers[3].register_forward_pre_hook(scarce_above(20))
     written: list[str] = []
 

@@ -43,7 +43,7 @@ def brute_force(draft_model: object, prompt: list[int], vocabulary: int, depth: 
     return {(): 0.0} | {prefix: found[prefix] for prefix in best}
 
 
-@pytest.mark.parametrize("budget", choose([1, 20], [1, 5, 20, 60]))
+@pytest.mark.parametrize("budget", choose([20], [1, 5, 20, 60]))
 def test_the_tree_is_the_brute_force_top_k_of_draft_prefixes(budget: int) -> None:
     vocabulary, depth = 6, 3
     network = tiny_network("llama", vocab_size=vocabulary, num_hidden_layers=2)

@@ -13,7 +13,7 @@ from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import tiny_network
 
-VOCABULARY, LENGTH = 5, 3
+VOCABULARY, LENGTH = choose(4, 5), 3
 SMALL: dict[str, Any] = {"vocab_size": VOCABULARY, "num_hidden_layers": 2}
 INSIDE = 1e-2  # of an interval's width: how far inside its ends the uniform numbers are put
 

@@ -33,7 +33,7 @@ def assert_exact(found: dict[int, float], target: Tensor) -> None:
         assert found.get(token, 0.0) == pytest.approx(probability, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(choose(2, 4)))
 @pytest.mark.parametrize("count", [0, 1, 2, 4])
 @pytest.mark.parametrize(("target_zeros", "draft_zeros"), [(0, 0), (2, 0), (0, 1), (3, 1), (4, 0)])
 def test_distinct_draws_leave_the_target_s_distribution(
@@ -48,7 +48,7 @@ def test_distinct_draws_leave_the_target_s_distribution(
     assert_exact(probabilities(run), target)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(choose(2, 4)))
 @pytest.mark.parametrize("support", [1, 2, 3])
 def test_an_exhausted_draft_goes_on_with_what_it_has_not_tried(seed: int, support: int) -> None:
     """Published: D becomes uniform over the unrejected tokens. All five are drawn here, some from D, some so."""
@@ -63,7 +63,7 @@ def test_an_exhausted_draft_goes_on_with_what_it_has_not_tried(seed: int, suppor
     assert_exact(probabilities(run), target)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(choose(2, 4)))
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 @pytest.mark.parametrize(("target_zeros", "draft_zeros"), [(0, 0), (2, 0), (0, 3), (4, 0)])
 def test_independent_draws_leave_the_target_s_distribution(
@@ -120,7 +120,7 @@ def chi_square(counts: Counter[Any], expected: Mapping[Any, float]) -> float:
     return float(((statistic / degrees) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
 
 
-SAMPLES, LIMIT = choose(3000, 20_000), 3.09
+SAMPLES, LIMIT = choose(1500, 20_000), 3.09
 """With 4 degrees of freedom and 0.1 % false alarms (the seed is fixed: none), the proofs' 20,000 samples find with
 a power of 99 % what differs by w = 0.05 (Cohen), such as one token of probability 0.2 that comes 10 % too often."""
 

@@ -101,7 +101,7 @@ def test_the_same_through_real_models_and_their_caches(name: str) -> None:
     assert_same(probabilities(run), expected, within=1e-4)
 
 
-SAMPLES, LIMIT = choose(500, 3000), 3.09
+SAMPLES, LIMIT = choose(300, 3000), 3.09
 """26 degrees of freedom and 0.1 % false alarms (the seeds are fixed: none): 3,000 samples find with a power of 99 %
 what differs by w = 0.16 (Cohen), such as half of the outcomes being 16 % too likely."""
 

@@ -50,7 +50,7 @@ def test_the_text_is_that_of_no_draft(known: int, sampling: SamplingOptions, tar
     plain = write(target, None, PROMPT, NEW, 0, sampling).tokens
     assert max(plain) >= KNOWN, "the target never said what the draft does not know"
     draft = draft_of(target, known) if known < VOCABULARY else tiny_network("llama", vocab_size=known)
-    for budget in choose((1, 64), (1, 8, 64)):
+    for budget in choose((64,), (1, 8, 64)):
         assert write(target, draft, PROMPT, NEW, budget, sampling).tokens == plain
     sampler, context = Sampler(sampling, PROMPT, Uniforms(sampling.seed)), Context(target, 256)
     method = Lookup(SpecExec(Context(draft, 256), sampler, PUBLISHED, target.vocabulary), "specexec")

@@ -14,7 +14,7 @@ from tests.campaigns.extent import choose
 PROGRAM = TreeProgram(PRIOR, 33, 12)
 
 
-@settings(max_examples=choose(6, 60), deadline=None)
+@settings(max_examples=choose(3, 60), deadline=None)
 @given(
     draft=st.lists(st.floats(1e-4, 1.0), min_size=2, max_size=2),
     target=st.lists(st.floats(1e-3, 10.0), min_size=3, max_size=3),
