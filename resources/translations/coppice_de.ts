@@ -8351,8 +8351,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
+            <source>Four bits of a model whose layers mostly keep a state instead of a cache; a part streams from RAM.</source>
+            <translation>Vier Bit eines Modells, dessen Schichten meist einen Zustand statt eines Caches halten; ein Teil strömt aus dem RAM.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
             <source>Larger than a gaming card: what does not fit streams from RAM.</source>
             <translation>Größer als eine Spielekarte: Was nicht passt, strömt aus dem Arbeitsspeicher.</translation>
+        </message>
+        <message>
+            <location filename="../../resources/suggestions.json" />
+            <source>Most of its layers keep a state instead of a cache, so long chats stay light; what does not fit on the card streams.</source>
+            <translation>Die meisten seiner Schichten halten einen Zustand statt eines Caches, so bleiben lange Gespräche leicht; was nicht auf die Karte passt, strömt.</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />
