@@ -8,7 +8,7 @@ import torch
 
 from engine.model.model_folder import EMBEDDED_MODELS
 from engine.protocol.options import LoadOptions
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, is_whole
 from tests.engine.family_models import random_model, tiny_config
 from tests.engine.test_estimate import loaded
 from tests.engine.test_hybrid import PROMPT, answer, generated
@@ -37,8 +37,10 @@ def test_a_streamed_target_that_drafts_for_itself_writes_the_same_with_every_bud
 ) -> None:
     folder = saved(family, tmp_path / "model")
     engine = loaded(LoadOptions(str(folder), "self", weights=weights, place="ssd", cache_dir=str(tmp_path / "cache")))
-    texts = [answer(engine, PROMPT, method, budget)[0] for method, budget in (("none", 1), ("specexec", 8))]
+    plain = answer(engine, PROMPT, "none", 1)[0]
+    # What is decoded from 8 bits computes in 16, where passes over many rows may decide a near tie otherwise.
+    for budget in (1, 8, 64, 256) if is_whole() and weights == "float32" else (8,):
+        assert answer(engine, PROMPT, "specexec", budget)[0] == plain
     engine.close()
-    assert texts[0] == texts[1]
     if weights == "float32":
-        assert texts[0] == generated(folder, PROMPT)
+        assert plain == generated(folder, PROMPT)
