@@ -21,6 +21,7 @@ EMBEDDED = "embedded"
 NO_DRAFT = "none"
 UNMEASURED = "prior"
 SELF_DRAFT = "self"
+OWN_HEADS = "heads"
 
 
 def _require(condition: bool, option: str, hint: str) -> None:

@@ -2751,6 +2751,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>A head is one small layer that guesses the next tokens from what the model has computed itself. The answer stays exactly the model's.</source>
+            <translation>Ein Kopf ist eine kleine Schicht, die die nächsten Token aus dem errät, was das Modell selbst berechnet hat. Die Antwort bleibt genau die des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>It does not fit beside the target.</source>
             <translation>Es passt nicht neben das Zielmodell.</translation>
         </message>
@@ -2781,6 +2786,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is a head that was made for a model of another size.</source>
+            <translation>Das ist ein Kopf, der für ein Modell anderer Größe gemacht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is a head that was made for a model of this size.</source>
+            <translation>Das ist ein Kopf, der für ein Modell dieser Größe gemacht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>It is hardly smaller</source>
             <translation>Es ist kaum kleiner</translation>
         </message>
@@ -2801,8 +2816,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>Its own heads</source>
+            <translation>Seine eigenen Köpfe</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>Its vocabulary has not been compared yet.</source>
             <translation>Sein Vokabular ist noch nicht verglichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>They came with the model: there is nothing to download.</source>
+            <translation>Sie kamen mit dem Modell: Es muss nichts heruntergeladen werden.</translation>
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
@@ -3206,6 +3231,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Hub cache</source>
             <translation>Hub-Zwischenspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>It is a head that drafts for a larger model: choose that one, and this as its draft.</source>
+            <translation>Das ist ein Kopf, der für ein größeres Modell vorausrät: Wählen Sie jenes, und diesen als Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />

@@ -13,6 +13,7 @@ from app.hub.formats import parameters_in
 from app.hub.search import ModelRow
 from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
+from app.library.local.heads import read_heads
 from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin, choose_drafts
 from app.library.pairing.suggestions import SuggestedModel, Suggestion
@@ -86,9 +87,11 @@ class DraftFinder(QObject):
         candidate, facts = placed.candidate, None
         try:
             if placed.folder is not None:
+                candidate = replace(candidate, heads=read_heads(placed.folder))
                 vocabulary = self._book.of_folder(placed.folder)
             elif from_hub:
                 facts = fetch_facts(self._client, candidate.source, self._cache, stop, placed.revision)
+                candidate = replace(candidate, heads=read_heads(facts.folder))
                 vocabulary = self._book.of_remote(self._client, facts, stop)
             else:
                 vocabulary = None

@@ -229,6 +229,9 @@ _PLACES = {
 }
 
 
+_HEAD = mark("It is a head that drafts for a larger model: choose that one, and this as its draft.")
+
+
 def local_entry(model: LocalModel) -> Entry:
     """A model in the hub's cache, in a folder, or in that of another program."""
     cached = model.home is Home.HUB_CACHE
@@ -242,7 +245,7 @@ def local_entry(model: LocalModel) -> Entry:
         family=model.model_type,
         about="" if cached else str(model.files[0] if model.files else model.folder),
         last_used=model.last_used,
-        problem=model.problem,
+        problem=model.problem or (tr(_HEAD) if model.is_head else ""),
         local=model,
     )
 

@@ -1,0 +1,96 @@
+"""Heads that guess tokens for a larger model: those that come with it, and EAGLE-3's, told from files without torch.
+
+A head is one decoder layer that reads what the model has computed. Some models are published with such layers
+(DeepSeek-V3, arXiv 2412.19437); EAGLE-3's (arXiv 2503.01840) are trained for a model later, and lie in folders of their
+own.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.hub.names import INDEX, SINGLE
+from app.system.json_text import count, parse_object
+
+_CONFIG = "config.json"
+_MOST_BYTES = 64 << 20
+_PREFIX_BYTES = 8  # before the table of a safetensors file: its length
+_EAGLE3 = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM` and the like
+# As DeepSeek and GLM, Qwen, and MiMo name the projection that joins a token with what was computed before it.
+_PROJECTION = re.compile(
+    r"(?:.*\.)?(?:layers\.(?P<layer>\d+)\.eh_proj|mtp\.fc|mtp_layers\.0\.input_proj)\.\w+", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFacts:
+    """What a folder has to do with heads.
+
+    `hidden` and `vocabulary`: sizes of the language model, or of the one that a head was made for; 0 where config.json
+    says nothing. `brings_heads`: it has heads of its own; `is_head`: it is nothing but a head.
+    """
+
+    hidden: int = 0
+    vocabulary: int = 0
+    brings_heads: bool = False
+    is_head: bool = False
+
+    def fits(self, target: "HeadFacts") -> bool:
+        """Whether this is a head, and the target as large as the one that it was made for."""
+        fits = self.hidden == target.hidden > 0 and self.vocabulary in (0, target.vocabulary)
+        return fits and self.is_head and not target.is_head
+
+
+NO_HEADS = HeadFacts()
+
+
+def is_eagle3(config: Mapping[str, object]) -> bool:
+    """Whether a config.json is that of an EAGLE-3 head."""
+    named = config.get("architectures")
+    return isinstance(named, list) and any(isinstance(name, str) and _EAGLE3.search(name) for name in named)
+
+
+def read_heads(folder: Path) -> HeadFacts:
+    """The facts of a model folder, or of one that holds only the beginnings of its files.
+
+    Nothing is known of a folder that cannot be read: whoever opens it says why.
+    """
+    try:
+        config = parse_object(_beginning(folder / _CONFIG))
+        text = config.get("text_config")
+        config |= text if isinstance(text, dict) else {}
+        vocabulary, is_head = count(config.get("vocab_size")), is_eagle3(config)
+        hidden = count(config.get("target_hidden_size") if is_head else 0) or count(config.get("hidden_size"))
+        brings = not is_head and _has_projection(_tensor_names(folder), count(config.get("num_hidden_layers")))
+    except (OSError, ValueError):
+        return NO_HEADS
+    return HeadFacts(hidden, vocabulary, brings, is_head)
+
+
+def _has_projection(names: Iterable[str], layers: int) -> bool:
+    """Where heads are numbered as layers are, they stand behind the last one."""
+    found = (match for name in names if (match := _PROJECTION.fullmatch(name)))
+    return any(match["layer"] is None or int(match["layer"]) >= layers > 0 for match in found)
+
+
+def _tensor_names(folder: Path) -> Iterable[str]:
+    """As the engine reads them: a single file comes before an index. None of GGUF files, whose heads nobody reads."""
+    if (folder / SINGLE).is_file():
+        return _table(folder / SINGLE)
+    weight_map = parse_object(_beginning(folder / INDEX)).get("weight_map")
+    return weight_map if isinstance(weight_map, dict) else ()
+
+
+def _table(path: Path) -> Mapping[str, object]:
+    """The table of a safetensors file."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_PREFIX_BYTES), "little")
+        if length > _MOST_BYTES:
+            raise ValueError("the table is too large")
+        return parse_object(file.read(length))
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES)
