@@ -107,5 +107,5 @@ def _turned(heads: Tensor) -> Tensor:
     """Rotary embedding of [heads, n, width of a head]; only differences of positions matter."""
     half = HEAD_WIDTH // 2
     angles = torch.arange(heads.shape[1])[:, None] * THETA ** (-torch.arange(half) / half)
-    first, second = heads.split(half, -1)
+    first, second = heads[..., :half], heads[..., half:]
     return torch.cat([first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()], -1)

@@ -237,7 +237,7 @@ def _to_target(head: Checkpoint, count: int, network: Network) -> Tensor | None:
     offsets = LazyTensor(stored, torch.int64)[...] if stored and stored.shape == (count,) else torch.zeros(0)
     ids = torch.arange(len(offsets)) + offsets
     in_range = bool(((ids >= 0) & (ids < network.vocabulary)).all())
-    if len(ids) != count or not in_range or len(ids.unique()) != count:
+    if len(ids) != count or not in_range or len(set(ids.tolist())) != count:
         raise ModelError(
             say("'{name}' does not say which of the target's tokens it guesses.", name=head.name), OTHER_HEAD
         )
