@@ -49,6 +49,16 @@ def head_tensors(width: int = WIDTH, vocabulary: int = VOCABULARY) -> dict[str, 
     return tensors | {"d2t": ids - torch.arange(OWN), "t2d": known}
 
 
+def as_speculator() -> dict[str, Any]:
+    """What makes `CONFIG` that of the library `speculators`."""
+    outside = ("architectures", "draft_vocab_size", "eagle_aux_hidden_state_layer_ids", "tie_word_embeddings")
+    layer = {key: value for key, value in CONFIG.items() if key not in outside}
+    return {
+        **dict.fromkeys(layer), "architectures": ["Eagle3Speculator"], "transformer_layer_config": layer,
+        "speculators_model_type": "eagle3", "target_hidden_size": None,
+    }  # fmt: skip
+
+
 def write_head(folder: Path, tensors: dict[str, Tensor] | None = None, **config: Any) -> Path:
     """A folder with a head; of `config`, None leaves an entry out."""
     folder.mkdir(parents=True)

@@ -15,6 +15,7 @@ from app.system.json_text import count, parse_object
 
 _CONFIG = "config.json"
 _MOST_BYTES = 64 << 20
+_SPECULATOR_LAYER = "transformer_layer_config"  # where the library `speculators` describes the layer of a head
 _PREFIX_BYTES = 8  # before the table of a safetensors file: its length
 _EAGLE3 = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM` and the like
 # As DeepSeek and GLM, Qwen, and MiMo name the projection that joins a token with what was computed before it.
@@ -58,9 +59,10 @@ def read_heads(folder: Path) -> HeadFacts:
     """
     try:
         config = parse_object(_beginning(folder / _CONFIG))
-        text = config.get("text_config")
-        config |= text if isinstance(text, dict) else {}
-        vocabulary, is_head = count(config.get("vocab_size")), is_eagle3(config)
+        text, layer = config.get("text_config"), config.get(_SPECULATOR_LAYER)
+        is_head = is_eagle3(config)
+        config |= text if isinstance(text, dict) else layer if isinstance(layer, dict) else {}
+        vocabulary = count(config.get("vocab_size"))
         hidden = count(config.get("target_hidden_size") if is_head else 0) or count(config.get("hidden_size"))
         brings = not is_head and _has_projection(_tensor_names(folder), count(config.get("num_hidden_layers")))
     except (OSError, ValueError):

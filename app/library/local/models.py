@@ -117,8 +117,9 @@ def _config(folder: Path) -> tuple[str, str, bool, str]:
             described = _object(folder / QUANTIZATION)
     stored = stored_format(described) if isinstance(described, dict) else ""
     plain = FLOAT32 if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
-    problem = "" if model_type else tr("Its config.json names no model_type.")
-    return model_type, stored or plain, is_eagle3(config), problem
+    is_head = is_eagle3(config)
+    problem = "" if model_type or is_head else tr("Its config.json names no model_type.")
+    return model_type, stored or plain, is_head, problem
 
 
 def _missing(folder: Path) -> str:

@@ -5,4 +5,5 @@
   of a tree that the target has not seen with the head's own outputs. A further kind of head is another `Head`.
 - `multi_token`: the heads that come with checkpoints. One is a decoder layer of the target's family between a
   projection of its own and the target's output matrix, so it is opened as a model of one layer.
+- `eagle`: EAGLE-3 heads, which were trained for a model later and lie in folders of their own.
 """

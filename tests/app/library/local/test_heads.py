@@ -63,6 +63,14 @@ def test_nothing_is_known_of_what_cannot_be_read(tmp_path: Path) -> None:
     assert read_heads(tmp_path / "model.gguf") == NO_HEADS
 
 
+def test_a_head_of_the_library_speculators_describes_its_layer_inside(tmp_path: Path) -> None:
+    layer = {"model_type": "llama", "hidden_size": 64, "vocab_size": 131}
+    config = {"architectures": ["Eagle3Speculator"], "transformer_layer_config": layer}
+    folder = write(tmp_path, tiny() | {"config.json": json.dumps(config).encode()})
+    assert read_heads(folder) == HeadFacts(hidden=64, vocabulary=131, is_head=True)
+    assert not read_model(folder, Home.FOLDER, "head", str(folder), folder).problem
+
+
 @pytest.mark.parametrize("name", ["LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "Eagle3Qwen3ForCausalLM"])
 def test_an_eagle_head_is_a_head_and_no_model(name: str, tmp_path: Path) -> None:
     config = EAGLE | {"architectures": [name], "hidden_size": 32, "target_hidden_size": 64}

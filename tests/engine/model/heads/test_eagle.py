@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from engine.model.heads.head_context import HeadContext
-from engine.model.heads.hidden_states import HiddenStates
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -16,9 +14,11 @@ from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.heads.eagle import LAYER_IDS, EagleHead, eagle_of, is_eagle3, load_eagle, recorded_layers
+from engine.model.heads.head_context import HeadContext
+from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import wrap
 from engine.model.shape import model_sizes
-from tests.engine.eagle_heads import LAYERS, OWN, PlainHead, head_tensors, write_head
+from tests.engine.eagle_heads import LAYERS, OWN, PlainHead, as_speculator, head_tensors, write_head
 from tests.engine.tiny_models import VOCABULARY, tiny_model
 
 TEXT = [5, 17, 3, 99, 41, 8, 77]
@@ -68,7 +68,7 @@ def path_to(node: int) -> list[int]:
     return [*(path_to(PARENTS[node]) if PARENTS[node] >= 0 else []), node]
 
 
-@pytest.mark.parametrize("style", [{}, {LAYER_IDS: None, "eagle_config": {LAYER_IDS: list(LAYERS)}}])
+@pytest.mark.parametrize("style", [{}, {LAYER_IDS: None, "eagle_config": {LAYER_IDS: list(LAYERS)}}, as_speculator()])
 def test_every_path_of_a_tree_is_what_the_paper_says(style: dict[str, Any], target: Target, tmp_path: Path) -> None:
     folder = write_head(tmp_path / "head", **style)
     plain = PlainHead(load_file(folder / "model.safetensors"), target.model.get_input_embeddings().weight)
