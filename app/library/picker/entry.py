@@ -135,6 +135,12 @@ class Entry:
         return self.where in (Where.CACHE, Where.FOLDER, Where.PREPARED)
 
     @property
+    def problem_verdict(self) -> Verdict:
+        """Why it cannot be loaded; no bad news of a head, which is a fine draft."""
+        is_head = self.local is not None and self.local.is_head and not self.local.problem
+        return Verdict(self.problem, Tone.QUIET if is_head else Tone.BAD)
+
+    @property
     def last_used_text(self) -> str:
         """The day, such as `21 November 2026`; empty if it is not known."""
         if not self.last_used:
