@@ -34,7 +34,7 @@ NAMES = {
     "qwen3_5_text": NEWER,
     "qwen3_5_moe_text": NEWER,
 }
-QUIET = ("o_proj.weight", "out_proj.weight", "down_proj")  # what a layer adds to what it was given
+QUIET = ("o_proj.weight", "out_proj.weight", "down_proj", "down_proj.weight")  # what a layer adds to what it was given
 
 
 def save_with_head(family: str, folder: Path, **overrides: Any) -> Path:
@@ -52,7 +52,7 @@ def save_with_head(family: str, folder: Path, **overrides: Any) -> Path:
     for path in beside.iterdir():
         path.unlink()
     beside.rmdir()
-    stored |= entrance(config.hidden_size)
+    stored |= entrance(stored["model.norm.weight"])
     names = {old: new.format(layers=config.num_hidden_layers) for old, new in NAMES[family].items()}
     made = {renamed(name, names): tensor.contiguous() for name, tensor in stored.items()}
     save_file({**load_file(folder / FILE), **made}, folder / FILE, {"format": "pt"})
@@ -86,13 +86,14 @@ def quiet(model: Any) -> Any:
     return model
 
 
-def entrance(width: int) -> dict[str, Tensor]:
-    """Norms near one, and a projection that takes more from the embedding than from the hidden state."""
+def entrance(norm: Tensor) -> dict[str, Tensor]:
+    """Norms near `norm`, and a projection that takes more from the embedding than from the hidden state."""
+    width = len(norm)
     generator = torch.Generator().manual_seed(3)
     noise = torch.randn(width, 2 * width, generator=generator) * 0.02
     return {
-        "embedding_norm.weight": torch.rand(width, generator=generator) * 0.2,
-        "hidden_norm.weight": torch.rand(width, generator=generator) * 0.2,
+        "embedding_norm.weight": norm + torch.rand(width, generator=generator) * 0.2,
+        "hidden_norm.weight": norm + torch.rand(width, generator=generator) * 0.2,
         "projection.weight": torch.cat([torch.eye(width), torch.zeros(width, width)], 1) + noise,
     }
 

@@ -19,6 +19,10 @@ class Head(Protocol):
     def network(self) -> Network:
         """Its layers, and what a context needs to know of them; `model` has the embeddings."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what it does not share with its target."""
+
     def enter(self, recorded: Tensor) -> Tensor:
         """What the head takes of recorded rows [n, recorded width]: [n, width], like its own outputs."""
 
@@ -49,6 +53,11 @@ class HeadContext(Context):
         self._known: list[bool] = []  # whether it was read with what the host recorded
         self._outputs: Tensor | None = None  # [pending, width]
         self._of_parents: Sequence[int] = ()  # of the running pass over nodes: pending parents
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the head's own weights."""
+        return self._head.nbytes
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """As `Context.score`; a pass for every run of nodes whose parents were read before it."""
