@@ -98,7 +98,7 @@ def plan(arguments: argparse.Namespace) -> None:
 
 def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
     """The pair, and what its tokenizers have in common, where they are two; of facts the tokenizer is not here."""
-    from engine.loading.pair import PairIdentity, draft_source, open_pair, own_heads  # noqa: PLC0415
+    from engine.loading.pair import PairIdentity, draft_for, draft_source, open_pair  # noqa: PLC0415
     from engine.model.checkpoint import is_header_only, open_checkpoint  # noqa: PLC0415
     from engine.model.facts import open_facts  # noqa: PLC0415
     from engine.model.model_folder import find_model  # noqa: PLC0415
@@ -109,7 +109,7 @@ def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
         pair = open_pair(options)
         return pair.identity, pair.common_tokens
     source, target = draft_source(options), open_facts(folder)
-    draft = open_checkpoint(source, role="draft") if source else own_heads(options, target)
+    draft = draft_for(target, open_checkpoint(source, role="draft") if source else None, options)
     return PairIdentity(target, draft, options), None
 
 

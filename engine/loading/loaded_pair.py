@@ -20,8 +20,10 @@ from engine.loading.rates import remember_answer
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
+from engine.model.families.eagle_names import is_eagle3
 from engine.model.families.text_tensors import reads_more_than_text
-from engine.model.heads.head_context import HeadContext
+from engine.model.heads.eagle import load_eagle, recorded_layers
+from engine.model.heads.head_context import Head, HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import load_head
 from engine.model.network import Network
@@ -165,7 +167,7 @@ def _load(
             draft = SharedContext(copies.network, target, cancellation.check)
         elif pair.draft and pair.drafts_with_heads:
             yield Loading(request, say("Loading {name}", name=pair.draft.name), 0, 1)
-            head, hidden = load_head(pair.draft, pair.target, weights.network), HiddenStates(weights.network, slots)
+            head, hidden = _load_head(pair.draft, pair.target, weights.network, slots)
             target.record(hidden)
             draft = HeadContext(head, target, hidden, work.draft_slots, between_layers=cancellation.check)
         elif pair.draft:
@@ -182,6 +184,13 @@ def _load(
     except BaseException:
         weights.close()
         raise
+
+
+def _load_head(draft: Checkpoint, target: Checkpoint, network: Network, slots: int) -> tuple[Head, HiddenStates]:
+    """A head beside the target's network, and the record of what it reads: of `slots` tokens."""
+    if is_eagle3(draft.config):
+        return load_eagle(draft, network), HiddenStates(network, slots, recorded_layers(draft, target))
+    return load_head(draft, target, network), HiddenStates(network, slots)
 
 
 def _translation(pair: Pair, target: Network, draft: Network) -> Translation | None:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from engine.errors import ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.families.eagle_names import is_eagle3
 from engine.model.gguf.header import read_lists
+from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, LoadOptions
@@ -50,6 +52,11 @@ class PairIdentity:
         }
 
     @property
+    def drafts_with_heads(self) -> bool:
+        """Whether the draft is a head, the target's own or one from elsewhere."""
+        return self.options.draft == OWN_HEADS or (self.draft is not None and is_eagle3(self.draft.config))
+
+    @property
     def _of_target(self) -> str:
         """Which draft of the target's own files it is; empty for others, and for none."""
         return self.options.draft if self.options.draft in OF_TARGET else ""
@@ -75,8 +82,8 @@ class Pair:
 
     @property
     def drafts_with_heads(self) -> bool:
-        """Whether the draft is what comes with the target for further tokens."""
-        return self.options.draft == OWN_HEADS
+        """Whether the draft is a head, which reads what the target has computed."""
+        return self.identity.drafts_with_heads
 
     @property
     def common_tokens(self) -> CommonTokens | None:
@@ -92,12 +99,11 @@ class Pair:
 def open_pair(options: LoadOptions) -> Pair:
     """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
     options.check()
-    target = open_checkpoint(options.target, role="target")
+    target, source = open_checkpoint(options.target, role="target"), draft_source(options)
+    draft = draft_for(target, open_checkpoint(source, role="draft") if source else None, options)
     tokenizer = open_tokenizer(target)
-    source = draft_source(options)
-    if not source:
-        return Pair(options, target, own_heads(options, target), tokenizer)
-    draft = open_checkpoint(source, role="draft")
+    if draft is None or PairIdentity(target, draft, options).drafts_with_heads:
+        return Pair(options, target, draft, tokenizer)
     other = open_tokenizer(draft)
     if other.same_as(tokenizer):
         return Pair(options, target, draft, tokenizer)
@@ -130,6 +136,17 @@ def draft_source(options: LoadOptions) -> str:
     return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft
 
 
-def own_heads(options: LoadOptions, target: Checkpoint) -> Checkpoint | None:
-    """The target's own heads, where they are to draft; raises `InputError` if it has none."""
-    return head_of(target) if options.draft == OWN_HEADS else None
+def draft_for(target: Checkpoint, opened: Checkpoint | None, options: LoadOptions) -> Checkpoint | None:
+    """What drafts for the target: the draft that was opened, the target's own heads, or nothing.
+
+    Raises `InputError` where the target has no heads, and `ModelError` for a head that was made for another target, or
+    is to be the target.
+    """
+    if is_eagle3(target.config):
+        raise ModelError(
+            say("'{name}' is a head that drafts for a larger model.", name=target.name),
+            say("Choose that model as the target, and this as its draft."),
+        )
+    if opened and is_eagle3(opened.config):
+        recorded_layers(opened, target)
+    return head_of(target) if options.draft == OWN_HEADS else opened

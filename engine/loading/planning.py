@@ -14,6 +14,8 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import own_dtype
+from engine.model.families.eagle_names import is_eagle3
+from engine.model.heads.eagle import recorded_layers
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM
@@ -116,9 +118,11 @@ def _drafting(
     So the larger vocabulary counts. Heads compute in the target's number type.
     """
     if question.drafts_with_heads:
+        recorded = len(recorded_layers(draft, target)) if is_eagle3(draft.config) else 1
         needs = needs_of(target, model_sizes(draft), question.weights, device)
-        return replace(needs, record_bytes=sizes.hidden * needs.shape.value_bytes)
-    needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
+        needs = replace(needs, record_bytes=recorded * sizes.hidden * needs.shape.value_bytes)
+    else:
+        needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
     return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, sizes.vocabulary)))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
+from engine.model.families.eagle_names import eagle_config, is_eagle3
 from engine.model.families.text_tensors import text_tensors
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_described, is_for_activations
@@ -28,7 +29,6 @@ ONLY_SAFETENSORS = say("Choose a version of the model in the safetensors format.
 
 CONFIG = "config.json"
 MAX_CONFIG_BYTES = 4 << 20  # parsed, that may be forty times as much
-SPECULATOR_LAYER = "transformer_layer_config"  # where the library `speculators` describes the layer of a head
 QUANTIZATION = (
     "hf_quant_config.json"  # where ModelOpt says how weights are packed, if it does not say so in config.json
 )
@@ -297,8 +297,7 @@ def read_config(folder: ModelFolder) -> dict[str, object]:
         )
     path = folder.file(CONFIG)
     config = read_json_object(path, MAX_CONFIG_BYTES)
-    layer = config.get(SPECULATOR_LAYER)
-    config = {**layer, **config} if isinstance(layer, dict) else config
+    config = eagle_config(config) if is_eagle3(config) else config
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
         raise ModelError(

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
+from engine.model.families.eagle_names import eagle_tensors, is_eagle3
 from engine.model.safetensors_header import TensorInfo
 
 # The parts of a config.json that only a model of several parts has.
@@ -21,8 +22,11 @@ def reads_more_than_text(config: Mapping[str, object]) -> bool:
 def text_tensors(config: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> Mapping[str, TensorInfo]:
     """The tensors of the language model alone, called as in a checkpoint of only that (`model.`, `lm_head.`, `mtp.`).
 
-    All of them, as they are, where there is nothing else, or where no decoder with embeddings is found among them.
+    All of them, as they are, where there is nothing else, or where no decoder with embeddings is found among them;
+    those of an EAGLE-3 head as in a Llama of one layer.
     """
+    if is_eagle3(config):
+        return eagle_tensors(tensors)
     if not reads_more_than_text(config):
         return tensors
     nbytes: dict[str, int] = defaultdict(int)

@@ -6,11 +6,9 @@ a projection of the outputs of three of its layers, for others the head's own ou
 of its own, which is a part of the target's.
 """
 
-import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,67 +23,33 @@ from engine.model.shape import model_sizes
 from engine.model.weight_loader import LazyTensor, WeightLoader
 from engine.protocol.sentences import say, shown
 
-NAMES = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM`, `Eagle3Speculator`
 LAYER_IDS = "eagle_aux_hidden_state_layer_ids"
 OTHER_HEAD = say("Choose a head that was made for this target, or another draft.")
 
-# How folders call the parts of a head, and how `_build` does; what is not named here keeps its name.
-LAYER = "model.layers.0."
-PARTS: Mapping[str, str] = MappingProxyType(
-    {
-        "midlayer.": "layers.0.",
-        "layers.0.input_layernorm.": f"{LAYER}input_layernorm.embedding_norm.",
-        "layers.0.hidden_norm.": f"{LAYER}input_layernorm.hidden_norm.",
-        "layers.0.": LAYER,
-        "embed_tokens.": "model.embed_tokens.",
-        "norm.": "last_norm.",
-        "input_norm.": "recorded_norm.",
-    }
-)
+FUSION = "fc.weight"  # [width, widths of what is recorded]
 TO_TARGET = "d2t"  # int64 [own vocabulary]: by how much the target's id of each token is larger
-NOT_READ = ("t2d", "verifier_norm.", "verifier_lm_head.")  # the inverse, and copies of the target's own weights
-
-
-def is_eagle3(config: Mapping[str, object]) -> bool:
-    """Whether a config.json is that of an EAGLE-3 head."""
-    named = config.get("architectures")
-    return isinstance(named, list) and any(isinstance(name, str) and NAMES.search(name) for name in named)
-
-
-def eagle_of(checkpoint: Checkpoint) -> Checkpoint:
-    """The head with names as if it were a Llama of one layer, so that its sizes can be told as of any other model.
-
-    Raises `ModelError` for a head of more layers, or one that reads no layers of the target.
-    """
-    config = {**checkpoint.config, "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
-    tensors = {_renamed(name): tensor for name, tensor in checkpoint.tensors.items() if not name.startswith(NOT_READ)}
-    if config.get("num_hidden_layers", 1) != 1 or config.get("model_type") != "llama" or checkpoint.packed:
-        raise ModelError(
-            say("'{name}' is no EAGLE-3 head of one plain layer of Llama.", name=checkpoint.name),
-            say("Choose another head, or a draft model."),
-        )
-    if "fc.weight" not in tensors:
-        raise ModelError(
-            say("'{name}' lacks the weights {tensor}.", name=checkpoint.name, tensor="fc.weight"), OTHER_HEAD
-        )
-    return replace(checkpoint, config=MappingProxyType(config), tensors=MappingProxyType(tensors))
 
 
 def recorded_layers(head: Checkpoint, target: Checkpoint) -> tuple[int, ...]:
-    """Numbers of the target's layers whose outputs the head `eagle_of(...)` reads, ascending.
+    """Numbers of the target's layers whose outputs the head reads, ascending.
 
     Published ids count in two ways: beside the sizes, as vLLM reads them, they name the layers behind these outputs;
     under `eagle_config`, as SGLang and SpecForge do, the layers that put them out.
-    Raises `ModelError` for a head that was made for a target of other sizes.
+    Raises `ModelError` for a head of another kind, or one that was made for a target of other sizes.
     """
-    sizes = model_sizes(target)
-    count, config = len(sizes.layers), head.config
+    sizes, config = model_sizes(target), head.config
+    if config.get("num_hidden_layers") != 1 or config.get("model_type") != "llama" or head.packed:
+        raise ModelError(say("'{name}' is no EAGLE-3 head of one plain layer of Llama.", name=head.name), OTHER_HEAD)
+    if FUSION not in head.tensors:
+        raise ModelError(say("'{name}' lacks the weights {tensor}.", name=head.name, tensor=FUSION), OTHER_HEAD)
+    count = len(sizes.layers)
     inner = config.get("eagle_config")
     inside = inner.get(LAYER_IDS) if isinstance(inner, dict) else None
-    behind = config.get(LAYER_IDS) or (2, count // 2, count - 3)
-    layers = tuple(inside) if isinstance(inside, list) else tuple(_before(behind))
+    beside = config.get(LAYER_IDS)
+    behind = beside if isinstance(beside, list) and beside else [2, count // 2, count - 3]
+    layers = tuple(inside) if isinstance(inside, list) and inside else tuple(map(_before, behind))
     in_order = all(type(each) is int and 0 <= each < count for each in layers) and sorted(set(layers)) == list(layers)
-    if not in_order or head.tensors["fc.weight"].shape[-1] != len(layers) * sizes.hidden:
+    if not in_order or head.tensors[FUSION].shape[-1] != len(layers) * sizes.hidden:
         raise ModelError(
             say(
                 "The head '{name}' was made for a model of another size than '{target}'.",
@@ -97,8 +61,8 @@ def recorded_layers(head: Checkpoint, target: Checkpoint) -> tuple[int, ...]:
     return layers
 
 
-def _before(layers: Any) -> list[int]:
-    return [each - 1 if type(each) is int else -1 for each in layers]
+def _before(layer: object) -> int:
+    return layer - 1 if type(layer) is int else -1
 
 
 class JoinedNorms(nn.Module):
@@ -156,7 +120,7 @@ class EagleHead:
 
 
 def load_eagle(head: Checkpoint, network: Network) -> EagleHead:
-    """Load the head `eagle_of(...)` beside the target's `network`, on its device and in its number type.
+    """Load a head beside the target's `network`, on its device and in its number type.
 
     Raises `ModelError` where weights are missing, or do not fit together or to the target.
     """
@@ -189,7 +153,7 @@ def _build(architecture: Architecture, head: Checkpoint, network: Network) -> An
             narrow = getattr(layer.self_attn, name)
             wide = nn.Linear(2 * width, narrow.out_features, bias=narrow.bias is not None, dtype=network.dtype)
             setattr(layer.self_attn, name, wide)
-        recorded = tensors["fc.weight"].shape[-1]
+        recorded = tensors[FUSION].shape[-1]
         model.fc = nn.Linear(recorded, width, bias="fc.bias" in tensors, dtype=network.dtype)
         model.recorded_norm = nn.Identity()
         if "recorded_norm.weight" in tensors:
@@ -242,12 +206,3 @@ def _to_target(head: Checkpoint, count: int, network: Network) -> Tensor | None:
             say("'{name}' does not say which of the target's tokens it guesses.", name=head.name), OTHER_HEAD
         )
     return ids.to(network.device)
-
-
-def _renamed(name: str) -> str:
-    """What a tensor is called in the network of `_build`."""
-    name = name.removeprefix("model.")
-    for begin, part in PARTS.items():
-        if name.startswith(begin):
-            name = part + name.removeprefix(begin)
-    return name

@@ -13,7 +13,8 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.heads.eagle import LAYER_IDS, EagleHead, eagle_of, is_eagle3, load_eagle, recorded_layers
+from engine.model.families.eagle_names import is_eagle3
+from engine.model.heads.eagle import LAYER_IDS, EagleHead, load_eagle, recorded_layers
 from engine.model.heads.head_context import HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import wrap
@@ -38,7 +39,7 @@ class Target:
         return open_checkpoint(str(self.folder))
 
     def head(self, folder: Path) -> EagleHead:
-        return load_eagle(eagle_of(open_checkpoint(str(folder))), wrap(self.model, "sdpa", "target"))
+        return load_eagle(open_checkpoint(str(folder)), wrap(self.model, "sdpa", "target"))
 
     def recorded(self, tokens: list[int]) -> Tensor:
         """What the layers put out for a text, side by side: [n, 3 width]."""
@@ -59,7 +60,7 @@ def contexts(target: Target, folder: Path) -> tuple[Context, HeadContext]:
     """A copy of the target, and the head beside it."""
     network = wrap(deepcopy(target.model), "sdpa", "target")
     host = Context(network, 64)
-    hidden = HiddenStates(network, 64, recorded_layers(eagle_of(open_checkpoint(str(folder))), target.checkpoint))
+    hidden = HiddenStates(network, 64, recorded_layers(open_checkpoint(str(folder)), target.checkpoint))
     host.record(hidden)
     return host, HeadContext(target.head(folder), host, hidden, 64)
 
@@ -101,7 +102,7 @@ def test_its_sizes_are_told_without_its_weights(tmp_path: Path) -> None:
     tensors = head_tensors()
     checkpoint = open_checkpoint(str(write_head(tmp_path / "head", tensors)))
     assert is_eagle3(checkpoint.config)
-    sizes = model_sizes(eagle_of(checkpoint))
+    sizes = model_sizes(checkpoint)
     assert (len(sizes.layers), sizes.hidden, sizes.vocabulary) == (1, 64, VOCABULARY)
     assert sum(layer.elements for layer in sizes.layers) + sizes.rest_elements == sum(
         tensor.numel() for name, tensor in tensors.items() if name != "t2d"
@@ -111,7 +112,7 @@ def test_its_sizes_are_told_without_its_weights(tmp_path: Path) -> None:
 def test_layers_that_are_not_named_are_the_third_the_middle_and_the_fourth_last(tmp_path: Path) -> None:
     folder = tmp_path / "target"
     tiny_model("llama", num_hidden_layers=8).save_pretrained(folder)
-    head = eagle_of(open_checkpoint(str(write_head(tmp_path / "head", **{LAYER_IDS: None}))))
+    head = open_checkpoint(str(write_head(tmp_path / "head", **{LAYER_IDS: None})))
     assert recorded_layers(head, open_checkpoint(str(folder))) == (1, 3, 4)
 
 
@@ -154,11 +155,11 @@ def test_what_is_wrong_with_a_head_is_a_sentence(
 ) -> None:
     folder = write_head(tmp_path / "head", tensors, **config)
     with pytest.raises(ModelError, match=words):
-        target.head(folder)
+        contexts(target, folder)
 
 
 @pytest.mark.parametrize("config", [{LAYER_IDS: [1, 2, 5]}, {LAYER_IDS: [2, 3]}])
 def test_a_head_for_another_model_is_refused(config: dict[str, Any], target: Target, tmp_path: Path) -> None:
-    head = eagle_of(open_checkpoint(str(write_head(tmp_path / "head", **config))))
+    head = open_checkpoint(str(write_head(tmp_path / "head", **config)))
     with pytest.raises(ModelError, match="made for a model of another size"):
         recorded_layers(head, target.checkpoint)
