@@ -6551,6 +6551,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
+            <source>Loading {name}</source>
+            <translation>Lädt {name}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
             <source>Pictures and sound are not read.</source>
             <translation>Bilder und Ton werden nicht gelesen.</translation>
         </message>
@@ -6583,11 +6588,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/loading.py" />
             <source>Copying {name} in 4 bits</source>
             <translation>Kopiert {name} in 4 Bit</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/loading.py" />
-            <source>Loading {name}</source>
-            <translation>Lädt {name}</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loading.py" />
@@ -6691,8 +6691,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />
+            <source>'{name}' is a head that drafts for a larger model.</source>
+            <translation>„{name}“ ist ein Kopf, der für ein größeres Modell vorausrät.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
             <source>Choose a draft of the same family, or no draft.</source>
             <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>Choose that model as the target, and this as its draft.</source>
+            <translation>Wählen Sie jenes Modell als Zielmodell, und diesen Kopf als Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />
@@ -7128,6 +7138,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/gguf/settings.py" />
             <source>The file of '{name}' does not say {entry} in a way that can be used.</source>
             <translation>Die Datei von „{name}“ nennt {entry} nicht so, dass es verwendet werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>'{name}' does not say which of the target's tokens it guesses.</source>
+            <translation>„{name}“ sagt nicht, welche Token des Zielmodells es rät.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>'{name}' has weights that an EAGLE-3 head does not have: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte, die ein EAGLE-3-Kopf nicht hat: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>'{name}' is no EAGLE-3 head of one plain layer of Llama.</source>
+            <translation>„{name}“ ist kein EAGLE-3-Kopf aus einer gewöhnlichen Schicht von Llama.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>Choose a head that was made for this target, or another draft.</source>
+            <translation>Wählen Sie einen Kopf, der für dieses Zielmodell gemacht wurde, oder ein anderes Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>Choose another head, or a draft model.</source>
+            <translation>Wählen Sie einen anderen Kopf oder ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>The head '{name}' was made for a model of another size than '{target}'.</source>
+            <translation>Der Kopf „{name}“ wurde für ein Modell anderer Größe als „{target}“ gemacht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/multi_token.py" />
+            <source>'{name}' comes without heads for further tokens.</source>
+            <translation>„{name}“ bringt keine Köpfe für weitere Token mit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/multi_token.py" />
+            <source>Choose a draft model, or no draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder keines.</translation>
         </message>
         <message>
             <location filename="../../engine/model/json_file.py" />

@@ -108,6 +108,7 @@ def test_the_plan_prices_heads_by_what_they_take(folder: Path, streaming: tuple[
     )
     assert headed.verdict == alone.verdict == "device"
     assert headed.tiers[0].bytes > alone.tiers[0].bytes
+    assert alone.heads
 
 
 def test_a_model_without_heads_is_refused_in_words(folder: Path) -> None:
