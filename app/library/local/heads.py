@@ -18,10 +18,8 @@ _MOST_BYTES = 64 << 20
 _SPECULATOR_LAYER = "transformer_layer_config"  # where the library `speculators` describes the layer of a head
 _PREFIX_BYTES = 8  # before the table of a safetensors file: its length
 _EAGLE3 = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM` and the like
-# As DeepSeek and GLM, Qwen, and MiMo name the projection that joins a token with what was computed before it.
-_PROJECTION = re.compile(
-    r"(?:.*\.)?(?:layers\.(?P<layer>\d+)\.eh_proj|mtp\.fc|mtp_layers\.0\.input_proj)\.\w+", re.ASCII
-)
+# The projection that joins a token with what was computed before it, as Qwen, and DeepSeek and GLM, name it.
+_PROJECTION = re.compile(r"mtp\.fc\.\w+|(?:.*\.)?layers\.(?P<layer>\d+)\.eh_proj\.\w+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,9 @@ def read_heads(folder: Path) -> HeadFacts:
 
 
 def _has_projection(names: Iterable[str], layers: int) -> bool:
-    """Where heads are numbered as layers are, they stand behind the last one."""
+    """Where heads are numbered as layers are, the first one stands behind the last layer."""
     found = (match for name in names if (match := _PROJECTION.fullmatch(name)))
-    return any(match["layer"] is None or int(match["layer"]) >= layers > 0 for match in found)
+    return any(match["layer"] is None or int(match["layer"]) == layers > 0 for match in found)
 
 
 def _tensor_names(folder: Path) -> Iterable[str]:

@@ -22,22 +22,33 @@ def with_tensor(name: str, **config: Any) -> dict[str, bytes]:
     return tiny(**config) | {"model.safetensors": weights}
 
 
+def knows_heads(folder: Path) -> bool:
+    """What the engine says."""
+    from engine.model.checkpoint import open_checkpoint
+    from engine.model.heads.multi_token import has_heads
+
+    return has_heads(open_checkpoint(str(folder)))
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "mtp.fc.weight",
         "mtp.fc.qweight",
         "model.layers.2.eh_proj.weight",
-        "model.mtp_layers.0.input_proj.weight",
     ],
 )
 def test_heads_are_told_by_the_projection_in_front_of_them(name: str, tmp_path: Path) -> None:
-    assert read_heads(write(tmp_path, with_tensor(name))) == BRINGS
+    folder = write(tmp_path, with_tensor(name))
+    assert read_heads(folder) == BRINGS
+    assert knows_heads(folder) or "qweight" in name  # which is packed only where config.json says so
 
 
-@pytest.mark.parametrize("name", ["model.layers.1.eh_proj.weight", "visual.fc.weight", "model.layers.2.mlp.weight"])
+@pytest.mark.parametrize("name", ["model.layers.1.eh_proj.weight", "visual.mtp.fc.weight", "mtp.norm.weight"])
 def test_other_names_are_no_heads(name: str, tmp_path: Path) -> None:
-    assert read_heads(write(tmp_path, with_tensor(name, num_nextn_predict_layers=1))) == BRINGS_NONE
+    folder = write(tmp_path, with_tensor(name, num_nextn_predict_layers=1))
+    assert read_heads(folder) == BRINGS_NONE
+    assert not knows_heads(folder)
 
 
 def test_of_several_files_the_index_tells(tmp_path: Path) -> None:
