@@ -2796,6 +2796,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is a head, and the model's size is not known yet.</source>
+            <translation>Das ist ein Kopf, und die Größe des Modells ist noch nicht bekannt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>It is hardly smaller</source>
             <translation>Es ist kaum kleiner</translation>
         </message>

@@ -7,11 +7,13 @@ own.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.hub.names import INDEX, SINGLE
 from app.system.json_text import count, parse_object
+from engine.errors import ModelError
+from engine.gguf_header import read_beginning
 
 _CONFIG = "config.json"
 _MOST_BYTES = 64 << 20
@@ -36,9 +38,9 @@ class HeadFacts:
     is_head: bool = False
 
     def fits(self, target: "HeadFacts") -> bool:
-        """Whether this is a head, and the target as large as the one that it was made for."""
-        fits = self.hidden == target.hidden > 0 and self.vocabulary in (0, target.vocabulary)
-        return fits and self.is_head and not target.is_head
+        """Whether this is a head, and the target as large as the one that it was made for, as far as is known."""
+        same = self.hidden == target.hidden > 0 and (self.vocabulary == target.vocabulary or not target.vocabulary)
+        return same and self.is_head and not target.is_head
 
 
 NO_HEADS = HeadFacts()
@@ -50,22 +52,38 @@ def is_eagle3(config: Mapping[str, object]) -> bool:
     return isinstance(named, list) and any(isinstance(name, str) and _EAGLE3.search(name) for name in named)
 
 
-def read_heads(folder: Path) -> HeadFacts:
-    """The facts of a model folder, or of one that holds only the beginnings of its files.
+def read_target(place: Path) -> HeadFacts:
+    """The facts of a model that may be drafted for: a folder, if only with the beginnings of its files, or a GGUF file.
 
-    Nothing is known of a folder that cannot be read: whoever opens it says why.
+    Of a GGUF file only its width, and nothing of what cannot be read: whoever opens it says why.
     """
     try:
-        config = parse_object(_beginning(folder / _CONFIG))
-        text, layer = config.get("text_config"), config.get(_SPECULATOR_LAYER)
-        is_head = is_eagle3(config)
-        config |= text if isinstance(text, dict) else layer if isinstance(layer, dict) else {}
-        vocabulary = count(config.get("vocab_size"))
-        hidden = count(config.get("target_hidden_size") if is_head else 0) or count(config.get("hidden_size"))
-        brings = not is_head and _has_projection(_tensor_names(folder), count(config.get("num_hidden_layers")))
+        if place.is_file():
+            beginning = read_beginning(place)
+            return HeadFacts(count(beginning.metadata.get(f"{beginning.architecture}.embedding_length")))
+        facts, layers = _from_config(place)
+        return replace(facts, brings_heads=not facts.is_head and _has_projection(_tensor_names(place), layers))
+    except (OSError, ValueError, ModelError):
+        return NO_HEADS
+
+
+def read_candidate(place: Path) -> HeadFacts:
+    """The facts of a model that may draft: whether it is a head, and for what size; not whether it brings heads."""
+    try:
+        return _from_config(place)[0]
     except (OSError, ValueError):
         return NO_HEADS
-    return HeadFacts(hidden, vocabulary, brings, is_head)
+
+
+def _from_config(folder: Path) -> tuple[HeadFacts, int]:
+    """What config.json tells, and its number of layers."""
+    config = parse_object(_beginning(folder / _CONFIG))
+    text, layer = config.get("text_config"), config.get(_SPECULATOR_LAYER)
+    is_head = is_eagle3(config)
+    config |= text if isinstance(text, dict) else layer if isinstance(layer, dict) else {}
+    hidden = count(config.get("target_hidden_size") if is_head else 0) or count(config.get("hidden_size"))
+    facts = HeadFacts(hidden, count(config.get("vocab_size")), is_head=is_head)
+    return facts, count(config.get("num_hidden_layers"))
 
 
 def _has_projection(names: Iterable[str], layers: int) -> bool:
@@ -75,7 +93,7 @@ def _has_projection(names: Iterable[str], layers: int) -> bool:
 
 
 def _tensor_names(folder: Path) -> Iterable[str]:
-    """As the engine reads them: a single file comes before an index. None of GGUF files, whose heads nobody reads."""
+    """As the engine reads them: a single file comes before an index."""
     if (folder / SINGLE).is_file():
         return _table(folder / SINGLE)
     weight_map = parse_object(_beginning(folder / INDEX)).get("weight_map")

@@ -90,7 +90,7 @@ def choose_drafts(
         _opinion_of_head(target, each) if each.heads.is_head else _opinion(target, each, room_bytes)
         for each in candidates
     ]
-    heads = _own_heads(target) + [each for each in choices if each.usable and each.is_head]
+    heads = _own_heads(target) + [each for each in choices if _is_head_here(each)]
     choices = [each for each in choices if each not in heads]
     choices.sort(
         key=lambda choice: (
@@ -102,8 +102,8 @@ def choose_drafts(
     )
     before = next((at for at, each in enumerate(choices) if not _is_good_and_here(target, each)), len(choices))
     choices[before:before] = heads
-    if choices and (choices[0].is_head or _is_good(target, choices[0])):
-        choices[0] = replace(choices[0], recommended=choices[0].usable)
+    if choices and (_is_head_here(choices[0]) or _is_good(target, choices[0])):
+        choices[0] = replace(choices[0], recommended=True)
     return tuple(choices)
 
 
@@ -115,6 +115,8 @@ def _own_heads(target: Candidate) -> list[DraftChoice]:
 
 
 def _opinion_of_head(target: Candidate, head: Candidate) -> DraftChoice:
+    if not target.heads.hidden:
+        return DraftChoice(head, True, tr("It is a head, and the model's size is not known yet."), to_check=True)
     if head.heads.fits(target.heads):
         return DraftChoice(head, True, tr("It is a head that was made for a model of this size."))
     return DraftChoice(head, False, tr("It is a head that was made for a model of another size."))
@@ -162,6 +164,11 @@ def _is_good(target: Candidate, choice: DraftChoice) -> bool:
     ratio = _ratio(target, choice.candidate)
     is_same = choice.usable and not choice.to_check and choice.common == 1.0
     return is_same and ratio is not None and ratio >= _SMALLEST_GAIN
+
+
+def _is_head_here(choice: DraftChoice) -> bool:
+    known = choice.usable and not choice.to_check
+    return known and choice.is_head and choice.candidate.origin is Origin.LOCAL
 
 
 def _is_good_and_here(target: Candidate, choice: DraftChoice) -> bool:

@@ -109,5 +109,9 @@ def test_a_head_from_a_folder_drafts_for_the_model_that_it_fits() -> None:
     assert [choice.usable for choice in choices] == [True, True, False]
     assert [choice.recommended for choice in choices] == [True, False, False]
     assert choices[2].reason == "It is a head that was made for a model of another size."
+    (unknown,) = choose_drafts(TARGET, [made_for_it])
+    assert (unknown.usable, unknown.to_check, unknown.recommended) == (True, True, False)
+    away = replace(made_for_it, origin=Origin.HUB)
+    assert choose_drafts(target, [away, draft("there", 2)])[0].candidate.source == "org/there"
     with_own = replace(target, heads=HeadFacts(4096, 1000, brings_heads=True))
     assert [choice.candidate.source for choice in choose_drafts(with_own, [made_for_it])] == [OWN_HEADS, "/heads/one"]
