@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.errors import ModelError
+from engine.errors import InputError, ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.families.eagle_names import is_eagle3
@@ -10,7 +10,7 @@ from engine.model.gguf.header import read_lists
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.protocol.messages import CommonTokens
-from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 from engine.protocol.sentences import say
 from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
@@ -36,7 +36,7 @@ class PairIdentity:
 
         Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
         """
-        drafting = self._of_target or (str(self.draft.path) if self.draft else "")
+        drafting = self._of_target or (f"{self.draft.path}{self._merged}" if self.draft else "")
         others = () if method in ("auto", "specexec") else (method,)
         return " | ".join((str(self.target.path), drafting, self.options.weights, str(budget or "auto"), *others))
 
@@ -47,26 +47,27 @@ class PairIdentity:
         """
         return {
             "target": source_fingerprint(self.target),
-            "draft": self._of_target or (source_fingerprint(self.draft) if self.draft else NO_DRAFT),
+            "draft": self._of_target or (source_fingerprint(self.draft) + self._merged if self.draft else NO_DRAFT),
             "weights": self.options.weights,
         }
-
-    @property
-    def drafts_with_heads(self) -> bool:
-        """Whether the draft is a head, the target's own or one from elsewhere."""
-        return self.options.draft == OWN_HEADS or (self.draft is not None and is_eagle3(self.draft.config))
 
     @property
     def _of_target(self) -> str:
         """Which draft of the target's own files it is; empty for others, and for none."""
         return self.options.draft if self.options.draft in OF_TARGET else ""
 
+    @property
+    def _merged(self) -> str:
+        """What tells a draft that is merged with the target's heads from the same draft alone."""
+        return WITH_HEADS if self.options.draft.endswith(WITH_HEADS) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair that was opened; `draft` None: there is no draft model of its own. The target's own heads count as one.
+    """A pair that was opened; `draft` None: there is no draft model of its own.
 
-    `intersection`: of the vocabularies, where the draft's is another than the target's.
+    `intersection`: of the vocabularies, where the draft's is another than the target's. `heads`: the target's own, or
+    an EAGLE-3 head, where they draft: alone, then they are the `draft`, or merged with it.
     """
 
     options: LoadOptions
@@ -74,6 +75,7 @@ class Pair:
     draft: Checkpoint | None
     tokenizer: Tokenizer
     intersection: TokenIntersection | None = None
+    heads: Checkpoint | None = None
 
     @property
     def drafts_itself(self) -> bool:
@@ -81,9 +83,9 @@ class Pair:
         return self.options.draft == SELF_DRAFT
 
     @property
-    def drafts_with_heads(self) -> bool:
-        """Whether the draft is a head, which reads what the target has computed."""
-        return self.identity.drafts_with_heads
+    def drafts_with_heads_alone(self) -> bool:
+        """Whether the draft is a head, which reads what the target has computed, and nothing else."""
+        return self.heads is not None and self.draft is self.heads
 
     @property
     def common_tokens(self) -> CommonTokens | None:
@@ -100,13 +102,15 @@ def open_pair(options: LoadOptions) -> Pair:
     """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
     options.check()
     target, source = open_checkpoint(options.target, role="target"), draft_source(options)
-    draft = draft_for(target, open_checkpoint(source, role="draft") if source else None, options)
+    opened = open_checkpoint(source, role="draft") if source else None
+    heads = heads_for(target, opened, options)
+    draft = opened or heads
     tokenizer = open_tokenizer(target)
-    if draft is None or PairIdentity(target, draft, options).drafts_with_heads:
-        return Pair(options, target, draft, tokenizer)
+    if draft is None or draft is heads:
+        return Pair(options, target, draft, tokenizer, heads=heads)
     other = open_tokenizer(draft)
     if other.same_as(tokenizer):
-        return Pair(options, target, draft, tokenizer)
+        return Pair(options, target, draft, tokenizer, heads=heads)
     intersection = TokenIntersection(tokenizer, other)
     if intersection.of_text < LEAST_COMMON:
         raise ModelError(
@@ -119,7 +123,7 @@ def open_pair(options: LoadOptions) -> Pair:
             ),
             say("Choose a draft of the same family, or no draft."),
         )
-    return Pair(options, target, draft, tokenizer, intersection)
+    return Pair(options, target, draft, tokenizer, intersection, heads)
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
@@ -133,20 +137,37 @@ def draft_source(options: LoadOptions) -> str:
     """The source of the draft model, with `auto` resolved; empty without one, and for one of the target's own files."""
     if options.draft == "auto":
         return EMBEDDED if options.target == EMBEDDED else ""
-    return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft
+    return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft.removesuffix(WITH_HEADS)
 
 
 def draft_for(target: Checkpoint, opened: Checkpoint | None, options: LoadOptions) -> Checkpoint | None:
-    """What drafts for the target: the draft that was opened, the target's own heads, or nothing.
+    """What drafts: the draft that was opened, else the target's own heads, or nothing. Raises as `heads_for` does."""
+    heads = heads_for(target, opened, options)
+    return opened or heads
 
-    Raises `InputError` where the target has no heads, and `ModelError` for a head that was made for another target, or
-    is to be the target.
+
+def heads_for(target: Checkpoint, opened: Checkpoint | None, options: LoadOptions) -> Checkpoint | None:
+    """The head that drafts, alone or merged with a draft model: the draft that was opened, or the target's own.
+
+    Raises `InputError` where the target has none, or where an EAGLE-3 head is to be merged with them, and `ModelError`
+    for such a head that was made for another target, or is to be the target.
     """
     if is_eagle3(target.config):
         raise ModelError(
             say("'{name}' is a head that drafts for a larger model.", name=target.name),
             say("Choose that model as the target, and this as its draft."),
         )
-    if opened and is_eagle3(opened.config):
-        recorded_layers(opened, target)
-    return head_of(target) if options.draft == OWN_HEADS else opened
+    if opened is None or not is_eagle3(opened.config):
+        return head_of(target) if drafts_with_heads(options) else None
+    recorded_layers(opened, target)
+    if drafts_with_heads(options):
+        raise InputError(
+            say("'{name}' is a head, and is not merged with the target's own.", name=opened.name),
+            say("Choose one of them, or a draft model."),
+        )
+    return opened
+
+
+def drafts_with_heads(options: LoadOptions) -> bool:
+    """Whether the target's own heads are to draft, alone or merged with a draft model."""
+    return options.draft == OWN_HEADS or options.draft.endswith(WITH_HEADS)

@@ -6701,8 +6701,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />
+            <source>'{name}' is a head, and is not merged with the target's own.</source>
+            <translation>„{name}“ ist ein Kopf und wird nicht mit den eigenen des Zielmodells vereint.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
             <source>Choose a draft of the same family, or no draft.</source>
             <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>Choose one of them, or a draft model.</source>
+            <translation>Wählen Sie eines davon oder ein Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />

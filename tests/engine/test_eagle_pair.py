@@ -133,6 +133,8 @@ def test_what_does_not_fit_is_refused_in_a_sentence(beside: Beside, tmp_path: Pa
     small = write_head(tmp_path / "small", head_tensors())
     assert refusal(draft=str(small)) == "The head 'small' was made for a model of another size than 'demo-target'."
     assert refusal(target=str(beside.folder), draft="none") == "'fox' is a head that drafts for a larger model."
+    merged = refusal(draft=f"{beside.folder}+heads")
+    assert merged == "'fox' is a head, and is not merged with the target's own."
     pickled = shutil.copytree(beside.folder, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     assert "a format that can run code; only safetensors are opened" in refusal(draft=str(pickled))
