@@ -101,6 +101,15 @@ def test_the_same_seed_writes_the_same_text(beside: Beside) -> None:
     assert answered(beside.engine, QUESTION, "specexec", 0.8)[0] == expected
 
 
+def test_beside_a_target_that_streams_it_drafts_too(beside: Beside, tmp_path: Path) -> None:
+    expected, passes = answered(beside.plain, QUESTION, "none")
+    engine, _ = loaded(str(beside.folder), place="ssd", cache_dir=str(tmp_path))
+    found, fewer = answered(engine, QUESTION, "specexec")
+    engine.close()
+    assert found == expected
+    assert fewer < passes
+
+
 def test_it_is_told_as_the_draft(beside: Beside) -> None:
     assert isinstance(beside.engine.draft, HeadContext)
     draft = beside.told.draft
