@@ -26,7 +26,7 @@ from app.system.plain_text import well_formed
 from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
-from engine.protocol.options import LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, LoadOptions
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel
@@ -99,6 +99,9 @@ def with_prepared(folders: Folders, prepared: str) -> Folders:
     return wanted
 
 
+_NO_FOLDERS = ("auto", EMBEDDED, NO_DRAFT, SELF_DRAFT, OWN_HEADS)
+
+
 def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
     """The pair of the command line, else the last one; a draft that was not named does not outlive its target.
 
@@ -110,9 +113,12 @@ def wanted_pair(options: argparse.Namespace, settings: Settings) -> LoadOptions:
 
 
 def _absolute(source: str) -> str:
-    """A folder keeps its meaning when the application is started from elsewhere; other sources stay as they are."""
+    """A folder keeps its meaning when the application is started from elsewhere; other sources stay as they are.
+
+    So do the engine's own words, though a folder beside may be called like one of them.
+    """
     path = Path(source).expanduser()
-    return str(path.absolute()) if path.is_dir() else well_formed(source)
+    return str(path.absolute()) if path.is_dir() and source not in _NO_FOLDERS else well_formed(source)
 
 
 # ---- connecting -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import psutil
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading.pair import PairIdentity, draft_source
+from engine.loading.pair import PairIdentity, draft_for, draft_source
 from engine.loading.planning import context_for, plan_pair
 from engine.loading.rates import benchmark_of, question_for
 from engine.loading.store import cache_root
@@ -16,6 +16,7 @@ from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint
 from engine.model.device import choose_device
 from engine.model.facts import open_facts
+from engine.model.heads.multi_token import has_heads
 from engine.model.model_folder import ModelRole, find_model
 from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.messages import Appraise, Appraised, LayersAt
@@ -51,7 +52,7 @@ class Estimator:
         device = choose_device(options.device)
         target = self._open(options.target, "target")
         source = draft_source(options)
-        draft = self._open(source, "draft") if source else None
+        draft = draft_for(target, self._open(source, "draft") if source else None, options)
         measured = benchmark_of(target, options.weights, device, cache_root(options)).recall()
         asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device))
         plan = plan_pair(target, draft, device, asked)
@@ -115,4 +116,5 @@ def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint, 
         seconds_per_pass=forecast.seconds_per_pass,
         tokens_per_pass=forecast.tokens_per_pass,
         tokens_per_second=forecast.tokens_per_second,
+        heads=has_heads(target),
     )

@@ -20,13 +20,19 @@ from engine.loading.rates import remember_answer
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
+from engine.model.families.eagle_names import is_eagle3
 from engine.model.families.text_tensors import reads_more_than_text
+from engine.model.heads.eagle import load_eagle, recorded_layers
+from engine.model.heads.head_context import Head, HeadContext
+from engine.model.heads.hidden_states import HiddenStates
+from engine.model.heads.multi_token import load_head
 from engine.model.network import Network
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
 from engine.protocol.sentences import joined, say
 from engine.speculation.interfaces import Scorer
+from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
 from engine.speculation.tuning.tree_limit import TreeLimit
@@ -42,7 +48,8 @@ class LoadedPair:
     """Target and draft, ready to run.
 
     `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
-    `translation`: of the target's tokens for a draft with another vocabulary.
+    `translation`: of the target's tokens for a draft with another vocabulary; `merged`: heads that draft beside a draft
+    model.
     """
 
     pair: Pair
@@ -54,6 +61,7 @@ class LoadedPair:
     learned: Learned
     limit: TreeLimit
     translation: Translation | None = None
+    merged: HeadContext | None = None
 
     @property
     def stream(self) -> LayerStream | None:
@@ -69,7 +77,16 @@ class LoadedPair:
         if self.draft is None:
             return target, None
         own = GuardedContext(self.draft, say("the draft"))
-        return target, TranslatedDraft(own, self.translation) if self.translation else own
+        draft = TranslatedDraft(own, self.translation) if self.translation else own
+        if self.merged is None:
+            return target, draft
+        heads = GuardedContext(self.merged, say("the draft"))
+        return target, MergedDraft(draft, heads, self.target.network.vocabulary)
+
+    @property
+    def draft_forgets(self) -> bool:
+        """Whether the draft begins every tree anew, from what the target has computed."""
+        return isinstance(self.draft, SharedContext | HeadContext) or self.merged is not None
 
     @property
     def measurements(self) -> PairMeasurements:
@@ -103,6 +120,12 @@ class LoadedPair:
         """What is loaded, as an event."""
         target = _described(self.pair.target, self.target.network, self.weights.stored_as)
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
+        if draft and isinstance(self.draft, HeadContext):
+            draft = replace(draft, bytes=self.draft.nbytes)
+        if draft and self.merged:
+            draft = replace(
+                draft, name=f"{draft.name}, with the target's heads", bytes=draft.bytes + self.merged.nbytes
+            )
         if copies := self.weights.copies:
             draft = replace(target, name=f"{target.name}, layers copied", bytes=copies.nbytes, weights=COPY)
         return Loaded(
@@ -126,7 +149,7 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     device = choose_device(pair.options.device)
     cancellation.check()
     require_not_refused(pair.target, dtype_for(pair.options.weights, pair.target, device), device, pair.options)
-    if pair.draft:
+    if pair.draft and not pair.drafts_with_heads_alone:
         require_not_refused(pair.draft, draft_dtype(pair.draft, pair.options, device), device, pair.options)
     good = MemoryLimits(pair, device, memory_now(device.type))
 
@@ -149,10 +172,13 @@ def _load(
         yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None
+        heads = yield from _load_heads(request, pair, target, work, cancellation)
         if pair.drafts_itself:
             copies = yield from load_copies(request, pair.target, weights, pair.options, cancellation)
             weights = replace(weights, copies=copies)
             draft = SharedContext(copies.network, target, cancellation.check)
+        elif pair.drafts_with_heads_alone:
+            draft, heads = heads, None
         elif pair.draft:
             dtype = draft_dtype(pair.draft, pair.options, device)
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
@@ -163,10 +189,28 @@ def _load(
             yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
-        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation)
+        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation, heads)
     except BaseException:
         weights.close()
         raise
+
+
+def _load_heads(
+    request: int, pair: Pair, target: Context, work: Workload, cancellation: Cancellation
+) -> Generator[Event, None, HeadContext | None]:
+    """The head that drafts, if one does; from now on the target records for it what it computes."""
+    if pair.heads is None:
+        return None
+    yield Loading(request, say("Loading {name}", name=pair.heads.name), 0, 1)
+    head: Head
+    if is_eagle3(pair.heads.config):
+        head = load_eagle(pair.heads, target.network)
+        hidden = HiddenStates(target.network, work.slots, recorded_layers(pair.heads, pair.target))
+    else:
+        head = load_head(pair.heads, pair.target, target.network)
+        hidden = HiddenStates(target.network, work.slots)
+    target.record(hidden)
+    return HeadContext(head, target, hidden, work.draft_slots, between_layers=cancellation.check)
 
 
 def _translation(pair: Pair, target: Network, draft: Network) -> Translation | None:

@@ -2,22 +2,26 @@
 
 from dataclasses import dataclass
 
-from engine.errors import ModelError
+from engine.errors import InputError, ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.families.eagle_names import is_eagle3
 from engine.model.gguf.header import read_lists
+from engine.model.heads.eagle import recorded_layers
+from engine.model.heads.multi_token import head_of
 from engine.protocol.messages import CommonTokens
-from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 from engine.protocol.sentences import say
 from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
 
+OF_TARGET = (SELF_DRAFT, OWN_HEADS)  # drafts that come from the target's own files
 LEAST_COMMON = 0.2  # of the tokens of an ordinary text: with fewer a draft can hardly ever say what comes next
 
 
 @dataclass(frozen=True, slots=True)
 class PairIdentity:
-    """What a pair is stored under. A target that drafts for itself is a pair of its own.
+    """What a pair is stored under. A target that drafts for itself, or with its own heads, is a pair of its own.
 
     `by_folders` costs nothing, and is enough for a guess. `by_files` reads the head of every file: what is stored under
     it is void once a file has changed.
@@ -32,28 +36,38 @@ class PairIdentity:
 
         Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
         """
-        drafting = str(self.draft.path) if self.draft else SELF_DRAFT if self.options.draft == SELF_DRAFT else ""
+        drafting = self._of_target or (f"{self.draft.path}{self._merged}" if self.draft else "")
         others = () if method in ("auto", "specexec") else (method,)
         return " | ".join((str(self.target.path), drafting, self.options.weights, str(budget or "auto"), *others))
 
     def by_files(self) -> dict[str, str]:
-        """The states of the target's and the draft's files (`self` or `none` without one), and the weights.
+        """The states of the target's and the draft's files (`self`, `heads` or `none` without any), and the weights.
 
         Raises `ModelError` if a file is gone.
         """
-        own = SELF_DRAFT if self.options.draft == SELF_DRAFT else NO_DRAFT
         return {
             "target": source_fingerprint(self.target),
-            "draft": source_fingerprint(self.draft) if self.draft else own,
+            "draft": self._of_target or (source_fingerprint(self.draft) + self._merged if self.draft else NO_DRAFT),
             "weights": self.options.weights,
         }
+
+    @property
+    def _of_target(self) -> str:
+        """Which draft of the target's own files it is; empty for others, and for none."""
+        return self.options.draft if self.options.draft in OF_TARGET else ""
+
+    @property
+    def _merged(self) -> str:
+        """What tells a draft that is merged with the target's heads from the same draft alone."""
+        return WITH_HEADS if self.options.draft.endswith(WITH_HEADS) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A pair that was opened; `draft` None: there is no draft model of its own.
 
-    `intersection`: of the vocabularies, where the draft's is another than the target's.
+    `intersection`: of the vocabularies, where the draft's is another than the target's. `heads`: the target's own, or
+    an EAGLE-3 head, where they draft: alone, then they are the `draft`, or merged with it.
     """
 
     options: LoadOptions
@@ -61,11 +75,17 @@ class Pair:
     draft: Checkpoint | None
     tokenizer: Tokenizer
     intersection: TokenIntersection | None = None
+    heads: Checkpoint | None = None
 
     @property
     def drafts_itself(self) -> bool:
         """Whether a copy of the target's own layers is the draft."""
         return self.options.draft == SELF_DRAFT
+
+    @property
+    def drafts_with_heads_alone(self) -> bool:
+        """Whether the draft is a head, which reads what the target has computed, and nothing else."""
+        return self.heads is not None and self.draft is self.heads
 
     @property
     def common_tokens(self) -> CommonTokens | None:
@@ -81,15 +101,16 @@ class Pair:
 def open_pair(options: LoadOptions) -> Pair:
     """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
     options.check()
-    target = open_checkpoint(options.target, role="target")
+    target, source = open_checkpoint(options.target, role="target"), draft_source(options)
+    opened = open_checkpoint(source, role="draft") if source else None
+    heads = heads_for(target, opened, options)
+    draft = opened or heads
     tokenizer = open_tokenizer(target)
-    source = draft_source(options)
-    if not source:
-        return Pair(options, target, None, tokenizer)
-    draft = open_checkpoint(source, role="draft")
+    if draft is None or draft is heads:
+        return Pair(options, target, draft, tokenizer, heads=heads)
     other = open_tokenizer(draft)
     if other.same_as(tokenizer):
-        return Pair(options, target, draft, tokenizer)
+        return Pair(options, target, draft, tokenizer, heads=heads)
     intersection = TokenIntersection(tokenizer, other)
     if intersection.of_text < LEAST_COMMON:
         raise ModelError(
@@ -102,7 +123,7 @@ def open_pair(options: LoadOptions) -> Pair:
             ),
             say("Choose a draft of the same family, or no draft."),
         )
-    return Pair(options, target, draft, tokenizer, intersection)
+    return Pair(options, target, draft, tokenizer, intersection, heads)
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
@@ -113,7 +134,40 @@ def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
 
 
 def draft_source(options: LoadOptions) -> str:
-    """The source of the draft model, with `auto` resolved; empty without one, also if the target drafts for itself."""
+    """The source of the draft model, with `auto` resolved; empty without one, and for one of the target's own files."""
     if options.draft == "auto":
         return EMBEDDED if options.target == EMBEDDED else ""
-    return "" if options.draft in (NO_DRAFT, SELF_DRAFT) else options.draft
+    return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft.removesuffix(WITH_HEADS)
+
+
+def draft_for(target: Checkpoint, opened: Checkpoint | None, options: LoadOptions) -> Checkpoint | None:
+    """What drafts: the draft that was opened, else the target's own heads, or nothing. Raises as `heads_for` does."""
+    heads = heads_for(target, opened, options)
+    return opened or heads
+
+
+def heads_for(target: Checkpoint, opened: Checkpoint | None, options: LoadOptions) -> Checkpoint | None:
+    """The head that drafts, alone or merged with a draft model: the draft that was opened, or the target's own.
+
+    Raises `InputError` where the target has none, or where an EAGLE-3 head is to be merged with them, and `ModelError`
+    for such a head that was made for another target, or is to be the target.
+    """
+    if is_eagle3(target.config):
+        raise ModelError(
+            say("'{name}' is a head that drafts for a larger model.", name=target.name),
+            say("Choose that model as the target, and this as its draft."),
+        )
+    if opened is None or not is_eagle3(opened.config):
+        return head_of(target) if drafts_with_heads(options) else None
+    recorded_layers(opened, target)
+    if drafts_with_heads(options):
+        raise InputError(
+            say("'{name}' is a head, and is not merged with the target's own.", name=opened.name),
+            say("Choose one of them, or a draft model."),
+        )
+    return opened
+
+
+def drafts_with_heads(options: LoadOptions) -> bool:
+    """Whether the target's own heads are to draft, alone or merged with a draft model."""
+    return options.draft == OWN_HEADS or options.draft.endswith(WITH_HEADS)

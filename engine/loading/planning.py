@@ -14,6 +14,9 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import own_dtype
+from engine.model.families.eagle_names import is_eagle3
+from engine.model.heads.eagle import recorded_layers
+from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM
@@ -21,7 +24,7 @@ from engine.protocol.sentences import say
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
-from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload
+from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan, plan
 from engine.weights.store.layout import round_up
 
@@ -47,7 +50,8 @@ class Question:
     is automatic. `budget`: drafted nodes per tree; 0 where each round chooses: the plan then has room for larger trees
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
     `rates`: of this machine, as measured; None if they were not. `memory`: what is free; None to look.
-    `drafts_itself`: copies in 4 bits of the layers that stream are the draft.
+    `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
+    heads draft, alone or merged with the draft model.
     """
 
     weights: str = "auto"
@@ -57,6 +61,7 @@ class Question:
     rates: Rates | None = None
     memory: Memory | None = None
     drafts_itself: bool = False
+    drafts_with_heads: bool = False
     override: Override = field(default_factory=Override)
 
 
@@ -83,7 +88,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     needs = needs_of(target, sizes, question.weights, device)
-    drafting = _drafting(draft, sizes, question, device) if draft else None
+    drafting = _drafting(target, draft, sizes, question, device) if draft else None
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
         plan,
@@ -106,8 +111,22 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     return found
 
 
-def _drafting(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
-    """What the draft needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
+def _drafting(
+    target: Checkpoint, draft: Checkpoint, sizes: ModelSizes, question: Question, device: torch.device
+) -> ModelNeeds:
+    """What the draft needs, with heads where these draft; `sizes`: the target's. Heads compute in its number type."""
+    is_eagle = is_eagle3(draft.config)
+    if not question.drafts_with_heads and not is_eagle:
+        return _alone(draft, sizes, question, device)
+    heads, recorded = (draft, len(recorded_layers(draft, target))) if is_eagle else (head_of(target), 1)
+    needs = needs_of(target, model_sizes(heads), question.weights, device)
+    shape = replace(needs.shape, vocabulary=max(needs.shape.vocabulary, sizes.vocabulary))
+    needs = replace(needs, shape=shape, record_bytes=recorded * sizes.hidden * shape.value_bytes)
+    return needs if draft == heads else merged(_alone(draft, sizes, question, device), needs)
+
+
+def _alone(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
+    """What a draft model needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
     needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
     return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
 

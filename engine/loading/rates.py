@@ -29,7 +29,7 @@ from engine.loading.measuring import (
     product_time,
     unpacking_rate,
 )
-from engine.loading.pair import Pair, PairIdentity
+from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question, lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.loading.store import CacheFile, cache_root
@@ -237,6 +237,7 @@ def question_for(identity: PairIdentity, measured: Measured | None, memory: Memo
         rates=measured.rates if measured else None,
         memory=memory,
         drafts_itself=options.draft == SELF_DRAFT,
+        drafts_with_heads=drafts_with_heads(options),
         override=Override(
             place=options.place,
             vram_limit=options.vram_limit_bytes or None,

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
+from engine.model.families.eagle_names import eagle_config, is_eagle3
 from engine.model.families.text_tensors import text_tensors
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_described, is_for_activations
@@ -296,6 +297,7 @@ def read_config(folder: ModelFolder) -> dict[str, object]:
         )
     path = folder.file(CONFIG)
     config = read_json_object(path, MAX_CONFIG_BYTES)
+    config = eagle_config(config) if is_eagle3(config) else config
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
         raise ModelError(

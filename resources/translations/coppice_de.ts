@@ -2751,6 +2751,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>A head is one small layer that guesses the next tokens from what the model has computed itself. The answer stays exactly the model's.</source>
+            <translation>Ein Kopf ist eine kleine Schicht, die die nächsten Token aus dem errät, was das Modell selbst berechnet hat. Die Antwort bleibt genau die des Modells.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>It does not fit beside the target.</source>
             <translation>Es passt nicht neben das Zielmodell.</translation>
         </message>
@@ -2781,6 +2786,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is a head that was made for a model of another size.</source>
+            <translation>Das ist ein Kopf, der für ein Modell anderer Größe gemacht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is a head that was made for a model of this size.</source>
+            <translation>Das ist ein Kopf, der für ein Modell dieser Größe gemacht wurde.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>It is a head, and the model's size is not known yet.</source>
+            <translation>Das ist ein Kopf, und die Größe des Modells ist noch nicht bekannt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>It is hardly smaller</source>
             <translation>Es ist kaum kleiner</translation>
         </message>
@@ -2801,8 +2821,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
+            <source>Its own heads</source>
+            <translation>Seine eigenen Köpfe</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
             <source>Its vocabulary has not been compared yet.</source>
             <translation>Sein Vokabular ist noch nicht verglichen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/pairing/drafts.py" />
+            <source>They came with the model: there is nothing to download.</source>
+            <translation>Sie kamen mit dem Modell: Es muss nichts heruntergeladen werden.</translation>
         </message>
         <message>
             <location filename="../../app/library/pairing/drafts.py" />
@@ -3206,6 +3236,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Hub cache</source>
             <translation>Hub-Zwischenspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>It is a head that drafts for a larger model: choose that one, and this as its draft.</source>
+            <translation>Das ist ein Kopf, der für ein größeres Modell vorausrät: Wählen Sie jenes, und diesen als Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -6521,6 +6556,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
+            <source>Loading {name}</source>
+            <translation>Lädt {name}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
             <source>Pictures and sound are not read.</source>
             <translation>Bilder und Ton werden nicht gelesen.</translation>
         </message>
@@ -6553,11 +6593,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/loading.py" />
             <source>Copying {name} in 4 bits</source>
             <translation>Kopiert {name} in 4 Bit</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/loading.py" />
-            <source>Loading {name}</source>
-            <translation>Lädt {name}</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loading.py" />
@@ -6661,8 +6696,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />
+            <source>'{name}' is a head that drafts for a larger model.</source>
+            <translation>„{name}“ ist ein Kopf, der für ein größeres Modell vorausrät.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>'{name}' is a head, and is not merged with the target's own.</source>
+            <translation>„{name}“ ist ein Kopf und wird nicht mit den eigenen des Zielmodells vereint.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
             <source>Choose a draft of the same family, or no draft.</source>
             <translation>Wählen Sie ein Entwurfsmodell derselben Familie oder keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>Choose one of them, or a draft model.</source>
+            <translation>Wählen Sie eines davon oder ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>Choose that model as the target, and this as its draft.</source>
+            <translation>Wählen Sie jenes Modell als Zielmodell, und diesen Kopf als Entwurfsmodell.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />
@@ -7098,6 +7153,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/gguf/settings.py" />
             <source>The file of '{name}' does not say {entry} in a way that can be used.</source>
             <translation>Die Datei von „{name}“ nennt {entry} nicht so, dass es verwendet werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>'{name}' does not say which of the target's tokens it guesses.</source>
+            <translation>„{name}“ sagt nicht, welche Token des Zielmodells es rät.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>'{name}' has weights that an EAGLE-3 head does not have: {tensor}.</source>
+            <translation>„{name}“ hat Gewichte, die ein EAGLE-3-Kopf nicht hat: {tensor}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>'{name}' is no EAGLE-3 head of one plain layer of Llama.</source>
+            <translation>„{name}“ ist kein EAGLE-3-Kopf aus einer gewöhnlichen Schicht von Llama.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>Choose a head that was made for this target, or another draft.</source>
+            <translation>Wählen Sie einen Kopf, der für dieses Zielmodell gemacht wurde, oder ein anderes Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>Choose another head, or a draft model.</source>
+            <translation>Wählen Sie einen anderen Kopf oder ein Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/eagle.py" />
+            <source>The head '{name}' was made for a model of another size than '{target}'.</source>
+            <translation>Der Kopf „{name}“ wurde für ein Modell anderer Größe als „{target}“ gemacht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/multi_token.py" />
+            <source>'{name}' comes without heads for further tokens.</source>
+            <translation>„{name}“ bringt keine Köpfe für weitere Token mit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/multi_token.py" />
+            <source>Choose a draft model, or no draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder keines.</translation>
         </message>
         <message>
             <location filename="../../engine/model/json_file.py" />

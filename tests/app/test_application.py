@@ -169,6 +169,16 @@ def test_the_command_line_goes_before_the_last_session(
     assert wanted_pair(Namespace(target=target, draft=draft), settings) == wanted
 
 
+def test_a_folder_that_is_called_like_a_word_of_the_engine_is_not_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("heads", "mine"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    wanted = [wanted_pair(Namespace(target="embedded", draft=each), Settings()).draft for each in ("heads", "mine")]
+    assert wanted == ["heads", str(tmp_path / "mine")]
+
+
 @pytest.mark.parametrize("path", sorted((RESOURCES / "icons").glob("*.svg")), ids=lambda path: path.stem)
 def test_every_icon_can_be_drawn(qapp: QApplication, path: Path) -> None:
     for colors in (LIGHT, DARK):

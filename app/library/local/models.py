@@ -11,6 +11,7 @@ from pathlib import Path
 from app.hub.formats import FLOAT32, PLAIN, stored_format
 from app.hub.names import INDEX, QUANTIZATION, SINGLE, is_writable
 from app.i18n.translation import tr
+from app.library.local.heads import is_eagle3
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
 
@@ -42,7 +43,8 @@ class LocalModel:
 
     `bytes`: on disk; `last_used`: seconds since 1970, as the file system knows it; `problem`: why it cannot be loaded,
     empty if nothing speaks against it; `format`: of its weights, as people call it; `files`: of a model in GGUF files,
-    these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source that means it.
+    these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source that means it;
+    `is_head`: it drafts for another model, and is none by itself.
     """
 
     source: str
@@ -58,6 +60,7 @@ class LocalModel:
     files: tuple[Path, ...] = ()
     parts: tuple[Path, ...] = ()
     alias: str = ""
+    is_head: bool = False
 
     @property
     def place(self) -> Path:
@@ -67,7 +70,7 @@ class LocalModel:
 
 def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> LocalModel:
     """The model in a folder that holds a config.json."""
-    model_type, stored, problem = _config(folder)
+    model_type, stored, is_head, problem = _config(folder)
     files = list(_files(root))
     return LocalModel(
         source=source,
@@ -80,6 +83,7 @@ def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> 
         model_type=model_type,
         problem=problem or _missing(folder),
         format=stored,
+        is_head=is_head,
     )
 
 
@@ -101,19 +105,21 @@ def _files(root: Path) -> Iterator[os.stat_result]:
         yield state
 
 
-def _config(folder: Path) -> tuple[str, str, str]:
-    """The family, the format of the weights, and what is wrong with config.json."""
+def _config(folder: Path) -> tuple[str, str, bool, str]:
+    """The family, the format of the weights, whether it is a head, and what is wrong with config.json."""
     try:
         config = _object(folder / "config.json")
     except (OSError, ValueError):
-        return "", PLAIN, tr("Its config.json cannot be read.")
+        return "", PLAIN, False, tr("Its config.json cannot be read.")
     described, model_type = config.get("quantization_config"), text(config.get("model_type"), 60)
     if not described:
         with suppress(OSError, ValueError):
             described = _object(folder / QUANTIZATION)
     stored = stored_format(described) if isinstance(described, dict) else ""
     plain = FLOAT32 if "float32" in (config.get("dtype"), config.get("torch_dtype")) else PLAIN
-    return model_type, stored or plain, "" if model_type else tr("Its config.json names no model_type.")
+    is_head = is_eagle3(config)
+    problem = "" if model_type or is_head else tr("Its config.json names no model_type.")
+    return model_type, stored or plain, is_head, problem
 
 
 def _missing(folder: Path) -> str:

@@ -1,6 +1,6 @@
 """Finds drafts for a target: those here, suggested or found on the hub, compared by vocabulary beside the window."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from app.hub.formats import parameters_in
 from app.hub.search import ModelRow
 from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
+from app.library.local.heads import HeadFacts, read_candidate, read_target
 from app.library.local.models import LocalModel
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin, choose_drafts
 from app.library.pairing.suggestions import SuggestedModel, Suggestion
@@ -78,17 +79,20 @@ class DraftFinder(QObject):
     def _read_all(
         self, target: Placed, candidates: tuple[Placed, ...], from_hub: bool, stop: Stop
     ) -> tuple[_Read, ...]:
-        return tuple(self._read(each, from_hub, stop) for each in (target, *candidates))
+        drafts = (self._read(each, read_candidate, from_hub, stop) for each in candidates)
+        return self._read(target, read_target, from_hub, stop), *drafts
 
-    def _read(self, placed: Placed, from_hub: bool, stop: Stop) -> _Read:
-        """The candidate with its vocabulary, as far as that can be had."""
+    def _read(self, placed: Placed, read_heads: Callable[[Path], HeadFacts], from_hub: bool, stop: Stop) -> _Read:
+        """The candidate with its vocabulary and what is known of heads, as far as that can be had."""
         stop.check()
         candidate, facts = placed.candidate, None
         try:
             if placed.folder is not None:
+                candidate = replace(candidate, heads=read_heads(placed.folder))
                 vocabulary = self._book.of_folder(placed.folder)
             elif from_hub:
                 facts = fetch_facts(self._client, candidate.source, self._cache, stop, placed.revision)
+                candidate = replace(candidate, heads=read_heads(facts.folder))
                 vocabulary = self._book.of_remote(self._client, facts, stop)
             else:
                 vocabulary = None

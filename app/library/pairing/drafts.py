@@ -7,7 +7,9 @@ from enum import Enum
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
+from app.library.local.heads import NO_HEADS, HeadFacts
 from app.library.pairing.vocabulary import Vocabulary
+from engine.protocol.options import OWN_HEADS
 
 _BEST_RATIO = 15.0
 _LEAST_RATIO, _MOST_RATIO = 8.0, 30.0
@@ -27,7 +29,7 @@ class Origin(Enum):
 class Candidate:
     """A model that may be a target or a draft. `source`: what the engine loads, or the hub's name of it.
 
-    `vocabulary`: None while it is not known; `bytes`: of its weights.
+    `vocabulary`: None while it is not known; `bytes`: of its weights; `heads`: what its files tell of heads.
     """
 
     source: str
@@ -36,6 +38,7 @@ class Candidate:
     bytes: int
     vocabulary: Vocabulary | None = None
     origin: Origin = Origin.LOCAL
+    heads: HeadFacts = NO_HEADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,18 @@ class DraftChoice:
     common: float = 1.0
 
     @property
+    def is_head(self) -> bool:
+        """Whether it guesses from what the target has computed, so that no vocabulary of its own matters."""
+        return self.candidate.source == OWN_HEADS or self.candidate.heads.is_head
+
+    @property
     def hint(self) -> str:
         """More about it, for those who ask."""
+        if self.usable and self.is_head:
+            return tr(
+                "A head is one small layer that guesses the next tokens from what the model has computed itself. The "
+                "answer stays exactly the model's."
+            )
         if not self.usable or self.common == 1.0:
             return ""
         return tr(
@@ -69,10 +82,16 @@ def choose_drafts(
 ) -> tuple[DraftChoice, ...]:
     """An opinion on every candidate: those of the target's vocabulary first, the useless ones last.
 
-    At most one is recommended, of the target's vocabulary. `room_bytes`: what is left beside the target where the draft
-    must be; None if that is not known.
+    At most one is recommended, of the target's vocabulary: a good model that is here; else a head, the target's own
+    before others; else a model to download. `room_bytes`: what is left beside the target where the draft must be; None
+    if that is not known.
     """
-    choices = [_opinion(target, each, room_bytes) for each in candidates]
+    choices = [
+        _opinion_of_head(target, each) if each.heads.is_head else _opinion(target, each, room_bytes)
+        for each in candidates
+    ]
+    heads = _own_heads(target) + [each for each in choices if _is_head_here(each)]
+    choices = [each for each in choices if each not in heads]
     choices.sort(
         key=lambda choice: (
             not choice.usable,
@@ -81,10 +100,26 @@ def choose_drafts(
             _rank(target, choice.candidate),
         )
     )
-    best = choices[0] if choices else None
-    if best and best.usable and not best.to_check and best.common == 1.0 and _is_good(target, best.candidate):
-        choices[0] = replace(best, recommended=True)
+    before = next((at for at, each in enumerate(choices) if not _is_good_and_here(target, each)), len(choices))
+    choices[before:before] = heads
+    if choices and (_is_head_here(choices[0]) or _is_good(target, choices[0])):
+        choices[0] = replace(choices[0], recommended=True)
     return tuple(choices)
+
+
+def _own_heads(target: Candidate) -> list[DraftChoice]:
+    if not target.heads.brings_heads:
+        return []
+    draft = Candidate(OWN_HEADS, tr("Its own heads"), 0, 0)
+    return [DraftChoice(draft, True, tr("They came with the model: there is nothing to download."))]
+
+
+def _opinion_of_head(target: Candidate, head: Candidate) -> DraftChoice:
+    if not target.heads.hidden:
+        return DraftChoice(head, True, tr("It is a head, and the model's size is not known yet."), to_check=True)
+    if head.heads.fits(target.heads):
+        return DraftChoice(head, True, tr("It is a head that was made for a model of this size."))
+    return DraftChoice(head, False, tr("It is a head that was made for a model of another size."))
 
 
 def _opinion(target: Candidate, draft: Candidate, room_bytes: int | None) -> DraftChoice:
@@ -124,9 +159,20 @@ def _remark(ratio: float | None, common: float) -> str:
     return f"{size}."
 
 
-def _is_good(target: Candidate, draft: Candidate) -> bool:
-    ratio = _ratio(target, draft)
-    return ratio is not None and ratio >= _SMALLEST_GAIN
+def _is_good(target: Candidate, choice: DraftChoice) -> bool:
+    """Whether it is known to mean the same by its tokens, and to be small enough to pay."""
+    ratio = _ratio(target, choice.candidate)
+    is_same = choice.usable and not choice.to_check and choice.common == 1.0
+    return is_same and ratio is not None and ratio >= _SMALLEST_GAIN
+
+
+def _is_head_here(choice: DraftChoice) -> bool:
+    known = choice.usable and not choice.to_check
+    return known and choice.is_head and choice.candidate.origin is Origin.LOCAL
+
+
+def _is_good_and_here(target: Candidate, choice: DraftChoice) -> bool:
+    return choice.candidate.origin is Origin.LOCAL and _is_good(target, choice)
 
 
 def _rank(target: Candidate, draft: Candidate) -> tuple[int, bool, float]:

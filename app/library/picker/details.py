@@ -11,7 +11,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
 from app.library.picker.draft_list import DraftList
-from app.library.picker.entry import Tone, Verdict, asking, priced
+from app.library.picker.entry import Verdict, asking, priced
 from app.library.picker.entry_list import describe, tone_color
 from app.library.picker.offer import OfferAction
 from app.library.picker.pair_choice import PairChoice
@@ -245,7 +245,7 @@ class DetailsPane(QFrame):
     def _verdict(self) -> Verdict:
         entry = self._pair_choice.entry
         if entry is not None and entry.problem:
-            return Verdict(entry.problem, Tone.BAD)
+            return entry.problem_verdict
         if entry is not None and entry.needs_variant and self._pair_choice.hub_error is None:
             return Verdict(tr("Asking the hub for its variants…"))
         if (price := self._pair_choice.price) is not None:

@@ -135,6 +135,12 @@ class Entry:
         return self.where in (Where.CACHE, Where.FOLDER, Where.PREPARED)
 
     @property
+    def problem_verdict(self) -> Verdict:
+        """Why it cannot be loaded; no bad news of a head, which is a fine draft."""
+        is_head = self.local is not None and self.local.is_head and not self.local.problem
+        return Verdict(self.problem, Tone.QUIET if is_head else Tone.BAD)
+
+    @property
     def last_used_text(self) -> str:
         """The day, such as `21 November 2026`; empty if it is not known."""
         if not self.last_used:
@@ -229,6 +235,9 @@ _PLACES = {
 }
 
 
+_HEAD = mark("It is a head that drafts for a larger model: choose that one, and this as its draft.")
+
+
 def local_entry(model: LocalModel) -> Entry:
     """A model in the hub's cache, in a folder, or in that of another program."""
     cached = model.home is Home.HUB_CACHE
@@ -242,7 +251,7 @@ def local_entry(model: LocalModel) -> Entry:
         family=model.model_type,
         about="" if cached else str(model.files[0] if model.files else model.folder),
         last_used=model.last_used,
-        problem=model.problem,
+        problem=model.problem or (tr(_HEAD) if model.is_head else ""),
         local=model,
     )
 

@@ -262,7 +262,7 @@ class EntryDelegate(QStyledItemDelegate):
     def _paint_verdict(self, painter: QPainter, line: QRect, entry: Entry, verdict: Verdict) -> None:
         words, tone = verdict.words, verdict.tone
         if entry.problem:
-            words, tone = entry.problem, Tone.BAD
+            words, tone = entry.problem_verdict.words, entry.problem_verdict.tone
         elif not words and entry.suggestion is not None:
             suggestion = entry.suggestion
             words = tr("Made for {vram} GB of GPU memory and {ram} GB of RAM")

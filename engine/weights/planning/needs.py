@@ -1,6 +1,6 @@
 """What a model needs besides its layers: its cache, and the buffers of one pass over a tree."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Codec = Literal["plain", "cast", "nf4", "int8", "packed"]
@@ -97,7 +97,8 @@ class ModelNeeds:
     """A model in figures. `codec` names how its stored layers become weights, see `engine.weights.store.layout`.
 
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
-    caches of all layers; `state`: of the layers that keep one instead.
+    caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
+    target's hidden states, those of one token.
     """
 
     codec: Codec
@@ -106,6 +107,7 @@ class ModelNeeds:
     kv_bytes: int
     shape: PassShape
     state: StateNeeds = StateNeeds()
+    record_bytes: int = 0
 
     @property
     def is_packed(self) -> bool:
@@ -129,6 +131,20 @@ class ModelNeeds:
     def scratch_bytes(self) -> int:
         """The one layer into which stored layers are decoded; none when they run as they are stored."""
         return 0 if self.codec == "plain" else max(layer.run_bytes for layer in self.layers)
+
+
+def merged(draft: ModelNeeds, heads: ModelNeeds) -> ModelNeeds:
+    """Of two that draft side by side, one after the other: the weights of both, and the buffers of the wider one."""
+    widths = ("vocabulary", "hidden", "heads", "query_width", "widest", "value_bytes", "eager")
+    widest = {name: max(getattr(draft.shape, name), getattr(heads.shape, name)) for name in widths}
+    return replace(
+        draft,
+        layers=(*draft.layers, *heads.layers),
+        rest_bytes=draft.rest_bytes + heads.rest_bytes,
+        kv_bytes=draft.kv_bytes + heads.kv_bytes,
+        shape=replace(draft.shape, **widest),
+        record_bytes=heads.record_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,5 +233,5 @@ def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
         model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2, nodes=work.draft_nodes),
     )
-    cache = model.kv_bytes * slots + model.state.cache_bytes(work.draft_nodes)
+    cache = (model.kv_bytes + model.record_bytes) * slots + model.state.cache_bytes(work.draft_nodes)
     return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes

@@ -1,7 +1,11 @@
 """Drafts: the useless ones say why, the best one is recommended, and what is here already comes first."""
 
+from dataclasses import replace
+
+from app.library.local.heads import HeadFacts
 from app.library.pairing.drafts import Candidate, Origin, choose_drafts
 from app.library.pairing.vocabulary import Vocabulary
+from engine.protocol.options import OWN_HEADS
 
 GIGA = 10**9
 OWN, RELATED, FOREIGN = (
@@ -75,3 +79,39 @@ def test_others_with_common_tokens_follow_those_of_the_same_vocabulary() -> None
     assert not any(choice.recommended for choice in choices), "it is for a person to choose"
     (sizeless,) = choose_drafts(TARGET, [Candidate("/models/x", "x", 0, 0, RELATED)])
     assert sizeless.reason == "It has another vocabulary, with about 83 % of the target's tokens."
+
+
+def test_its_own_heads_are_taken_where_no_good_draft_of_its_vocabulary_is_here() -> None:
+    target = replace(TARGET, heads=HeadFacts(4096, 1000, brings_heads=True))
+    here, there, half = draft("here", 3.5, origin=Origin.LOCAL), draft("there", 2), draft("half", 16)
+
+    def order(*drafts: Candidate) -> list[str]:
+        choices = choose_drafts(target, drafts)
+        assert [choice.recommended for choice in choices] == [True, *[False] * len(drafts)]
+        return [choice.candidate.source for choice in choices]
+
+    assert order() == [OWN_HEADS]
+    assert order(there, half) == [OWN_HEADS, "org/there", "org/half"], "nothing to download comes before a download"
+    assert order(here, there) == ["org/here", OWN_HEADS, "org/there"]
+    stranger = draft("related", 2, RELATED, Origin.LOCAL)
+    assert order(stranger, replace(half, origin=Origin.LOCAL)) == [OWN_HEADS, "org/half", "org/related"]
+    own = choose_drafts(target, [here])[1]
+    assert own.candidate.origin is Origin.LOCAL, "there is nothing to download"
+    assert "exactly the model's" in own.hint
+
+
+def test_a_head_from_a_folder_drafts_for_the_model_that_it_fits() -> None:
+    made_for_it = Candidate("/heads/one", "one", 0, 0, heads=HeadFacts(4096, 1000, is_head=True))
+    made_for_another = replace(made_for_it, source="/heads/two", heads=HeadFacts(2048, 1000, is_head=True))
+    target = replace(TARGET, heads=HeadFacts(4096, 1000))
+    choices = choose_drafts(target, [made_for_another, draft("there", 2), made_for_it])
+    assert [choice.candidate.source for choice in choices] == ["/heads/one", "org/there", "/heads/two"]
+    assert [choice.usable for choice in choices] == [True, True, False]
+    assert [choice.recommended for choice in choices] == [True, False, False]
+    assert choices[2].reason == "It is a head that was made for a model of another size."
+    (unknown,) = choose_drafts(TARGET, [made_for_it])
+    assert (unknown.usable, unknown.to_check, unknown.recommended) == (True, True, False)
+    away = replace(made_for_it, origin=Origin.HUB)
+    assert choose_drafts(target, [away, draft("there", 2)])[0].candidate.source == "org/there"
+    with_own = replace(target, heads=HeadFacts(4096, 1000, brings_heads=True))
+    assert [choice.candidate.source for choice in choose_drafts(with_own, [made_for_it])] == [OWN_HEADS, "/heads/one"]

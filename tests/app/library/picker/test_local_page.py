@@ -12,8 +12,8 @@ from app.library.picker.entry_list import ENTRY
 from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
-from engine.protocol.options import LoadOptions
-from tests.app.hub.repositories import tiny
+from engine.protocol.options import OWN_HEADS, LoadOptions
+from tests.app.hub.repositories import REST, safetensors, shapes, tiny
 from tests.app.library.local.folders import cached, write
 from tests.app.library.picker.conftest import Desk, put_up
 from tests.hub import Hub
@@ -56,6 +56,24 @@ def test_the_demo_offers_its_own_draft(desk: Desk, page: LocalPage) -> None:
     desk.wait(lambda: desk.drafts()[0].startswith("Embedded demo draft  (recommended). It has the same"))
     QTest.keyClick(page.view, Qt.Key.Key_Return)
     assert desk.asked == [LoadOptions()]
+
+
+def test_heads_that_came_with_a_model_are_its_draft(desk: Desk, page: LocalPage, tmp_path: Path) -> None:
+    with_heads = safetensors(shapes(range(2)) | REST | {"mtp.fc.weight": [64, 128]})
+    alone = {"tokenizer.json": b'{"model": {"type": "BPE", "vocab": {"other": 0}, "merges": []}, "added_tokens": []}'}
+    folder = write(tmp_path / "models" / "heads", tiny() | alone | {"model.safetensors": with_heads})
+    head = write(tmp_path / "models" / "eagle", tiny(architectures=["LlamaForCausalLMEagle3"]))
+    desk.library.local_models.look()
+    desk.wait(lambda: "eagle" in names(page))
+    page.view.choose(str(head))
+    desk.wait(lambda: "drafts for a larger model" in desk.dialog.details.estimate.text())
+    assert not desk.dialog.details.primary.isEnabled()
+    desk.choose(str(folder))
+    desk.wait(lambda: desk.drafts()[0].startswith("Its own heads  (recommended). They came with the model"))
+    assert desk.drafts()[1].startswith("eagle. It is a head that was made for a model of this size")
+    desk.wait(lambda: desk.link.priced[-1].draft == OWN_HEADS and desk.button == "Load")
+    QTest.keyClick(page.view, Qt.Key.Key_Return)
+    assert desk.asked == [LoadOptions(str(folder), OWN_HEADS)]
 
 
 def test_typing_filters(desk: Desk, page: LocalPage) -> None:
