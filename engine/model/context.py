@@ -213,9 +213,9 @@ class Context:
                 input_ids=torch.tensor([self._known(tokens)], device=device),
                 position_ids=positions[None].to(device, non_blocking=True),
                 attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
-                past_key_values=self._cache,
                 use_cache=True,
                 logits_to_keep=last,
+                **{self.network.cache_name: self._cache},
             )
         logits: Tensor = output.logits[0].float()
         if device.type == "cuda":

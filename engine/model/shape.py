@@ -196,11 +196,11 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     own = len(layers) - _number(text, "num_kv_shared_layers")  # layers behind these read the keys of earlier ones
     if own < 1:
         raise _disagreement(checkpoint.name, say("says that no layer has keys and values of its own"))
-    sources = text.get("kv_source_layers")  # Mistral Large 4: of every layer, which one's keys and values it reads
-    owners = [index < own for index in range(len(layers))]
-    if isinstance(sources, list) and len(sources) == len(layers):
-        owners = [source == index for index, source in enumerate(sources)]
-    sizes = tuple(_layer_sizes(checkpoint.name, *each, text) for each in zip(layers, owners, strict=True))
+    others = _readers_of_others(text)
+    sizes = tuple(
+        _layer_sizes(checkpoint.name, layer, text, index < own and index not in others)
+        for index, layer in enumerate(layers)
+    )
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
     vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))
     query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _query_dim(text) for layer in layers)
@@ -269,7 +269,14 @@ def _query_dim(text: Mapping[str, object]) -> int:
     return _number(text, "qk_nope_head_dim") + _number(text, "qk_rope_head_dim") or _head_dim(text)
 
 
-def _layer_sizes(name: str, weights: list[StoredWeight], caches: bool, text: Mapping[str, object]) -> LayerSizes:
+def _readers_of_others(text: Mapping[str, object]) -> set[object]:
+    """The numbers of layers without keys and values of the text: those of an earlier layer's, or of pictures alone."""
+    sources, crossing = text.get("kv_source_layers"), text.get("cross_attention_layers")  # Mistral Large 4, Mllama
+    found = {index for index, source in enumerate(sources) if source != index} if isinstance(sources, list) else set()
+    return found | {*crossing} if isinstance(crossing, list) else found
+
+
+def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object], caches: bool) -> LayerSizes:
     elements = sum(weight.elements for weight in weights)
     routed = sum(weight.elements for weight in weights if _is_expert(weight))
     experts = _number(text, "num_local_experts", "num_experts", "n_routed_experts") or 1
@@ -297,7 +304,8 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
-        return _rows(weights, "kv_a_proj_with_mqa.weight") or latent + _number(text, "qk_rope_head_dim")
+        stored = _rows(weights, "kv_a_proj_with_mqa.weight") or _rows(weights, "wkv_a_with_mqa.weight")
+        return stored or latent + _number(text, "qk_rope_head_dim")
     one = text.get("multi_query") is True and text.get("new_decoder_architecture") is not True  # falcon, starcoder
     return 2 * _head_dim(text) * (1 if one else _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text))
 

@@ -270,6 +270,8 @@ class TreeMasks:
         visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64
         [slots], both on the host; base: committed slots, for which slot == position.
         """
+        if not cache.attention:
+            return None
         oldest_query = int(query_positions.min())
         masks: dict[str, Tensor | None] = {}
         for span in self._spans:

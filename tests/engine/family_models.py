@@ -24,7 +24,7 @@ LAYERS = 4
 SMALL: dict[str, Any] = {
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
     **dict.fromkeys(("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "emb_dim", "encoder_hidden_size"), 64),
-    **dict.fromkeys(("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim"), 64),
+    **dict.fromkeys(("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim", "hidden_size_global"), 64),
     **dict.fromkeys(("projector_input_dim", "projector_output_dim", "text_hidden_size", "output_dim"), 64),
     **dict.fromkeys(("intermediate_size", "intermediate_size_mlp", "ffn_dim", "ffn_hidden_size", "d_inner"), 96),
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "n_inner", "dense_intermediate_size"), 96),
@@ -137,6 +137,14 @@ OWN: dict[str, dict[str, Any]] = {
         "swa_qk_nope_head_dim": 16,
         "swa_v_head_dim": 16,
     },
+    "dots3_note_vision_encoder": {
+        "mlp_layer_types": ["dense"] * 2,
+        "per_layer_config": {},
+        "adapter_in_dim": 64,
+        "adapter_out_dim": 64,
+    },
+    "dots3_note_audio_encoder": {"downsample_hidden_size": 16, "adapter_input_size": 64, "adapter_out_dim": 64},
+    "mimi": {"upsample_groups": 64},
     "cosmos3_edge_text": SECTIONS,
     "ernie4_5_vl_moe_text": {
         "rope_parameters": {**ROPE, "mrope_section": [3, 3, 2]},
@@ -145,7 +153,28 @@ OWN: dict[str, dict[str, Any]] = {
     "paddleocr_vl_text": SECTIONS,
     "qwen3_omni_moe_text": SECTIONS,
     "emu3": {"vocabulary_map": {"<image>": VOCABULARY - 1}},
-    "granite4_vision": {"deepstack_layer_map": []},
+    "granite4_vision": {"deepstack_layer_map": [], "downsample_rate": "1/2"},
+    "step3p5": {
+        "sliding_window": 7,
+        "layer_types": ["full_attention", "sliding_attention"] * 2,
+        "rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE},
+    },
+    "fun_asr_nano": {"adaptor_config": {"hidden_size": 64, "intermediate_size": 16}},
+    "longcat_flash": {"num_layers": 2, "moe_topk": 2, "zero_expert_num": 4, "head_dim": 8},
+    "deepseek_ocr2_text": {**MIXTURE, "mlp_layer_types": ["dense", "sparse"] * 2, "n_shared_experts": 1},
+    "phi4_multimodal_audio": {
+        "num_blocks": 2,
+        "ext_pw_out_channel": 64,
+        "depthwise_separable_out_channel": 64,
+        "nemo_conv_channels": 16,
+    },
+    "muse_spark_audio": {"num_hidden_layers": 4, "hidden_sizes": [8, 8, 8, 8]},
+    "molmo2_vision": {"image_size": [28, 28], "num_position_embeddings": 4},
+    "molmo2_adapter": {"vision_feature_layer": [0, 1], "num_attention_heads": 4},
+    "kyutai_speech_to_text": {"audio_pad_token_id": 2048},
+    "vibevoice_acoustic_tokenizer_encoder": {"num_filters": 2, "depths": [1] * 7, "hidden_size": 8},
+    "blt": {"encoder_hash_byte_group_vocab": 64},
+    "deepseek_ocr2_sam_vision_model": {"global_attn_indexes": [1], "downsample_channels": [64, 64]},
     "qwen2_5_omni_thinker": {"vision_start_token_id": 2 * VOCABULARY},
     "qwen3_omni_moe_thinker": {"vision_start_token_id": 2 * VOCABULARY},
     "chameleon": {"vocabulary_map": {"<image>": VOCABULARY - 1}},
@@ -153,7 +182,7 @@ OWN: dict[str, dict[str, Any]] = {
         "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10_000.0},
         "ffn_config": {"hidden_size": 64, "ffn_hidden_size": 48, "moe_num_experts": 8, "moe_top_k": 2},
     },
-    "reformer": {"is_decoder": True},
+    "reformer": {"is_decoder": True, "axial_pos_embds": False},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "window_size": 7},
     "gemma4_assistant": {"hidden_size_per_layer_input": 0},
 }
@@ -191,7 +220,7 @@ def _tiny(usual: Any) -> Any:
         return type(usual)(**{**encoders, **_small_text(usual)})
     made = {name: _small_text(part) if part is text else _small_encoder(part) for name, part in parts.items()}
     whole = _small(usual, ("projection_dim", "pad_token_id", "eos_token_id")) | OWN.get(usual.model_type, {})
-    return type(usual)(**made, **whole)
+    return type(usual)(**{**made, **whole})
 
 
 def _small(config: Any, names: Iterable[str] = SMALL) -> dict[str, Any]:
@@ -213,7 +242,9 @@ def _get(config: Any, name: str) -> Any:
 
 def _small_encoder(config: Any) -> dict[str, Any]:
     own = {name: value for name, value in ENCODER.items() if _has(config, name)}
-    return {**_small(config), **own, "model_type": config.model_type}
+    parts = {name: part for name, part in vars(config).items() if isinstance(part, transformers.PreTrainedConfig)}
+    inner = {name: _small_encoder(part) for name, part in parts.items()}
+    return {**_small(config), **own, **inner, **OWN.get(config.model_type, {}), "model_type": config.model_type}
 
 
 def _small_text(usual: Any) -> dict[str, Any]:

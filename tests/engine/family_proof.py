@@ -17,7 +17,7 @@ from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.families.text_backbone import HeadedDecoder
-from engine.model.network import Network
+from engine.model.network import Network, cache_name
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
@@ -113,6 +113,9 @@ def _refusal(family: str) -> str:
     tensors = {str(number): TensorInfo("F32", (1,), anywhere, 0, 4) for number in range(MOST_LAYERS)}
     try:
         config = json.loads(json.dumps(usual_config(family).to_dict(), default=str))
+    except Exception:  # noqa: BLE001 # some cannot be made of nothing
+        config = {"model_type": family}
+    try:
         open_architecture(Checkpoint(family, family, anywhere, config, (), tensors))
     except ModelError as error:
         return _reason(error) if BRANCHING in str(error.message) else ""
@@ -198,10 +201,11 @@ def _of_path(reference: Any, prompt: list[int], path: list[int]) -> Any:
     if not getattr(reference, "_is_stateful", False):
         whole = torch.tensor([[*prompt, *path]])
         return reference(input_ids=whole, use_cache=False).logits[0, PROMPT_TOKENS:]
+    cache = cache_name(reference)
     output = reference(input_ids=torch.tensor([[*prompt, path[0]]]), use_cache=True)
     rows = [output.logits[0, -1]]
     for position, token in enumerate(path[1:], start=len(prompt) + 1):
-        more = {"past_key_values": output.past_key_values, "position_ids": torch.tensor([[position]])}
+        more = {cache: output[cache], "position_ids": torch.tensor([[position]])}
         output = reference(input_ids=torch.tensor([[token]]), **more, use_cache=True)
         rows.append(output.logits[0, -1])
     return torch.stack(rows)

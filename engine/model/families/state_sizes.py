@@ -56,7 +56,7 @@ def state_sizes(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None
     if "D" in own:
         written = shapes.get(f"{part}in_proj.weight", (0,))[0] - channels - heads
         keys = (channels - written) // 2  # of all groups
-        key_dim = _number(text, "mamba_d_state", "ssm_state_size") or keys
+        key_dim = _number(text, "mamba_d_state", "ssm_state_size", "state_size") or keys
     else:
         norms = (shapes.get(f"{part}{norm}.weight", ()) for norm in ("norm", "o_norm"))
         written = heads * next((shape[0] for shape in norms if len(shape) == 1), 0)
