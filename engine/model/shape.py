@@ -25,6 +25,7 @@ IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<in
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
 FURTHER_TOKENS = "mtp."  # layers that guess further tokens; no network of transformers has them
 
+LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
 INDEXER = "indexer."  # what chooses the tokens that indexed attention reads
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
@@ -272,8 +273,10 @@ def _query_dim(text: Mapping[str, object]) -> int:
 def _readers_of_others(text: Mapping[str, object]) -> set[object]:
     """The numbers of layers without keys and values of the text: those of an earlier layer's, or of pictures alone."""
     sources, crossing = text.get("kv_source_layers"), text.get("cross_attention_layers")  # Mistral Large 4, Mllama
-    found = {index for index, source in enumerate(sources) if source != index} if isinstance(sources, list) else set()
-    return found | {*crossing} if isinstance(crossing, list) else found
+    found: set[object] = {*crossing} if isinstance(crossing, list) else set()
+    return found | {
+        index for index, source in enumerate(sources if isinstance(sources, list) else ()) if source != index
+    }
 
 
 def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object], caches: bool) -> LayerSizes:
@@ -304,8 +307,8 @@ def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
-        stored = _rows(weights, "kv_a_proj_with_mqa.weight") or _rows(weights, "wkv_a_with_mqa.weight")
-        return stored or latent + _number(text, "qk_rope_head_dim")
+        stored = [weight.shape[0] for weight in weights if weight.name.endswith(LATENTS) and len(weight.shape) == 2]
+        return sum(stored) or latent + _number(text, "qk_rope_head_dim")  # LongCat-Flash attends twice in a layer
     one = text.get("multi_query") is True and text.get("new_decoder_architecture") is not True  # falcon, starcoder
     return 2 * _head_dim(text) * (1 if one else _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text))
 

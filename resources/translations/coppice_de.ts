@@ -6930,6 +6930,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it plans movements, and writes no text</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it reads the keys and values of the model that it drafts for, and cannot run alone</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it writes bytes in patches, whose bounds follow from all of the text</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its indexer pools the keys of neighbouring cache slots, which need not be on one path</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>has {columns} columns in groups of {group}</source>
             <translation>hat {columns} Spalten in Gruppen zu {group}</translation>

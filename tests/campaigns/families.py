@@ -1,8 +1,9 @@
 """Opens a tiny model of every family that transformers has: `python -m tests.campaigns.families`.
 
-Each family runs in a process of its own with little memory and time; the record says what became of it, and the same
+Each family runs in a process of its own with little memory and time; the record says what became of it. The same
 command goes on behind what is recorded or stands in the table of the docs, or begins anew with `--fresh`; `--only
-FAMILY ...` and `--untried` try again. At the end `resources/docs/families.md` and `engine/model/families/verified_families.py` are written from the record.
+FAMILY ...` and `--untried` try again. At the end `resources/docs/families.md` and
+`engine/model/families/verified_families.py` are written from the record.
 POSIX only.
 """
 

@@ -24,7 +24,9 @@ LAYERS = 4
 SMALL: dict[str, Any] = {
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
     **dict.fromkeys(("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "emb_dim", "encoder_hidden_size"), 64),
-    **dict.fromkeys(("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim", "hidden_size_global"), 64),
+    **dict.fromkeys(
+        ("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim", "hidden_size_global"), 64
+    ),
     **dict.fromkeys(("projector_input_dim", "projector_output_dim", "text_hidden_size", "output_dim"), 64),
     **dict.fromkeys(("intermediate_size", "intermediate_size_mlp", "ffn_dim", "ffn_hidden_size", "d_inner"), 96),
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "n_inner", "dense_intermediate_size"), 96),
@@ -169,8 +171,8 @@ OWN: dict[str, dict[str, Any]] = {
         "nemo_conv_channels": 16,
     },
     "muse_spark_audio": {"num_hidden_layers": 4, "hidden_sizes": [8, 8, 8, 8]},
-    "molmo2_vision": {"image_size": [28, 28], "num_position_embeddings": 4},
-    "molmo2_adapter": {"vision_feature_layer": [0, 1], "num_attention_heads": 4},
+    "molmo2_vision": {"image_size": [28, 28], "num_position_embeddings": 4, "num_hidden_layers": 25},
+    "molmo2_adapter": {"num_attention_heads": 4},
     "kyutai_speech_to_text": {"audio_pad_token_id": 2048},
     "vibevoice_acoustic_tokenizer_encoder": {"num_filters": 2, "depths": [1] * 7, "hidden_size": 8},
     "blt": {"encoder_hash_byte_group_vocab": 64},

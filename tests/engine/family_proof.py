@@ -29,7 +29,7 @@ from tests.engine.speculation.pairs import random_prompt, write
 
 CPU = torch.device("cpu")
 UNHEADED = "its language model stands only inside of the whole, whose head does more than multiply"
-BRANCHING = "cannot hold a token tree"
+BRANCHING, WRITING = "cannot hold a token tree", "is not a text-generation model"
 PROMPT_TOKENS = 19  # longer than windows and chunks, so that they cut through prompt and tree
 NEW_TOKENS = 16
 NODES = 24
@@ -82,33 +82,43 @@ def nothing_known() -> Iterator[None]:
 
 def judge(family: str, folder: Path) -> Verdict:
     """Make a tiny model of a family, open it, and compare all that it computes with transformers."""
-    with nothing_known(), everything_headed():
-        if reason := _refusal(family):
-            return Verdict(family, Standing.REFUSED, because=reason)
-        try:
-            reference = _save(family, folder)
-        except Exception as error:  # noqa: BLE001 # config classes refuse what does not fit, each in its own way
-            return Verdict(family, Standing.UNTRIED, because=_clause(error))
-        try:
-            checkpoint = open_checkpoint(str(folder))
-            network = loaded(checkpoint)
-            model_sizes(checkpoint)
-            for _ in require_tree_held(0, Context(network, capacity=8), checkpoint, LoadOptions(cache_dir=str(folder))):
-                pass
-        except ModelError as error:
-            return Verdict(family, Standing.REFUSED, because=_reason(error))
-        text = str(network.model.config.model_type)
-        fault = differences(reference, network, noisy(loaded(checkpoint)))
-        if fault and isinstance(network.model, HeadedDecoder):
-            return Verdict(family, Standing.REFUSED, because=UNHEADED)
-        if fault:
-            return Verdict(family, Standing.REFUSED, text, fault)
-        sizes = _of_sizes(network, checkpoint)
-        return Verdict(family, Standing.OPENS if sizes else Standing.EXACT, text, sizes)
+    with nothing_known():
+        with everything_headed():
+            verdict = _judge(family, folder)
+        reason = _refusal(family, WRITING) if verdict.standing is Standing.UNTRIED else ""
+    return Verdict(family, Standing.REFUSED, because=reason) if reason else verdict
 
 
-def _refusal(family: str) -> str:
-    """Why a model of this family cannot hold a tree by its config.json, whatever its size; empty if it may."""
+def _judge(family: str, folder: Path) -> Verdict:
+    if reason := _refusal(family, BRANCHING):
+        return Verdict(family, Standing.REFUSED, because=reason)
+    try:
+        reference = _save(family, folder)
+    except Exception as error:  # noqa: BLE001 # config classes refuse what does not fit, each in its own way
+        return Verdict(family, Standing.UNTRIED, because=_clause(error))
+    try:
+        checkpoint = open_checkpoint(str(folder))
+        network = loaded(checkpoint)
+        model_sizes(checkpoint)
+        for _ in require_tree_held(0, Context(network, capacity=8), checkpoint, LoadOptions(cache_dir=str(folder))):
+            pass
+    except ModelError as error:
+        return Verdict(family, Standing.REFUSED, because=_reason(error))
+    text = str(network.model.config.model_type)
+    fault = differences(reference, network, noisy(loaded(checkpoint)))
+    if fault and isinstance(network.model, HeadedDecoder):
+        return Verdict(family, Standing.REFUSED, because=UNHEADED)
+    if fault:
+        return Verdict(family, Standing.REFUSED, text, fault)
+    sizes = _of_sizes(network, checkpoint)
+    return Verdict(family, Standing.OPENS if sizes else Standing.EXACT, text, sizes)
+
+
+def _refusal(family: str, kind: str) -> str:
+    """Why a model of this family is refused by its config.json, whatever its size; empty if it is not.
+
+    `kind`: what has to stand in the sentence.
+    """
     anywhere = Path(family)
     tensors = {str(number): TensorInfo("F32", (1,), anywhere, 0, 4) for number in range(MOST_LAYERS)}
     try:
@@ -118,7 +128,7 @@ def _refusal(family: str) -> str:
     try:
         open_architecture(Checkpoint(family, family, anywhere, config, (), tensors))
     except ModelError as error:
-        return _reason(error) if BRANCHING in str(error.message) else ""
+        return _reason(error) if kind in str(error.message) else ""
     except Exception:  # noqa: BLE001 # a config that its own class does not make says nothing
         pass
     return ""
@@ -218,6 +228,8 @@ def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
     found = [_of_slot(layer) for layer in context._cache.attention]
     sizes = model_sizes(checkpoint).layers
     planned = [layer.kv_width for layer in sizes if layer.kv_width or not layer.state]
+    if len(found) == 2 * len(planned):  # LongCat-Flash attends twice in a layer
+        found = [sum(pair) for pair in zip(found[::2], found[1::2], strict=True)]
     if found != planned:
         return f"a token takes {found} numbers in the caches, not {planned}"
     kept, pending = context._cache.states.nbytes, context._cache.states.pending_nbytes

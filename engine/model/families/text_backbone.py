@@ -65,7 +65,7 @@ def decoder_class(config: Any) -> Any:
         if name.endswith("TextModel")
         and isinstance(member, type)
         and issubclass(member, PreTrainedModel)
-        and member.config_class is type(config)
+        and getattr(member, "config_class", None) is type(config)
         and member.__bases__[0].__name__.endswith("PreTrainedModel")  # no alias of an earlier name
     ]
     return found[0] if len(found) == 1 else None
