@@ -253,6 +253,9 @@ class WeightLoader:
     def _transforms(self) -> list[Any]:
         # Made anew each time: the library's transforms remember what they were used for.
         transforms = [*transforms_of_wrapper(self._kind), *get_model_conversion_mapping(self.model)]
+        for transform in transforms:
+            if getattr(transform, "force_cpu", False):
+                transform.force_cpu = False  # what is on meta must stay there; layers are converted on the CPU anyway
         return [*transforms, *converters_for(self.model, transforms)]
 
 

@@ -126,6 +126,13 @@ OWN: dict[str, dict[str, Any]] = {
         "indexer_budget": 8,
         "indexer_compress_ratio": 4,
         "hc_lowrank": 8,
+        "eos_token_id": 25,  # one that tests read: n-grams end there
+        "ple_layer_ids": [1, 3],
+        "ple_embed_dim": 32,
+        "heads_per_ngram": 2,
+        "ngram_vocab_size_base": 50,
+        "make_ngram_vocab_size_divisible_by": 4,
+        "split_ngram_parts": 4,
     },
     "dots3_note_text": {
         "num_attention_heads": 4,

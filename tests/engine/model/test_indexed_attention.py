@@ -28,6 +28,7 @@ def test_trees_kept_paths_and_rewinds_are_those_of_paths_alone(family: str) -> N
     context = Context(made(family), 48)
     context.prefill(PROMPT)
     tokens, parents = random_tree(16, seed=1)
+    tokens[1] = OWN["qwen4_exp_text"]["eos_token_id"]
     assert_paths(context, context.score(tokens, parents), tokens, parents)
     context.keep(path_to(15, parents)[:2])
     more, above = random_tree(9, seed=2)
