@@ -6932,22 +6932,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
             <source>it plans movements, and writes no text</source>
-            <translation type="unfinished" />
+            <translation>es plant Bewegungen und schreibt keinen Text</translation>
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
             <source>it reads the keys and values of the model that it drafts for, and cannot run alone</source>
-            <translation type="unfinished" />
+            <translation>es liest die Schlüssel und Werte des Modells, für das es entwirft, und kann nicht allein laufen</translation>
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
             <source>it writes bytes in patches, whose bounds follow from all of the text</source>
-            <translation type="unfinished" />
+            <translation>es schreibt Bytes in Abschnitten, deren Grenzen sich aus dem ganzen Text ergeben</translation>
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
             <source>its indexer pools the keys of neighbouring cache slots, which need not be on one path</source>
-            <translation type="unfinished" />
+            <translation>sein Indexer fasst die Schlüssel benachbarter Cache-Plätze zusammen, die nicht auf einem Pfad liegen müssen</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/awq.py" />

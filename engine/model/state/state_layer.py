@@ -217,7 +217,8 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
 
     def _forget_chain(self) -> None:
         self.recurrent_states[0] = None
-        self.conv_states = dict.fromkeys(self.conv_states)
+        for number in range(FURTHER):
+            self.conv_states[number] = None
 
     def retain(self, nodes: Sequence[int]) -> None:
         """Forget all pending nodes but these, and number them anew."""
