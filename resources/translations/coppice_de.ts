@@ -6941,6 +6941,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/families/refused_families.py" />
+            <source>it runs the same layers several times for every token</source>
+            <translation>es durchläuft dieselben Schichten für jedes Token mehrmals</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
             <source>it writes bytes in patches, whose bounds follow from all of the text</source>
             <translation>es schreibt Bytes in Abschnitten, deren Grenzen sich aus dem ganzen Text ergeben</translation>
         </message>
@@ -6948,6 +6953,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/families/refused_families.py" />
             <source>its indexer pools the keys of neighbouring cache slots, which need not be on one path</source>
             <translation>sein Indexer fasst die Schlüssel benachbarter Cache-Plätze zusammen, die nicht auf einem Pfad liegen müssen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its layers share weights, and none can be brought without the others</source>
+            <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
         </message>
         <message>
             <location filename="../../engine/model/formats/awq.py" />

@@ -34,7 +34,6 @@ STATE_FAMILIES = frozenset(
         "qwen3_next",
         "qwen4_exp",
         "qwen4_exp_text",
-        "zamba2",
     }
 )
 
