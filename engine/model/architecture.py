@@ -11,12 +11,13 @@ from huggingface_hub.errors import StrictDataclassError
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.refused_families import REASONS
 from engine.model.families.span import Span
 from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
 from engine.model.safe_config import safe_config
-from engine.model.shape import CHUNKED, SLIDING, no_tree, require_attention
+from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
 from engine.protocol.sentences import say, shown
 
 transformers.utils.logging.set_verbosity_error()
@@ -42,9 +43,13 @@ HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses furth
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A checkpoint's network in transformers' terms, as if no weight were packed; `attention` is `sdpa` or `eager`."""
+    """A checkpoint's network in transformers' terms, as if no weight were packed; `attention` is `sdpa` or `eager`.
+
+    `kind`: the model_type of the whole checkpoint, which may be that of a wrapper around the network.
+    """
 
     name: str
+    kind: str
     config: Any
     model_class: Any
     attention: str
@@ -70,7 +75,10 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
 
     Raises `ModelError` for numbers that no model has, for unknown kinds, and for those that cannot hold a token tree.
     """
+    if (reason := REASONS.get(str(checkpoint.config.get("model_type")))) is not None:
+        raise no_tree(checkpoint.name, reason)
     config = _make_config(checkpoint)
+    kind = str(config.model_type)
     try:
         config = text_config(config)
         model_class = network_class(config)
@@ -81,7 +89,7 @@ def open_architecture(checkpoint: Checkpoint) -> Architecture:
             )
         require_tree(config, model_class, checkpoint.name)
         attention = attention_implementation(config, model_class)
-        return Architecture(checkpoint.name, config, model_class, attention)
+        return Architecture(checkpoint.name, kind, config, model_class, attention)
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error
 
@@ -162,7 +170,7 @@ def layer_spans(config: Any, name: str) -> tuple[Span, ...]:
         return (Span(SLIDING, window) if window else Span(),) * int(text.num_hidden_layers)
     require_attention(name, kinds, text.model_type)
     bounded = {kind: Span(kind, tokens) for kind, tokens in ((SLIDING, window), (CHUNKED, chunk)) if tokens}
-    return tuple(Span(kind) if kind in STATE_KINDS else bounded.get(kind, Span()) for kind in kinds)
+    return tuple(Span(kind) if kind in {INDEXED, *STATE_KINDS} else bounded.get(kind, Span()) for kind in kinds)
 
 
 def attention_implementation(config: Any, model_class: Any) -> str:

@@ -222,8 +222,8 @@ class Context:
                 last,
                 position_ids=positions[None].to(device, non_blocking=True),
                 attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
-                past_key_values=self._cache,
                 use_cache=True,
+                **{self.network.cache_name: self._cache},
             ).float()
         if device.type == "cuda":
             torch.cuda.synchronize(

@@ -34,9 +34,10 @@ def open_facts(folder: Path) -> Checkpoint:
 
 def _shapes(checkpoint: Checkpoint, flat: Mapping[str, PackedWeight]) -> dict[str, tuple[int, ...]]:
     """The shapes that the network gives these weights."""
-    model = open_architecture(checkpoint).build_on_meta(torch.bfloat16)
+    architecture = open_architecture(checkpoint)
+    model = architecture.build_on_meta(torch.bfloat16)
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    destinations = WeightLoader(model, torch.bfloat16).destinations(flat)
+    destinations = WeightLoader(model, torch.bfloat16, architecture.kind).destinations(flat)
     found = {}
     for name, weight in flat.items():
         becomes = destinations.get(name)

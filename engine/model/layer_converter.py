@@ -88,7 +88,7 @@ class LayerConverter:
         self.dtype = dtype
         self._weights = checkpoint.weights
         model = architecture.build_on_meta(dtype)
-        self._loader = WeightLoader(model, dtype)
+        self._loader = WeightLoader(model, dtype, architecture.kind)
         self._check()
         self._state: dict[str, Tensor] = model.state_dict()  # on meta for good, with the types the weights will have
         self._layers = find_layers(model)

@@ -1,6 +1,7 @@
 """A transformers model ready to run, wherever its weights are."""
 
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import torch
@@ -22,7 +23,8 @@ class Network:
 
     `spans`: what each layer sees of the past; `attention`: `sdpa` or `eager`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
-    the same for every length; `substitute`: the token id to read for those that the model does not know.
+    the same for every length; `substitute`: the token id to read for those that the model does not know;
+    `cache_name`: how the model calls the cache that it is handed.
     """
 
     model: Any
@@ -35,6 +37,7 @@ class Network:
     max_positions: int
     rope: LengthRope | None = None
     substitute: int = 0
+    cache_name: str = "past_key_values"
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:
@@ -54,7 +57,13 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         rope=find_rope(model, name),
         substitute=_substitute(text),
         max_positions=longest_sequence(getattr(text, "max_position_embeddings", None), text.model_type),
+        cache_name=cache_name(model),
     )
+
+
+def cache_name(model: Any) -> str:
+    """How a transformers model calls its cache; that of a model with states alone has a name of its own."""
+    return "cache_params" if "cache_params" in signature(type(model).forward).parameters else "past_key_values"
 
 
 def _substitute(text: Any) -> int:

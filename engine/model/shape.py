@@ -25,10 +25,12 @@ LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their de
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
 
+LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
+INDEXER = "indexer."  # what chooses the tokens that indexed attention reads
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
 # As config.json calls the kinds of layers.
-FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
+FULL, SLIDING, CHUNKED, INDEXED = "full_attention", "sliding_attention", "chunked_attention", "indexed_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ class ModelSizes:
 
     `rest_elements`: numbers outside the decoder layers, tied ones counted once. `widest`: the most numbers one token
     becomes inside a layer. `max_positions`: the longest sequence in tokens.
-    `eager`: attention scores are written out, because no fused kernel computes them as the model means them.
+    `eager`: attention scores are written out, because no fused kernel computes them as the model means them, or those
+    of an indexer are; `heads` are those of the one that has more.
     """
 
     name: str
@@ -194,29 +197,37 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     own = len(layers) - _number(text, "num_kv_shared_layers")  # layers behind these read the keys of earlier ones
     if own < 1:
         raise _disagreement(checkpoint.name, say("says that no layer has keys and values of its own"))
-    sizes = tuple(_layer_sizes(checkpoint.name, layer, text, index < own) for index, layer in enumerate(layers))
+    others = _readers_of_others(text)
+    sizes = tuple(
+        _layer_sizes(checkpoint.name, layer, text, index < own and index not in others)
+        for index, layer in enumerate(layers)
+    )
     embedding = next((weight.shape for weight in rest if _is_embedding(weight)), None)
     vocabulary, hidden = embedding or (_number(text, "vocab_size"), _hidden(text))
     query_width = max(_rows(layer, "q_proj.weight") or _heads(text) * _query_dim(text) for layer in layers)
+    if all(layer.state and not layer.kv_width for layer in sizes):
+        query_width = 1  # nothing attends
     if not (vocabulary and hidden and query_width):
         raise _disagreement(checkpoint.name, say("gives neither a vocabulary nor a width"))
+    indexed = any(INDEXER in weight.name for layer in layers for weight in layer)
+    index_heads = _number(text, "index_n_heads", "indexer_n_heads") if indexed else 0
     return ModelSizes(
         name=checkpoint.name,
         layers=sizes,
         rest_elements=sum(weight.elements for weight in rest),
         vocabulary=vocabulary,
         hidden=hidden,
-        heads=_heads(text) or max(1, query_width // (_head_dim(text) or 128)),
+        heads=max(_heads(text) or max(1, query_width // (_head_dim(text) or 128)), index_heads),
         query_width=query_width,
         widest=max(_widest(layer, text) for layer in layers),
-        eager=bool(text.get("attn_logit_softcapping")) or any(_has(layer, "sinks") for layer in layers),
+        eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, "sinks") for layer in layers),
         max_positions=longest_sequence(text.get("max_position_embeddings"), text.get("model_type")),
     )
 
 
 def require_attention(name: str, kinds: Iterable[str], family: object) -> None:
     """Raise `ModelError` if there are layers, by the names in config.json, whose memory of the past cannot branch."""
-    known = {FULL, SLIDING, CHUNKED}
+    known = {FULL, SLIDING, CHUNKED, INDEXED}
     if unknown := sorted(kind for kind in set(kinds) - known if not may_keep(family, kind)):
         kinds = ", ".join(kind[:40].replace("_", " ") for kind in unknown)
         raise no_tree(name, say("it has {kinds} layers", kinds=kinds))
@@ -259,6 +270,15 @@ def _query_dim(text: Mapping[str, object]) -> int:
     return _number(text, "qk_nope_head_dim") + _number(text, "qk_rope_head_dim") or _head_dim(text)
 
 
+def _readers_of_others(text: Mapping[str, object]) -> set[object]:
+    """The numbers of layers without keys and values of the text: those of an earlier layer's, or of pictures alone."""
+    sources, crossing = text.get("kv_source_layers"), text.get("cross_attention_layers")  # Mistral Large 4, Mllama
+    found: set[object] = {*crossing} if isinstance(crossing, list) else set()
+    return found | {
+        index for index, source in enumerate(sources if isinstance(sources, list) else ()) if source != index
+    }
+
+
 def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object], caches: bool) -> LayerSizes:
     elements = sum(weight.elements for weight in weights)
     routed = sum(weight.elements for weight in weights if _is_expert(weight))
@@ -276,19 +296,28 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
         weights=tuple(weight for weight in weights if weight.elements),
         stored_bytes=sum(weight.nbytes for weight in weights),
         active_elements=elements - routed + -(-routed * chosen // experts),
-        kv_width=kv_width,
+        kv_width=kv_width + _index_width(weights, text),
         state=state,
     )
 
 
 def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """From the projections where they are apart; from config.json where they are fused or kept as latents (MLA)."""
+    weights = [weight for weight in weights if INDEXER not in weight.name]
     if key := _rows(weights, "k_proj.weight"):
         return key + (_rows(weights, "v_proj.weight") or key)
     if latent := _number(text, "kv_lora_rank"):
-        return latent + _number(text, "qk_rope_head_dim")
+        stored = [weight.shape[0] for weight in weights if weight.name.endswith(LATENTS) and len(weight.shape) == 2]
+        return sum(stored) or latent + _number(text, "qk_rope_head_dim")  # LongCat-Flash attends twice in a layer
     one = text.get("multi_query") is True and text.get("new_decoder_architecture") is not True  # falcon, starcoder
     return 2 * _head_dim(text) * (1 if one else _number(text, "num_key_value_heads", "num_kv_heads") or _heads(text))
+
+
+def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
+    """Numbers in the key by which an indexer finds a token."""
+    if key := _rows(weights, f"{INDEXER}wk.weight"):
+        return key
+    return _number(text, "indexer_head_dim") if _has(weights, f"{INDEXER}index_qk_proj.weight") else 0
 
 
 def _widest(weights: list[StoredWeight], text: Mapping[str, object]) -> int:

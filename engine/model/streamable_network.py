@@ -34,7 +34,7 @@ def build_streamable(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.d
     converter = open_layer_converter(checkpoint, dtype)
     architecture = converter.architecture
     model = architecture.build_on_meta(dtype)
-    loader = WeightLoader(model, dtype)
+    loader = WeightLoader(model, dtype, architecture.kind)
     loader.rebuild_buffers(device)
     loader.finish(loader.load(converter.outside(), device))
     model.eval().requires_grad_(False)

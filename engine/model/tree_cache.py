@@ -11,7 +11,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from engine.model.families.span import Span
 from engine.model.families.state_families import HYBRID, LINEAR
 from engine.model.heads.hidden_states import HiddenStates
-from engine.model.shape import FULL
+from engine.model.shape import FULL, INDEXED
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
@@ -91,6 +91,64 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         self.length = self.start = 0
 
 
+class IndexedTreeLayer(TreeLayer):
+    """A layer of indexed attention: beside keys and values the keys of its indexer, [1, capacity, index dim].
+
+    The indexer chooses among the slots that the mask of the pass shows each query (DeepSeek-V3.2, arXiv 2512.02556):
+    of a tree, its ancestors and the text before them. Slots are counted apart from those of keys and values, as either
+    may be written first, and layers may share the ones or the others with an earlier layer.
+
+    `indexer_position_ids`, int64 [dimensions, 1, slots]: kept by networks (Qwen4-Exp) in the first such layer, by
+    themselves, as they turn the keys of all indexers when these are read.
+    """
+
+    def __init__(self, capacity: int, span: Span) -> None:
+        super().__init__(capacity, span)
+        self.indexer_keys: Tensor | None = None
+        self.indexer_position_ids: Tensor | None = None
+        self._indexed = 0
+
+    def update_indexer(self, indexer_key_states: Tensor) -> Tensor:
+        """Append n keys, [1, n, index dim]; returns a view of all of them."""
+        end = self._indexed + indexer_key_states.shape[1]
+        if self.indexer_keys is None or end > self.indexer_keys.shape[1]:
+            self._make_room(indexer_key_states, end)
+        assert self.indexer_keys is not None
+        self.indexer_keys[:, self._indexed : end].copy_(indexer_key_states)
+        self._indexed = end
+        return self.indexer_keys[:, :end]
+
+    def _make_room(self, like: Tensor, needed: int) -> None:
+        old, self.indexer_keys = self.indexer_keys, like.new_empty((1, max(needed, self.capacity), like.shape[-1]))
+        if old is not None:
+            self.indexer_keys[:, : self._indexed].copy_(old[:, : self._indexed])
+
+    def keep(self, base: int, slots: Tensor) -> None:
+        """As of keys and values."""
+        super().keep(base, slots)
+        if self.indexer_keys is not None:
+            self.indexer_keys[:, base : self.length] = self.indexer_keys.index_select(1, slots)
+            self._indexed = self.length
+        if (positions := self.indexer_position_ids) is not None:
+            self.indexer_position_ids = torch.cat([positions[..., :base], positions.index_select(-1, slots)], -1)
+
+    def crop(self, max_length: int) -> None:
+        """As of keys and values."""
+        super().crop(max_length)
+        self._indexed = min(self._indexed, max_length)
+        if self.indexer_position_ids is not None:
+            self.indexer_position_ids = self.indexer_position_ids[..., :max_length]
+
+    def reset(self) -> None:
+        """Forget everything; the memory stays."""
+        super().reset()
+        self._indexed, self.indexer_position_ids = 0, None
+
+
+def _layer_of(capacity: int, span: Span) -> TreeLayer:
+    return IndexedTreeLayer(capacity, span) if span.kind == INDEXED else TreeLayer(capacity, span)
+
+
 class TreeCache(Cache):  # type: ignore[misc]
     """One `TreeLayer` per decoder layer, or one `StateLayer`; `spans`: what each of them sees of the past.
 
@@ -99,7 +157,7 @@ class TreeCache(Cache):  # type: ignore[misc]
     """
 
     def __init__(self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS) -> None:
-        attention = [TreeLayer(capacity, span) if span.attends else None for span in spans]
+        attention = [_layer_of(capacity, span) if span.attends else None for span in spans]
         pairs = list(zip(spans, attention, strict=True))
         super().__init__(layers=[StateLayer(layer) if span.keeps_state else layer for span, layer in pairs])
         self.attention = [layer for layer in attention if layer is not None]
@@ -218,6 +276,8 @@ class TreeMasks:
         visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64
         [slots], both on the host; base: committed slots, for which slot == position.
         """
+        if not cache.attention:
+            return None
         oldest_query = int(query_positions.min())
         masks: dict[str, Tensor | None] = {}
         for span in self._spans:

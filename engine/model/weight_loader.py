@@ -29,6 +29,7 @@ from engine.errors import ModelError
 from engine.model.architecture import CONFIG_FAULTS, unloadable
 from engine.model.assembly import Assembly, Operation, Source, assemble
 from engine.model.families.linear_experts import converters_for
+from engine.model.families.wrapper_names import transforms_of_wrapper
 from engine.model.formats.packed import PackedWeight
 from engine.model.json_file import reason
 from engine.model.safetensors_header import TensorInfo
@@ -148,9 +149,11 @@ class LoadReport:
 class WeightLoader:
     """Fills a transformers model, which begins on meta, with tensors of a checkpoint."""
 
-    def __init__(self, model: Any, dtype: torch.dtype) -> None:
+    def __init__(self, model: Any, dtype: torch.dtype, kind: str) -> None:
+        """`kind`: the model_type of the checkpoint, which may be that of a wrapper around `model`."""
         self.model = model
         self._dtype = dtype
+        self._kind = kind
 
     def destinations(self, names: Iterable[str]) -> dict[str, Destination]:
         """Where each of a checkpoint's tensors goes; names that the network does not know are left out."""
@@ -249,7 +252,10 @@ class WeightLoader:
 
     def _transforms(self) -> list[Any]:
         # Made anew each time: the library's transforms remember what they were used for.
-        transforms: list[Any] = get_model_conversion_mapping(self.model)
+        transforms = [*transforms_of_wrapper(self._kind), *get_model_conversion_mapping(self.model)]
+        for transform in transforms:
+            if getattr(transform, "force_cpu", False):
+                transform.force_cpu = False  # what is on meta must stay there; layers are converted on the CPU anyway
         return [*transforms, *converters_for(self.model, transforms)]
 
 

@@ -6985,6 +6985,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Gewichte sind beschädigt oder zu groß für den gewählten Zahlentyp: --weights bfloat16 oder float32 versuchen.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it plans movements, and writes no text</source>
+            <translation>es plant Bewegungen und schreibt keinen Text</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it reads the keys and values of the model that it drafts for, and cannot run alone</source>
+            <translation>es liest die Schlüssel und Werte des Modells, für das es entwirft, und kann nicht allein laufen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it runs the same layers several times for every token</source>
+            <translation>es durchläuft dieselben Schichten für jedes Token mehrmals</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>it writes bytes in patches, whose bounds follow from all of the text</source>
+            <translation>es schreibt Bytes in Abschnitten, deren Grenzen sich aus dem ganzen Text ergeben</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its indexer pools the keys of neighbouring cache slots, which need not be on one path</source>
+            <translation>sein Indexer fasst die Schlüssel benachbarter Cache-Plätze zusammen, die nicht auf einem Pfad liegen müssen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/families/refused_families.py" />
+            <source>its layers share weights, and none can be brought without the others</source>
+            <translation>seine Schichten teilen sich Gewichte, und keine kann ohne die anderen geholt werden</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/formats/awq.py" />
             <source>has {columns} columns in groups of {group}</source>
             <translation>hat {columns} Spalten in Gruppen zu {group}</translation>

@@ -1,8 +1,9 @@
 """Opens a tiny model of every family that transformers has: `python -m tests.campaigns.families`.
 
-Each family runs in a process of its own with little memory and time; the record says what became of it, and the same
-command goes on behind what is recorded, or begins anew with `--fresh`; `--only FAMILY ...` and `--untried` try again.
-At the end `resources/docs/families.md` and `engine/model/families/verified_families.py` are written from the record.
+Each family runs in a process of its own with little memory and time; the record says what became of it. The same
+command goes on behind what is recorded or stands in the table of the docs, or begins anew with `--fresh`; `--only
+FAMILY ...` and `--untried` try again. At the end `resources/docs/families.md` and
+`engine/model/families/verified_families.py` are written from the record.
 POSIX only.
 """
 
@@ -19,17 +20,18 @@ from pathlib import Path
 
 from tests.engine.family_models import families
 from tests.engine.family_proof import Standing, Verdict, judge
-from tests.engine.family_table import write_table, write_verified
+from tests.engine.family_table import read_table, write_table, write_verified
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "build" / "families.jsonl"
 MEMORY_BYTES = 12 << 30
 PROCESSOR_SECONDS = 60
+TO_TELL_SECONDS = 5  # between the signal that says why a process ends, and its end
 
 
 def recall(record: Path) -> dict[str, Verdict]:
-    """What was recorded before; the last word on a family counts."""
-    found = {}
+    """What the table says, and what was recorded since; the last word on a family counts."""
+    found = {row.family: row for row in read_table()}
     for line in record.read_text("utf-8").splitlines() if record.exists() else []:
         entry = json.loads(line)
         found[entry["family"]] = Verdict(**{**entry, "standing": Standing(entry["standing"])})
@@ -59,7 +61,7 @@ def judge_in_process(family: str) -> Verdict:
 def _work(family: str, folder: Path, writer: int) -> None:
     """Judge, tell, and end this process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS + TO_TELL_SECONDS))
     try:
         verdict = judge(family, folder)
     except BaseException as error:  # noqa: BLE001 # whatever it is, it is this family's fault
@@ -98,10 +100,10 @@ def main() -> int:
     parser.add_argument("--untried", action="store_true", help="try those again that could not be tried")
     parser.add_argument("--fresh", action="store_true", help="forget what is recorded")
     arguments = parser.parse_args()
+    os.nice(19)
     if arguments.fresh:
         RECORD.unlink(missing_ok=True)
-    os.nice(19)
-    known, everything = recall(RECORD), families()
+    known, everything = {} if arguments.fresh else recall(RECORD), families()
     if arguments.untried:
         known = {family: verdict for family, verdict in known.items() if verdict.standing is not Standing.UNTRIED}
     run(arguments.only or [family for family in everything if family not in known], RECORD)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers.models.auto import modeling_auto
 
 MAPPINGS = (
@@ -24,7 +24,9 @@ LAYERS = 4
 SMALL: dict[str, Any] = {
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input"), VOCABULARY),
     **dict.fromkeys(("hidden_size", "n_embd", "d_model", "dim", "embed_dim", "emb_dim", "encoder_hidden_size"), 64),
-    **dict.fromkeys(("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim"), 64),
+    **dict.fromkeys(
+        ("embedding_size", "projection_dim", "out_hidden_size", "vision_output_dim", "hidden_size_global"), 64
+    ),
     **dict.fromkeys(("projector_input_dim", "projector_output_dim", "text_hidden_size", "output_dim"), 64),
     **dict.fromkeys(("intermediate_size", "intermediate_size_mlp", "ffn_dim", "ffn_hidden_size", "d_inner"), 96),
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "n_inner", "dense_intermediate_size"), 96),
@@ -52,6 +54,9 @@ SMALL: dict[str, Any] = {
     "kv_lora_rank": 16,
     "q_lora_rank": 24,
     "qk_rope_head_dim": 8,
+    "index_topk": 8,  # fewer than there are tokens, so that indexers have to choose
+    "index_head_dim": 16,
+    "index_n_heads": 32,  # with few heads many scores are exactly 0, and which of these are taken is nobody's promise
     "qk_nope_head_dim": 16,
     "v_head_dim": 16,
     "dim_model_base": 32,
@@ -66,15 +71,16 @@ SMALL: dict[str, Any] = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
+ABSENT = object()
 ENCODER = {"hidden_size": 64, "num_key_value_heads": 4, "num_hidden_layers": 2}
-# What else a family needs, in its language model.
+# What else a family needs, in its language model or around it.
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
 SECTIONS = {"rope_parameters": {**ROPE, "mrope_section": [2, 3, 3]}}
 ALPHA = {**ROPE, "rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 MIXTURE = {"n_routed_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 1, "moe_intermediate_size": 48}
 OWN: dict[str, dict[str, Any]] = {
     "glm4v_text": SECTIONS,
-    "glm4v_moe_text": SECTIONS,
+    "glm4v_moe_text": {"rope_parameters": {**ROPE, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}},
     "glm_ocr_text": SECTIONS,
     "qwen2_vl_text": SECTIONS,
     "qwen2_5_vl_text": SECTIONS,
@@ -106,15 +112,91 @@ OWN: dict[str, dict[str, Any]] = {
         "n_groups": 2,
     },
     "kimi_linear": {"linear_head_dim": 16, "linear_num_heads": 4},
+    "mamba2": {"num_heads": 8, "head_dim": 16, "state_size": 16, "chunk_size": 16, "n_groups": 2},
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "hunyuan_vl_text": {"rope_parameters": {**ALPHA, "mrope_section": [2, 2, 2, 2]}},
     "deepseek_v2": MIXTURE,
     "dots1": {**MIXTURE, "n_group": 1, "topk_group": 1, "n_shared_experts": 1},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 32,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 8,
+        "indexer_compress_ratio": 4,
+        "hc_lowrank": 8,
+        "eos_token_id": 25,  # one that tests read: n-grams end there
+        "ple_layer_ids": [1, 3],
+        "ple_embed_dim": 32,
+        "heads_per_ngram": 2,
+        "ngram_vocab_size_base": 50,
+        "make_ngram_vocab_size_divisible_by": 4,
+        "split_ngram_parts": 4,
+    },
+    "dots3_note_text": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "head_dim": 24,
+        "swa_num_attention_heads": 4,
+        "swa_num_key_value_heads": 4,
+        "swa_q_lora_rank": 24,
+        "swa_kv_lora_rank": 16,
+        "swa_head_dim": 24,
+        "swa_qk_nope_head_dim": 16,
+        "swa_v_head_dim": 16,
+    },
+    "dots3_note_vision_encoder": {
+        "mlp_layer_types": ["dense"] * 2,
+        "per_layer_config": {},
+        "adapter_in_dim": 64,
+        "adapter_out_dim": 64,
+    },
+    "dots3_note_audio_encoder": {"downsample_hidden_size": 16, "adapter_input_size": 64, "adapter_out_dim": 64},
+    "mimi": {"upsample_groups": 64},
+    "cosmos3_edge_text": SECTIONS,
+    "ernie4_5_vl_moe_text": {
+        "rope_parameters": {**ROPE, "mrope_section": [3, 3, 2]},
+        "moe_intermediate_size": [48, 32],
+    },
+    "paddleocr_vl_text": SECTIONS,
+    "qwen3_omni_moe_text": SECTIONS,
+    "emu3": {"vocabulary_map": {"<image>": VOCABULARY - 1}},
+    "granite4_vision": {"deepstack_layer_map": [], "downsample_rate": "1/2"},
+    "step3p5": {
+        "sliding_window": 7,
+        "layer_types": ["full_attention", "sliding_attention"] * 2,
+        "rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE},
+    },
+    "fun_asr_nano": {"adaptor_config": {"hidden_size": 64, "intermediate_size": 16}},
+    "longcat_flash": {"num_layers": 2, "moe_topk": 2, "zero_expert_num": 4, "head_dim": 8},
+    "deepseek_ocr2_text": {**MIXTURE, "mlp_layer_types": ["dense", "sparse"] * 2, "n_shared_experts": 1},
+    "phi4_multimodal_audio": {
+        "num_blocks": 2,
+        "ext_pw_out_channel": 64,
+        "depthwise_separable_out_channel": 64,
+        "nemo_conv_channels": 16,
+    },
+    "muse_spark_audio": {"num_hidden_layers": 4, "hidden_sizes": [8, 8, 8, 8]},
+    "molmo2_vision": {"image_size": [28, 28], "num_position_embeddings": 4, "num_hidden_layers": 25},
+    "molmo2_adapter": {"num_attention_heads": 4},
+    "kyutai_speech_to_text": {"audio_pad_token_id": 2048},
+    "vibevoice_acoustic_tokenizer_encoder": {"num_filters": 2, "depths": [1] * 7, "hidden_size": 8},
+    "blt": {"encoder_hash_byte_group_vocab": 64},
+    "deepseek_ocr2_sam_vision_model": {"global_attn_indexes": [1], "downsample_channels": [64, 64]},
+    "qwen2_5_omni_thinker": {"vision_start_token_id": 2 * VOCABULARY},
+    "qwen3_omni_moe_thinker": {"vision_start_token_id": 2 * VOCABULARY},
+    "chameleon": {"vocabulary_map": {"<image>": VOCABULARY - 1}},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10_000.0},
+        "ffn_config": {"hidden_size": 64, "ffn_hidden_size": 48, "moe_num_experts": 8, "moe_top_k": 2},
+    },
+    "reformer": {"is_decoder": True, "axial_pos_embds": False},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "window_size": 7},
     "gemma4_assistant": {"hidden_size_per_layer_input": 0},
 }
+# Families of which only a part answers in text, in the library as a model of its own.
+THINKERS = frozenset({"qwen2_5_omni", "qwen3_omni_moe"})
 # Families whose tiny models transformers saves under other names than those of the published ones.
 MISNAMED = dict.fromkeys(("kimi_k25", "qianfan_ocr"), "language_model.model.")
 
@@ -136,13 +218,18 @@ def usual_config(family: str) -> Any:
 
 def tiny_config(family: str) -> Any:
     """The config of a tiny model of a family; raises whatever its classes raise for numbers that do not fit."""
-    usual = usual_config(family)
+    return _tiny(usual_config(family))
+
+
+def _tiny(usual: Any) -> Any:
     text = usual.get_text_config(decoder=True)
-    if text is usual:
-        return type(usual)(**_small_text(usual))
     parts = {name: part for name, part in vars(usual).items() if isinstance(part, transformers.PreTrainedConfig)}
+    if text is usual:
+        encoders = {name: _small_encoder(part) for name, part in parts.items()}
+        return type(usual)(**{**encoders, **_small_text(usual)})
     made = {name: _small_text(part) if part is text else _small_encoder(part) for name, part in parts.items()}
-    return type(usual)(**made, **_small(usual, ("projection_dim", "pad_token_id", "eos_token_id")))
+    whole = _small(usual, ("projection_dim", "pad_token_id", "eos_token_id")) | OWN.get(usual.model_type, {})
+    return type(usual)(**{**made, **whole})
 
 
 def _small(config: Any, names: Iterable[str] = SMALL) -> dict[str, Any]:
@@ -150,24 +237,31 @@ def _small(config: Any, names: Iterable[str] = SMALL) -> dict[str, Any]:
 
 
 def _has(config: Any, name: str) -> bool:
+    given = not isinstance(getattr(type(config), name, None), property)
+    return given and _get(config, name) not in (None, ABSENT)
+
+
+def _get(config: Any, name: str) -> Any:
+    """What a config says; `ABSENT` for nothing, and for what differs from layer to layer."""
     try:
-        given = not isinstance(getattr(type(config), name, None), property)
-        return given and getattr(config, name, None) is not None
+        return getattr(config, name, ABSENT)
     except (AttributeError, RuntimeError):
-        return False  # one that differs from layer to layer
+        return ABSENT
 
 
 def _small_encoder(config: Any) -> dict[str, Any]:
     own = {name: value for name, value in ENCODER.items() if _has(config, name)}
-    return {**_small(config), **own, "model_type": config.model_type}
+    parts = {name: part for name, part in vars(config).items() if isinstance(part, transformers.PreTrainedConfig)}
+    inner = {name: _small_encoder(part) for name, part in parts.items()}
+    return {**_small(config), **own, **inner, **OWN.get(config.model_type, {}), "model_type": config.model_type}
 
 
 def _small_text(usual: Any) -> dict[str, Any]:
     """Sizes of a language model, with every kind of layer that it usually has."""
     made = _small(usual)
-    if getattr(usual, "num_key_value_heads", 0) is None:
+    if _get(usual, "num_key_value_heads") is None:
         made["num_key_value_heads"] = SMALL["num_key_value_heads"]
-    if "head_dim" in vars(usual) and usual.head_dim is None:
+    if "head_dim" in vars(usual) and _get(usual, "head_dim") is None:
         made["head_dim"] = SMALL["head_dim"]
     if _has(usual, "kv_lora_rank"):  # heads share latents, and `head_dim` follows from them
         made.pop("head_dim", None)
@@ -175,7 +269,7 @@ def _small_text(usual: Any) -> dict[str, Any]:
     if getattr(usual, "num_kv_shared_layers", 0):
         made["num_kv_shared_layers"] = 2
     for name in ("intermediate_size", "num_experts", "activation_sparsity_pattern", "moe_layer_end_index"):
-        if isinstance(value := getattr(usual, name, None), list):
+        if isinstance(value := _get(usual, name), list):
             made[name] = [SMALL.get(name, value[-1])] * LAYERS
     made.update(OWN.get(usual.model_type, {}))
     rope = getattr(usual, "rope_parameters", None)
@@ -212,8 +306,21 @@ def save_tiny(family: str, folder: Path) -> Any:
     """Write a tiny model as transformers would; returns the model."""
     if family in MISNAMED:
         raise ValueError(f"{family} is saved under names of its own")
+    if family in THINKERS:
+        return _save_thinker(family, folder)
     model = random_model(tiny_config(family))
     model.save_pretrained(folder)
+    return model
+
+
+def _save_thinker(family: str, folder: Path) -> Any:
+    """Write what thinks of a model that also speaks, under the names of the whole; returns the thinker."""
+    model = random_model(tiny_config(f"{family}_thinker"))
+    model.save_pretrained(folder)
+    path = folder / "model.safetensors"
+    save_file({f"thinker.{name}": tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+    whole = {**usual_config(family).to_dict(), "thinker_config": model.config.to_dict()}
+    (folder / "config.json").write_text(json.dumps(whole, default=str), "utf-8")
     return model
 
 

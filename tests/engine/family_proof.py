@@ -17,18 +17,19 @@ from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.families.text_backbone import HeadedDecoder
-from engine.model.network import Network
+from engine.model.network import Network, cache_name
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import load_layerwise
+from engine.model.tree_cache import IndexedTreeLayer, TreeLayer
 from engine.protocol.options import LoadOptions
 from tests.engine.family_models import VOCABULARY, save_language_model, save_tiny, usual_config
 from tests.engine.speculation.pairs import random_prompt, write
 
 CPU = torch.device("cpu")
 UNHEADED = "its language model stands only inside of the whole, whose head does more than multiply"
-BRANCHING = "cannot hold a token tree"
+BRANCHING, WRITING = "cannot hold a token tree", "is not a text-generation model"
 PROMPT_TOKENS = 19  # longer than windows and chunks, so that they cut through prompt and tree
 NEW_TOKENS = 16
 NODES = 24
@@ -61,10 +62,12 @@ class Verdict:
 
 def everything_headed() -> Any:
     """Let decoders be built that only wrappers have, though nothing has been proved of them yet."""
-    from transformers import MODEL_MAPPING
+    return patch("engine.model.families.text_backbone.VERIFIED", _Everything())
 
-    known = frozenset(config.model_type for config in MODEL_MAPPING)
-    return patch("engine.model.families.text_backbone.VERIFIED", known)
+
+class _Everything(frozenset[str]):
+    def __contains__(self, _family: object) -> bool:
+        return True
 
 
 @contextmanager
@@ -79,40 +82,53 @@ def nothing_known() -> Iterator[None]:
 
 def judge(family: str, folder: Path) -> Verdict:
     """Make a tiny model of a family, open it, and compare all that it computes with transformers."""
-    with nothing_known(), everything_headed():
-        if reason := _refusal(family):
-            return Verdict(family, Standing.REFUSED, because=reason)
-        try:
-            reference = _save(family, folder)
-        except Exception as error:  # noqa: BLE001 # config classes refuse what does not fit, each in its own way
-            return Verdict(family, Standing.UNTRIED, because=_clause(error))
-        try:
-            checkpoint = open_checkpoint(str(folder))
-            network = loaded(checkpoint)
-            model_sizes(checkpoint)
-            for _ in require_tree_held(0, Context(network, capacity=8), checkpoint, LoadOptions(cache_dir=str(folder))):
-                pass
-        except ModelError as error:
-            return Verdict(family, Standing.REFUSED, because=_reason(error))
-        text = str(network.model.config.model_type)
-        fault = differences(reference, network, noisy(loaded(checkpoint)))
-        if fault and isinstance(network.model, HeadedDecoder):
-            return Verdict(family, Standing.REFUSED, because=UNHEADED)
-        if fault:
-            return Verdict(family, Standing.REFUSED, text, fault)
-        sizes = _of_sizes(network, checkpoint)
-        return Verdict(family, Standing.OPENS if sizes else Standing.EXACT, text, sizes)
+    with nothing_known():
+        with everything_headed():
+            verdict = _judge(family, folder)
+        reason = _refusal(family, WRITING) if verdict.standing is Standing.UNTRIED else ""
+    return Verdict(family, Standing.REFUSED, because=reason) if reason else verdict
 
 
-def _refusal(family: str) -> str:
-    """Why a model of this family cannot hold a tree by its config.json, whatever its size; empty if it may."""
+def _judge(family: str, folder: Path) -> Verdict:
+    if reason := _refusal(family, BRANCHING):
+        return Verdict(family, Standing.REFUSED, because=reason)
+    try:
+        reference = _save(family, folder)
+    except Exception as error:  # noqa: BLE001 # config classes refuse what does not fit, each in its own way
+        return Verdict(family, Standing.UNTRIED, because=_clause(error))
+    try:
+        checkpoint = open_checkpoint(str(folder))
+        network = loaded(checkpoint)
+        model_sizes(checkpoint)
+        for _ in require_tree_held(0, Context(network, capacity=8), checkpoint, LoadOptions(cache_dir=str(folder))):
+            pass
+    except ModelError as error:
+        return Verdict(family, Standing.REFUSED, because=_reason(error))
+    text = str(network.model.config.model_type)
+    fault = differences(reference, network, noisy(loaded(checkpoint)))
+    if fault and isinstance(network.model, HeadedDecoder):
+        return Verdict(family, Standing.REFUSED, because=UNHEADED)
+    if fault:
+        return Verdict(family, Standing.REFUSED, text, fault)
+    sizes = _of_sizes(network, checkpoint)
+    return Verdict(family, Standing.OPENS if sizes else Standing.EXACT, text, sizes)
+
+
+def _refusal(family: str, kind: str) -> str:
+    """Why a model of this family is refused by its config.json, whatever its size; empty if it is not.
+
+    `kind`: what has to stand in the sentence.
+    """
     anywhere = Path(family)
     tensors = {str(number): TensorInfo("F32", (1,), anywhere, 0, 4) for number in range(MOST_LAYERS)}
     try:
         config = json.loads(json.dumps(usual_config(family).to_dict(), default=str))
+    except Exception:  # noqa: BLE001 # some cannot be made of nothing
+        config = {"model_type": family}
+    try:
         open_architecture(Checkpoint(family, family, anywhere, config, (), tensors))
     except ModelError as error:
-        return _reason(error) if BRANCHING in str(error.message) else ""
+        return _reason(error) if kind in str(error.message) else ""
     except Exception:  # noqa: BLE001 # a config that its own class does not make says nothing
         pass
     return ""
@@ -195,10 +211,11 @@ def _of_path(reference: Any, prompt: list[int], path: list[int]) -> Any:
     if not getattr(reference, "_is_stateful", False):
         whole = torch.tensor([[*prompt, *path]])
         return reference(input_ids=whole, use_cache=False).logits[0, PROMPT_TOKENS:]
+    cache = cache_name(reference)
     output = reference(input_ids=torch.tensor([[*prompt, path[0]]]), use_cache=True)
     rows = [output.logits[0, -1]]
     for position, token in enumerate(path[1:], start=len(prompt) + 1):
-        more = {"past_key_values": output.past_key_values, "position_ids": torch.tensor([[position]])}
+        more = {cache: output[cache], "position_ids": torch.tensor([[position]])}
         output = reference(input_ids=torch.tensor([[token]]), **more, use_cache=True)
         rows.append(output.logits[0, -1])
     return torch.stack(rows)
@@ -208,18 +225,25 @@ def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
     """What the planner takes a token's keys and values for, against what the cache holds."""
     context = Context(network, capacity=8)
     context.score([5, 6], [-1, 0])
-    found = [
-        (layer.keys.numel() + layer.values.numel()) // layer.capacity if layer.is_initialized else 0
-        for layer in context._cache.attention
-    ]
+    found = [_of_slot(layer) for layer in context._cache.attention]
     sizes = model_sizes(checkpoint).layers
     planned = [layer.kv_width for layer in sizes if layer.kv_width or not layer.state]
+    if len(found) == 2 * len(planned):  # LongCat-Flash attends twice in a layer
+        found = [sum(pair) for pair in zip(found[::2], found[1::2], strict=True)]
     if found != planned:
         return f"a token takes {found} numbers in the caches, not {planned}"
     kept, pending = context._cache.states.nbytes, context._cache.states.pending_nbytes
     states = [layer.state for layer in sizes if layer.state]
     told = sum(state.text_bytes(4) for state in states), sum(2 * state.node_bytes(4) for state in states)
     return "" if (kept, pending) == told else f"states take {kept} and {pending} bytes, not {told}"
+
+
+def _of_slot(layer: TreeLayer) -> int:
+    """Numbers that a token takes in one layer's cache."""
+    kept = [layer.keys, layer.values] if layer.is_initialized else []
+    if isinstance(layer, IndexedTreeLayer) and layer.indexer_keys is not None:
+        kept.append(layer.indexer_keys)
+    return sum(tensor.numel() for tensor in kept) // layer.capacity
 
 
 def _of_texts(reference: Any, network: Network, draft: Network) -> str:

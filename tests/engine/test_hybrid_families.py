@@ -1,4 +1,4 @@
-"""Other kinds of states than those of `test_hybrid`, streamed: Mamba-2 beside attention, Mamba, short convolutions."""
+"""Other kinds of layers than those of `test_hybrid`, streamed: Mamba, convolutions, n-grams, indexed attention."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,21 @@ from tests.engine.test_hybrid import PROMPT, answer, generated
 
 FAMILIES = choose(
     ("falcon_h1",),
-    ("falcon_h1", "bamba", "granitemoehybrid", "jamba", "kimi_linear", "lfm2", "lfm2_moe", "lfm3", "nemotron_h"),
+    (
+        "falcon_h1",
+        "bamba",
+        "granitemoehybrid",
+        "jamba",
+        "kimi_linear",
+        "lfm2",
+        "lfm2_moe",
+        "lfm3",
+        "nemotron_h",
+        "bailing_hybrid",
+        "mamba2",
+        "qwen4_exp_text",
+        "glm_moe_dsa",
+    ),
 )
 
 

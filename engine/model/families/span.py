@@ -5,21 +5,22 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from engine.model.families.state_families import CONVOLUTION, LINEAR, STATE_KINDS
-from engine.model.shape import CHUNKED, FULL, SLIDING
+from engine.model.shape import CHUNKED, FULL, INDEXED, SLIDING
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """What queries see of the text before them: all of it, or with `tokens` a window or the chunk that they are in.
 
-    `kind` is transformers' name, by which its networks take their masks. Layers that keep a state take none.
+    `kind` is transformers' name, by which its networks take their masks. Layers that keep a state take none. Of indexed
+    attention this is what an indexer chooses from, by keys of its own: it is handed the same mask.
     """
 
     kind: str = FULL
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        assert (self.kind in {FULL, *STATE_KINDS}) == (self.tokens == 0), "only full attention is unbounded"
+        assert (self.kind in {FULL, INDEXED, *STATE_KINDS}) == (self.tokens == 0), "these are unbounded, the others not"
 
     @property
     def keeps_state(self) -> bool:

@@ -13,14 +13,18 @@ OTHER_KINDS = frozenset({"mlp", "moe", "attention", "mamba"})
 # By model_type, of language models and of what wraps them.
 STATE_FAMILIES = frozenset(
     {
+        "bailing_hybrid",
         "bamba",
         "falcon_h1",
+        "falcon_mamba",
         "granitemoehybrid",
         "jamba",
         "kimi_linear",
         "lfm2",
         "lfm2_moe",
         "lfm3",
+        "mamba",
+        "mamba2",
         "nemotron_h",
         "olmo_hybrid",
         "qwen3_5",
@@ -28,6 +32,8 @@ STATE_FAMILIES = frozenset(
         "qwen3_5_moe_text",
         "qwen3_5_text",
         "qwen3_next",
+        "qwen4_exp",
+        "qwen4_exp_text",
     }
 )
 

@@ -3,10 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Shapes = Mapping[str, tuple[int, ...]]
 PROJECTS_KEYS = re.compile(r"\b(k_proj|kv_a_proj\w*|qkv_proj)\.")
+LOOKUP = "ple."  # of n-grams of tokens, beside a state
+NGRAM = 3  # tokens, where config.json leaves it to the configuration class
 HEAD_DIM = 128  # of keys, where config.json leaves it to the configuration class
 
 
@@ -39,6 +41,26 @@ def state_sizes(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None
 
     `text`: the entries of config.json that describe the language model.
     """
+    if not any(name.startswith(LOOKUP) for name in shapes):
+        return _of_state(shapes, text)
+    own = _of_state({name: shape for name, shape in shapes.items() if not name.startswith(LOOKUP)}, text)
+    return own and _with_lookup(own, shapes, text)
+
+
+def _with_lookup(own: StateSizes, shapes: Shapes, text: Mapping[str, object]) -> StateSizes:
+    """With what Qwen4-Exp's per-layer embeddings keep: inputs of a convolution with gaps, and token ids of 64 bits."""
+    channels, _, width = shapes.get(f"{LOOKUP}conv1d.weight", (0, 1, 1))
+    reach = _number(text, "ngram_size") or NGRAM
+    return replace(
+        own,
+        tail=own.tail + channels * (width - 1) * reach,
+        node_inputs=own.node_inputs + channels,
+        state=own.state + 2 * (reach - 1),
+        node=own.node + 2,
+    )
+
+
+def _of_state(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None:
     part = _part(shapes)
     convolutions = [shape for name, shape in shapes.items() if _is_convolution(name) and len(shape) == 3]
     if part is None or not convolutions:
@@ -56,7 +78,7 @@ def state_sizes(shapes: Shapes, text: Mapping[str, object]) -> StateSizes | None
     if "D" in own:
         written = shapes.get(f"{part}in_proj.weight", (0,))[0] - channels - heads
         keys = (channels - written) // 2  # of all groups
-        key_dim = _number(text, "mamba_d_state", "ssm_state_size") or keys
+        key_dim = _number(text, "mamba_d_state", "ssm_state_size", "state_size") or keys
     else:
         norms = (shapes.get(f"{part}{norm}.weight", ()) for norm in ("norm", "o_norm"))
         written = heads * next((shape[0] for shape in norms if len(shape) == 1), 0)

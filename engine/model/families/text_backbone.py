@@ -4,8 +4,10 @@ It is the same network as if it had been published alone: its encoders are never
 """
 
 from copy import deepcopy
+from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers import MODEL_MAPPING, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
@@ -17,7 +19,7 @@ from engine.model.families.verified_families import VERIFIED
 class HeadedDecoder(PreTrainedModel):  # type: ignore[misc]  # transformers is untyped
     """A decoder that transformers has only inside of a wrapper, and the linear head that the wrapper puts on it.
 
-    Only for decoders whose text was compared with that of their wrapper: others may scale or cap what the head gives.
+    Only for decoders whose text was compared with that of their wrapper: others may do more with what the head gives.
     """
 
     base_model_prefix = "model"
@@ -26,14 +28,47 @@ class HeadedDecoder(PreTrainedModel):  # type: ignore[misc]  # transformers is u
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.model = MODEL_MAPPING[type(config)](config)
+        decoder = decoder_class(config)
+        assert decoder is not None, "only for configs that a decoder is known for"
+        self.model = decoder(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
     def forward(self, *, logits_to_keep: int = 0, **inputs: Any) -> CausalLMOutputWithPast:
         """Logits of the last rows, [1, rows, vocabulary]; all rows for 0. The other arguments are the decoder's."""
         hidden: Tensor = self.model(**inputs).last_hidden_state
-        return CausalLMOutputWithPast(logits=self.lm_head(hidden[:, -logits_to_keep:]))
+        return CausalLMOutputWithPast(logits=scaled(self.lm_head(hidden[:, -logits_to_keep:]), self.config))
+
+
+def scaled(logits: Tensor, config: Any) -> Tensor:
+    """What wrappers make of the logits, by the names that configs have for it: divided, multiplied, soft-capped."""
+    if divisor := getattr(config, "logits_scaling", None):
+        logits = logits / divisor
+    if factor := getattr(config, "output_multiplier", None):
+        logits = logits * factor
+    if cap := getattr(config, "final_logit_softcapping", None):
+        logits = torch.tanh(logits / cap) * cap
+    return logits
+
+
+def decoder_class(config: Any) -> Any:
+    """transformers' class for the decoder of a text config; None if there is none, or not exactly one.
+
+    Some stand in no mapping of the library: those are found by name beside the class of their wrapper.
+    """
+    if type(config) in MODEL_MAPPING:
+        return MODEL_MAPPING[type(config)]
+    modeling = import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+    found = [
+        member
+        for name, member in vars(modeling).items()
+        if name.endswith("TextModel")
+        and isinstance(member, type)
+        and issubclass(member, PreTrainedModel)
+        and getattr(member, "config_class", None) is type(config)
+        and member.__bases__[0].__name__.endswith("PreTrainedModel")  # no alias of an earlier name
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def text_config(config: Any) -> Any:
@@ -54,6 +89,6 @@ def text_config(config: Any) -> Any:
 def network_class(config: Any) -> Any:
     """transformers' class for text of this config, or the decoder alone with a head; None if there is neither."""
     known = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
-    if known is None and config.model_type in VERIFIED and type(config) in MODEL_MAPPING:
+    if known is None and config.model_type in VERIFIED and decoder_class(config) is not None:
         return HeadedDecoder
     return known

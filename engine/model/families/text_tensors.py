@@ -10,7 +10,7 @@ from engine.model.safetensors_header import TensorInfo
 # The parts of a config.json that only a model of several parts has.
 PARTS = ("text_config", "llm_config", "thinker_config", "vision_config", "audio_config", "encoder_config")
 LAYER = re.compile(r"(?P<decoder>(?:.*\.)?)layers\.\d+\..+", re.ASCII)
-MODEL, HEAD, EMBEDDING = "model.", "lm_head.", "embed_tokens.weight"
+MODEL, HEAD, EMBEDDINGS = "model.", "lm_head.", ("embed_tokens.weight", "embeddings.weight")
 FURTHER_TOKENS = "mtp."  # heads that guess further tokens; those of wrappers stand beside the language model
 
 
@@ -31,7 +31,8 @@ def text_tensors(config: Mapping[str, object], tensors: Mapping[str, TensorInfo]
         return tensors
     nbytes: dict[str, int] = defaultdict(int)
     for name, tensor in tensors.items():
-        if (match := LAYER.fullmatch(name)) and match["decoder"] + EMBEDDING in tensors:
+        match = LAYER.fullmatch(name)
+        if match and any(match["decoder"] + embedding in tensors for embedding in EMBEDDINGS):
             nbytes[match["decoder"]] += tensor.end - tensor.begin
     if not nbytes:
         return tensors

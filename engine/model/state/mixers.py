@@ -14,6 +14,7 @@ from engine.model.shape import no_tree
 from engine.model.state.gated_delta import gated_delta_tree
 from engine.model.state.mamba1 import mamba1_advance, mamba1_tree
 from engine.model.state.mamba2 import mamba2_advance, mamba2_tree, time_steps
+from engine.model.state.node_mixer import PER_NODE, NodeMixer
 from engine.model.state.state_layer import StateLayer
 from engine.model.state.tree_paths import chain_generations
 from engine.protocol.sentences import say
@@ -129,7 +130,12 @@ def read_trees(layers: Iterable[nn.Module], name: str) -> None:
     Raises `ModelError` for modules of a kind that is not known; `name` is the model's.
     """
     for layer in layers:
-        for module in layer.modules():
+        apart = [module for module in layer.modules() if type(module).__name__ in PER_NODE]
+        for module in apart:
+            if not isinstance(module.forward, NodeMixer):
+                module.forward = NodeMixer(module)
+        inside = {part for module in apart for part in module.modules()}
+        for module in filter(lambda module: module not in inside, layer.modules()):
             called = set(_code_of(module).__code__.co_names) if hasattr(type(module), "forward") else set()
             if not called & {TAIL, STATE} or isinstance(module.forward, TreeMixer):
                 continue

@@ -12,6 +12,7 @@ from engine.protocol.sentences import say
 
 SMALLEST = 4096  # elements; below this, scales and alignment take what compression saves
 ROUTERS = frozenset({"gate", "router", "shared_expert_gate"})
+TABLES = torch.int64  # of whole numbers, that few networks look up in (Qwen4-Exp: how n-grams are hashed)
 CHUNK_WEIGHTS = 1 << 17  # per CPU thread: the temporaries of one chunk stay in the second-level cache
 CHUNK_WEIGHTS_CUDA = 1 << 24  # few launches, and still no more than 128 MiB of temporaries
 
@@ -23,7 +24,7 @@ class Plain:
 
     def outline(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
         """See `Codec.outline`."""
-        if dtype not in computed_types().values():
+        if dtype not in {*computed_types().values(), TABLES}:
             raise ModelError(
                 say(
                     "The weight '{tensor}' holds numbers of type {kind}.",

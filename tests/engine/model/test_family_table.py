@@ -10,8 +10,12 @@ from tests.engine.family_models import families
 from tests.engine.family_proof import judge
 from tests.engine.family_table import TABLE, gguf_section, read_table, refuted, verified
 
-# Chunked attention, shared keys and values, latent attention, a decoder without a head of its own, a recurrent state.
-REMADE = ("llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next", "nemotron_h")
+# Chunked attention, shared keys and values, latent attention, a decoder without a head of its own, a recurrent state,
+# indexed attention under names that the wrapper's checkpoints have, n-grams of tokens, nothing that attends.
+REMADE = (
+    "llama4", "gemma3n_text", "deepseek_v3", "qwen2_vl", "qwen3_next", "nemotron_h", "mistral_large4", "qwen4_exp",
+    "falcon_mamba",
+)  # fmt: skip
 
 
 def test_the_table_has_exactly_the_families_of_transformers() -> None:

@@ -165,6 +165,6 @@ def test_what_cannot_be_sized_is_refused_in_a_sentence(entries: dict[str, Any], 
 
 def test_a_model_without_attention_is_refused(tmp_path: Path) -> None:
     save_file({"backbone.layers.0.mixer.in_proj.weight": torch.zeros(8, 4)}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text('{"model_type": "mamba", "num_hidden_layers": 1}')
+    (tmp_path / "config.json").write_text('{"model_type": "rwkv", "num_hidden_layers": 1}')
     with pytest.raises(ModelError, match="without keys and values"):
         sized(tmp_path)

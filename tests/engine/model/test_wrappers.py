@@ -1,0 +1,53 @@
+"""What only the wrapper of a language model knows of it: its class, its head, and how weights are called."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import transformers
+
+from engine.errors import ModelError
+from engine.model.architecture import open_architecture
+from engine.model.checkpoint import Checkpoint
+from engine.model.families.refused_families import REASONS
+from engine.model.families.text_backbone import decoder_class, scaled
+from engine.model.families.wrapper_names import WRAPPERS, transforms_of_wrapper
+
+
+@pytest.mark.parametrize("family", ["paddleocr_vl", "step3p7", "granite4_vision"])
+def test_a_decoder_that_the_library_lists_nowhere_is_found_beside_its_wrapper(family: str) -> None:
+    text = transformers.CONFIG_MAPPING[family]().get_text_config(decoder=True)
+    found = decoder_class(text)
+    assert found is not None
+    assert found.config_class is type(text)
+
+
+def test_no_decoder_is_found_for_a_config_that_has_none() -> None:
+    assert decoder_class(transformers.CONFIG_MAPPING["step3p7"]().vision_config) is None
+
+
+def test_logits_are_scaled_and_capped_as_the_wrapper_does() -> None:
+    logits = torch.tensor([3.0, -1.0])
+    assert torch.equal(scaled(logits, SimpleNamespace(final_logit_softcapping=None)), logits)
+    config = SimpleNamespace(logits_scaling=2.0, output_multiplier=4.0, final_logit_softcapping=5.0)
+    torch.testing.assert_close(scaled(logits, config), 5 * torch.tanh(2 * logits / 5))
+
+
+@pytest.mark.parametrize("kind", sorted(WRAPPERS))
+def test_names_that_lead_into_the_wrapper_end_in_the_language_model_alone(kind: str) -> None:
+    transforms = transforms_of_wrapper(kind)
+    assert len(transforms) > 1
+    assert transforms[-1].rename_source_key("model.language_model.norm.weight")[0] == "model.norm.weight"
+
+
+@pytest.mark.parametrize("kind", ["llama", "llava", None])
+def test_wrappers_whose_weights_are_called_as_usual_are_left_alone(kind: object) -> None:
+    assert transforms_of_wrapper(kind) == []
+
+
+@pytest.mark.parametrize("kind", sorted(REASONS))
+def test_a_family_that_cannot_hold_a_tree_is_refused_by_its_name_alone(kind: str) -> None:
+    with pytest.raises(ModelError) as refusal:
+        open_architecture(Checkpoint("m", "m", Path("m"), {"model_type": kind}, (), {}))
+    assert REASONS[kind] in str(refusal.value.message)
