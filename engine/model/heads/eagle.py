@@ -127,7 +127,7 @@ def load_eagle(head: Checkpoint, network: Network) -> EagleHead:
     dtype, device = network.dtype, network.device
     architecture = open_architecture(head)
     model = _build(architecture, head, network)
-    WeightLoader(model, dtype).rebuild_buffers(device)
+    WeightLoader(model, dtype, architecture.kind).rebuild_buffers(device)
     own = {name: tensor for name, tensor in head.tensors.items() if name != TO_TARGET}
     _require_complete(architecture, model, own)
     weights = {name: LazyTensor(tensor, dtype)[...].to(device) for name, tensor in own.items()}

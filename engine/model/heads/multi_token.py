@@ -130,7 +130,7 @@ def _loaded(head: Checkpoint, target: Checkpoint, network: Network) -> MultiToke
     converter = open_layer_converter(_with_shared(head, target), dtype)
     parts = _parts(head, converter, network)
     model = converter.architecture.build_on_meta(dtype)
-    loader = WeightLoader(model, dtype)
+    loader = WeightLoader(model, dtype, converter.architecture.kind)
     loader.rebuild_buffers(device)
     loader.load({name: lazy for name, lazy in converter.outside().items() if name.startswith(NORM)}, device)
     decoder = model.get_decoder()
