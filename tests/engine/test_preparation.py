@@ -15,14 +15,14 @@ from engine.weights.codecs.codec import codec_named
 from engine.weights.store.prepared_model import open_prepared
 from tests.campaigns.extent import is_whole
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import SOME, tiny_model
+from tests.engine.tiny_models import SOME, save_tiny_model, tiny_model
 from tests.engine.weights.reading import read
 
 CPU = torch.device("cpu")
 
 
 def save(folder: Path, family: str = "llama", dtype: torch.dtype = torch.float32) -> Checkpoint:
-    tiny_model(family, dtype=dtype).save_pretrained(folder / "model", max_shard_size="200KB")
+    save_tiny_model(family, folder / "model", dtype=dtype, shard_size="200KB")
     return open_checkpoint(str(folder / "model"))
 
 
