@@ -72,14 +72,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # Tests that share an engine's process, which takes 5 s of a processor to start: they run one after the other in one of
 # pytest's processes. All others are shared out file by file.
-TOGETHER = ("tests/app/session/", "tests/engine/test_process")
+# So do those that compare with libraries whose imports take seconds (bitsandbytes, compressed-tensors).
+TOGETHER = {
+    "tests/app/session/": "session",
+    "tests/engine/test_process": "process",
+    "tests/engine/model/formats/": "formats",
+    "tests/engine/weights/test_codecs_bitsandbytes": "formats",
+}
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # untyped
     """As `--dist loadfile`, but for what belongs together."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((each for each in TOGETHER if nodeid.startswith(each)), nodeid.partition("::")[0])
+        return next((TOGETHER[each] for each in TOGETHER if nodeid.startswith(each)), nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -56,7 +56,7 @@ def load(
             return told, end.value
 
 
-@pytest.mark.parametrize("stored", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("stored", choose([torch.float32], [torch.bfloat16, torch.float32]))
 @pytest.mark.parametrize("family", SOME)
 def test_every_family_is_the_network_that_transformers_loads(family: str, stored: torch.dtype, tmp_path: Path) -> None:
     save_tiny_model(family, tmp_path, dtype=stored)

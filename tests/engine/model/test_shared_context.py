@@ -9,11 +9,12 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.network import Network
 from engine.model.streamable_network import build_self_draft_network
+from tests.campaigns.extent import choose
 from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import random_prompt
 from tests.engine.tiny_models import save_tiny_model
 
-FAMILIES = ["llama", "mistral_sliding", "gemma3", "gpt_oss", "qwen3_5"]
+FAMILIES = choose(("gemma3", "gpt_oss", "qwen3_5"), ("llama", "mistral_sliding", "gemma3", "gpt_oss", "qwen3_5"))
 OWN = [1, 2]
 
 

@@ -51,9 +51,7 @@ def assert_same(built: Network, loaded: Network) -> None:
     assert torch.equal(Context(built, 16).score(TOKENS, PARENTS), Context(loaded, 16).score(TOKENS, PARENTS))
 
 
-@pytest.mark.parametrize(
-    "dtype", choose([torch.float32, torch.bfloat16], [torch.float32, torch.bfloat16, torch.float16]), ids=str
-)
+@pytest.mark.parametrize("dtype", choose([torch.float32], [torch.float32, torch.bfloat16, torch.float16]), ids=str)
 @pytest.mark.parametrize("family", SOME)
 def test_layers_filled_one_by_one_equal_a_model_loaded_whole(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     checkpoint = save(family, tmp_path)
@@ -186,7 +184,7 @@ def packed_gpt_oss(tmp_path: Path) -> Checkpoint:
 
 
 @pytest.mark.parametrize("stack_bytes", [1, 64 << 20])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", choose([torch.bfloat16], [torch.float32, torch.bfloat16]), ids=str)
 def test_published_gpt_oss_is_unpacked(
     packed_gpt_oss: Checkpoint, dtype: torch.dtype, stack_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
