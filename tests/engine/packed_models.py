@@ -24,12 +24,8 @@ def blocks(rows: int, columns: int) -> Callable[[Tensor], Packed]:
     """Packs matrices in FP8 with a scale for every block of this size."""
 
     def pack(weight: Tensor) -> Packed:
-        grid = (
-            torch.stack(
-                [torch.stack([block.abs().max() for block in band.split(columns, 1)]) for band in weight.split(rows)]
-            )
-            / LARGEST
-        )
+        bands = [torch.split(band, columns, 1) for band in torch.split(weight, rows)]
+        grid = torch.stack([torch.stack([block.abs().max() for block in band]) for band in bands]) / LARGEST
         each = grid.repeat_interleave(rows, 0).repeat_interleave(columns, 1)[: weight.shape[0], : weight.shape[1]]
         codes = (weight / each).to(torch.float8_e4m3fn)
         return {"": codes, "_scale_inv": grid}, codes.float() * each

@@ -33,17 +33,9 @@ from tests.engine.weights.test_layer_stream import passes
 
 CPU = torch.device("cpu")
 PATIENCE_SECONDS = 60
-FEW = [
-    *(("llama", kind) for kind in FP8),
-    ("qwen3", "blocks"),
-    ("qwen3_moe", "cut off"),
-    ("mixtral", "tensor"),
-    ("gpt_oss", "mxfp4"),
-]
-CASES = choose(
-    [each for each in FEW if each != ("mixtral", "tensor")],  # its experts alone are below
-    [*FEW, *(("qwen3_moe", kind) for kind in FP8)],
-)
+FEW = [("llama", "blocks"), ("llama", "tensor"), ("llama", "row"), ("qwen3_moe", "cut off"), ("gpt_oss", "mxfp4")]
+OTHERS = [("llama", "cut off"), ("qwen3", "blocks"), ("mixtral", "tensor")]
+CASES = choose(FEW, [*FEW, *OTHERS, *(("qwen3_moe", kind) for kind in FP8 if kind != "cut off")])
 
 
 def resident(checkpoint: Checkpoint, dtype: torch.dtype) -> list[Tensor]:
