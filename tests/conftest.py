@@ -70,16 +70,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device, and there is none"))
 
 
-# Tests that share an engine's process, which takes 7 s of a processor to start, or simulated trees: they run one after
-# the other in one of pytest's processes. All others are shared out file by file.
-TOGETHER = ("tests/app/session/", "tests/engine/test_process", "tests/engine/speculation/test_auto")
+# Tests that share an engine's process, which takes 7 s of a processor to start, simulated trees, or libraries whose imports
+# take seconds (bitsandbytes, compressed-tensors): those of one name run one after the other in one of pytest's processes. All others
+# are shared out file by file.
+TOGETHER = {
+    "tests/app/session/": "session",
+    "tests/engine/test_process": "process",
+    "tests/engine/speculation/test_auto": "simulation",
+    "tests/engine/model/formats/": "formats",
+    "tests/engine/weights/test_codecs_bitsandbytes": "formats",
+}
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # untyped
     """As `--dist loadfile`, but for what belongs together."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((each for each in TOGETHER if nodeid.startswith(each)), nodeid.partition("::")[0])
+        return next((TOGETHER[each] for each in TOGETHER if nodeid.startswith(each)), nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from tests.engine.tiny_models import tiny_model
+from tests.engine.made_once import copy_made_once
+from tests.engine.tiny_models import save_tiny_model
 
 Packed = tuple[dict[str, Tensor], Tensor]
 """What is stored of a weight, by the suffixes of its name, and what it means in float32."""
@@ -23,11 +24,8 @@ def blocks(rows: int, columns: int) -> Callable[[Tensor], Packed]:
     """Packs matrices in FP8 with a scale for every block of this size."""
 
     def pack(weight: Tensor) -> Packed:
-        grid = torch.empty(-(-weight.shape[0] // rows), -(-weight.shape[1] // columns))
-        for row in range(grid.shape[0]):
-            for column in range(grid.shape[1]):
-                block = weight[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
-                grid[row, column] = block.abs().max() / LARGEST
+        bands = [torch.split(band, columns, 1) for band in torch.split(weight, rows)]
+        grid = torch.stack([torch.stack([block.abs().max() for block in band]) for band in bands]) / LARGEST
         each = grid.repeat_interleave(rows, 0).repeat_interleave(columns, 1)[: weight.shape[0], : weight.shape[1]]
         codes = (weight / each).to(torch.float8_e4m3fn)
         return {"": codes, "_scale_inv": grid}, codes.float() * each
@@ -117,7 +115,7 @@ def fp8_model(
     folder: Path, family: str, kind: str, chosen: Callable[[str], bool] = is_linear
 ) -> tuple[Checkpoint, Checkpoint]:
     """A tiny checkpoint in FP8, as `FP8` calls the kinds, and the same one unpacked."""
-    tiny_model(family).save_pretrained(folder / "plain")
+    save_tiny_model(family, folder / "plain")
     return pack(folder / "plain", folder / "packed", *fp8(kind), chosen)
 
 
@@ -127,10 +125,15 @@ def mxfp4_model(folder: Path) -> tuple[Checkpoint, Checkpoint]:
     def is_stack(name: str) -> bool:
         return name.endswith(("gate_up_proj", "down_proj"))
 
-    tiny_model("gpt_oss").save_pretrained(folder / "plain")
+    save_tiny_model("gpt_oss", folder / "plain")
     return pack(folder / "plain", folder / "packed", mxfp4, {"quant_method": "mxfp4"}, is_stack)
 
 
 def packed_model(folder: Path, family: str, kind: str) -> tuple[Checkpoint, Checkpoint]:
-    """`kind`: of FP8, or `mxfp4`."""
-    return mxfp4_model(folder) if kind == "mxfp4" else fp8_model(folder, family, kind)
+    """`kind`: of FP8, or `mxfp4`. Made once for all tests: for each a copy."""
+
+    def make(made: Path) -> object:
+        return mxfp4_model(made) if kind == "mxfp4" else fp8_model(made, family, kind)
+
+    copy_made_once(("packed", family, kind), make, folder)
+    return open_checkpoint(str(folder / "packed")), open_checkpoint(str(folder / "plain"))

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,26 @@ from engine.loading.preparation import prepare_model, prepared_folder, source_fi
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.weights.codecs.codec import codec_named
 from engine.weights.store.prepared_model import open_prepared
-from tests.campaigns.extent import is_whole
+from tests.campaigns.extent import choose, is_whole
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import SOME, tiny_model
+from tests.engine.tiny_models import SOME, save_tiny_model, tiny_model
 from tests.engine.weights.reading import read
 
 CPU = torch.device("cpu")
 
 
 def save(folder: Path, family: str = "llama", dtype: torch.dtype = torch.float32) -> Checkpoint:
-    tiny_model(family, dtype=dtype).save_pretrained(folder / "model", max_shard_size="200KB")
+    save_tiny_model(family, folder / "model", dtype=dtype, shard_size="200KB")
     return open_checkpoint(str(folder / "model"))
 
 
-@pytest.mark.parametrize("family", SOME)
-@pytest.mark.parametrize("weights", ["bfloat16", "int8", "nf4"])
+@pytest.mark.parametrize(
+    ("family", "weights"),
+    choose(
+        [("llama", "int8"), ("gemma3", "bfloat16"), ("qwen3_moe", "nf4"), ("gpt_oss", "nf4"), ("gpt_oss", "int8")],
+        list(product(SOME, ("bfloat16", "int8", "nf4"))),
+    ),
+)
 def test_prepared_layers_are_the_model_s_weights_through_the_codec(family: str, weights: str, tmp_path: Path) -> None:
     checkpoint = save(tmp_path, family)
     folder = prepared_folder(tmp_path, checkpoint, weights)

@@ -1,5 +1,6 @@
 """Tiny random transformers models of every family, with windows narrow enough to cut through a tree."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ import transformers
 from engine.model.architecture import attention_implementation
 from engine.model.network import Network, wrap
 from tests.campaigns.extent import choose
+from tests.engine.made_once import copy_made_once
 
 VOCABULARY = 131
 WINDOW = 7
@@ -94,3 +96,14 @@ def tiny_network(family: str, seed: int = 0, dtype: torch.dtype = torch.float32,
     """`tiny_model`, wrapped for a `Context`."""
     model = tiny_model(family, seed, dtype, **overrides)
     return wrap(model, model.config._attn_implementation, family)
+
+
+def save_tiny_model(
+    family: str, folder: Path, dtype: torch.dtype = torch.float32, shard_size: str = "1GB", **overrides: Any
+) -> None:
+    """What `tiny_model(family, 0, dtype, **overrides).save_pretrained(folder)` writes, made once for all tests."""
+    copy_made_once(
+        ("tiny", family, dtype, shard_size, sorted(overrides.items())),
+        lambda made: tiny_model(family, 0, dtype, **overrides).save_pretrained(made, max_shard_size=shard_size),
+        folder,
+    )

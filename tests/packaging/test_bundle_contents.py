@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -27,10 +28,11 @@ def imported(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] not in {*sys.stdlib_module_names, "app", "engine"}}
 
 
-def of_the_window() -> set[str]:
+@cache
+def of_the_window() -> frozenset[str]:
     """Those of the application, and of the part of the engine that it knows."""
     known = [ROOT / "engine" / "errors.py", *(ROOT / "engine" / "protocol").rglob("*.py")]
-    return set().union(*(imported(path) for path in [*(ROOT / "app").rglob("*.py"), *known]))
+    return frozenset().union(*(imported(path) for path in [*(ROOT / "app").rglob("*.py"), *known]))
 
 
 def lines_of(name: str) -> set[str]:

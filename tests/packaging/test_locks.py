@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ def versions() -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pairs}
 
 
-def imported() -> set[str]:
+@cache
+def imported() -> frozenset[str]:
     """The packages that the engine imports, as an index spells them."""
     found = set()
     for path in (ROOT / "engine").rglob("*.py"):
@@ -30,7 +32,7 @@ def imported() -> set[str]:
                 found |= {name.name.split(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.split(".")[0])
-    return {name.replace("_", "-") for name in found - set(sys.stdlib_module_names) - {"engine"} - ON_DEMAND}
+    return frozenset(name.replace("_", "-") for name in found - set(sys.stdlib_module_names) - {"engine"} - ON_DEMAND)
 
 
 @pytest.fixture(params=LOCKS, ids=[f"{path.parent.name}-{path.stem}" for path in LOCKS])

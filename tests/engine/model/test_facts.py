@@ -12,7 +12,7 @@ from engine.errors import ModelError
 from engine.loading.planning import needs_of
 from engine.model.checkpoint import is_header_only, open_checkpoint, open_header_only
 from engine.model.shape import model_sizes
-from tests.engine.tiny_models import FAMILIES, tiny_model
+from tests.engine.tiny_models import FAMILIES, save_tiny_model
 
 CPU = torch.device("cpu")
 
@@ -35,7 +35,7 @@ def facts_of(model: Path, folder: Path, **changes: Any) -> Path:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_facts_give_the_sizes_and_needs_of_the_whole_model(family: str, tmp_path: Path) -> None:
-    tiny_model(family, dtype=torch.bfloat16).save_pretrained(tmp_path / "model", max_shard_size="60KB")
+    save_tiny_model(family, tmp_path / "model", dtype=torch.bfloat16, shard_size="60KB")
     facts = open_header_only(facts_of(tmp_path / "model", tmp_path / "facts"))
     whole = open_checkpoint(str(tmp_path / "model"))
     assert (facts.name, facts.bytes, facts.parameters) == ("org/tiny", whole.bytes, whole.parameters)
@@ -46,7 +46,7 @@ def test_facts_give_the_sizes_and_needs_of_the_whole_model(family: str, tmp_path
 
 
 def test_facts_are_no_model_and_a_model_is_no_facts(tmp_path: Path) -> None:
-    tiny_model("llama").save_pretrained(tmp_path / "model")
+    save_tiny_model("llama", tmp_path / "model")
     facts = facts_of(tmp_path / "model", tmp_path / "facts")
     assert is_header_only(facts)
     assert not is_header_only(tmp_path / "model")
@@ -67,6 +67,6 @@ def test_facts_are_no_model_and_a_model_is_no_facts(tmp_path: Path) -> None:
     ],
 )
 def test_facts_that_lie_are_refused_in_a_sentence(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
-    tiny_model("llama").save_pretrained(tmp_path / "model")
+    save_tiny_model("llama", tmp_path / "model")
     with pytest.raises(ModelError, match=said):
         open_header_only(facts_of(tmp_path / "model", tmp_path / "facts", **changes))

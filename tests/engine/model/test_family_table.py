@@ -33,7 +33,7 @@ def test_the_networks_in_gguf_files_are_named_behind_the_table() -> None:
     assert TABLE.read_text("utf-8").endswith(gguf_section())
 
 
-@pytest.mark.parametrize("family", choose(("qwen2_vl", "qwen3_next"), REMADE))
+@pytest.mark.parametrize("family", choose(("qwen2_vl",), REMADE))
 def test_a_row_of_the_table_comes_out_the_same_again(family: str, tmp_path: Path) -> None:
     row = next(row for row in read_table() if row.family == family)
     assert judge(family, tmp_path) == row

@@ -13,7 +13,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.families.linear_experts import converters_for
 from tests.engine.packed_models import FILE, fp8, pack
 from tests.engine.tiny_models import BASE, HEAD, tiny_model
-from tests.engine.weights.test_packed_stream import resident, same, streamed
+from tests.engine.weights.test_packed_stream import resident, same, streamed_of
 
 FUSED: dict[str, dict[str, Any]] = {
     "Llama4TextConfig": {
@@ -56,7 +56,7 @@ def test_experts_stored_one_by_one_are_those_of_the_fused_network(family: str, t
     packed, plain = pack(tmp_path / "linear", tmp_path / "packed", *fp8("row"), lambda name: ".experts." in name)
     expected = resident(plain, torch.float32)
     assert same(resident(packed, torch.float32), expected)
-    assert same(streamed(packed, torch.float32, ["ram", "ssd"], cache_bytes=1 << 20)[0], expected)
+    assert same(streamed_of(packed, ["ram", "ssd"], cache_bytes=1 << 20), expected)
 
 
 class Experts(nn.Module):

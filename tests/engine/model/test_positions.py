@@ -12,12 +12,12 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.shape import UNKNOWN, longest_sequence, model_sizes
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.model.test_shape import loaded
-from tests.engine.tiny_models import BASE, FAMILIES, tiny_config, tiny_model
+from tests.engine.tiny_models import BASE, SOME, save_tiny_model, tiny_config
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", SOME)
 def test_a_model_without_the_number_is_planned_for_what_it_is_loaded_with(family: str, tmp_path: Path) -> None:
-    tiny_model(family).save_pretrained(tmp_path)
+    save_tiny_model(family, tmp_path)
     edit_json(tmp_path / "config.json", max_position_embeddings=None)
     planned, network = model_sizes(open_checkpoint(str(tmp_path))).max_positions, loaded(tmp_path)
     assert planned == network.max_positions
@@ -33,7 +33,7 @@ def test_a_number_that_is_none_is_as_good_as_missing(tmp_path: Path, value: Any)
 
 
 def test_a_number_that_is_stated_holds_for_both(tmp_path: Path) -> None:
-    tiny_model("llama").save_pretrained(tmp_path)
+    save_tiny_model("llama", tmp_path)
     checkpoint = open_checkpoint(str(tmp_path))
     stated = BASE["max_position_embeddings"]
     assert model_sizes(checkpoint).max_positions == stated

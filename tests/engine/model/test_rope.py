@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,16 @@ def network(kind: str, **more: Any) -> Network:
     return tiny_network(family, **settings, **more)
 
 
-def generated(kind: str, prompt: Sequence[int], new: int = NEW) -> list[int]:
+def generated(kind: str, prompt: Sequence[int]) -> list[int]:
     """What transformers writes, by a model that has read nothing before; no near tie decides it."""
+    return _generated(kind, tuple(prompt))
+
+
+@cache
+def _generated(kind: str, prompt: tuple[int, ...]) -> list[int]:
     family, settings = KINDS[kind]
     reference = tiny_model(family, **settings).generate(
-        torch.tensor([list(prompt)]), max_new_tokens=new, do_sample=False, eos_token_id=None, pad_token_id=0,
+        torch.tensor([list(prompt)]), max_new_tokens=NEW, do_sample=False, eos_token_id=None, pad_token_id=0,
         output_scores=True, return_dict_in_generate=True,
     )  # fmt: skip
     top = torch.cat(reference.scores).topk(2).values
@@ -73,11 +79,11 @@ def test_the_text_is_that_of_transformers_across_the_switch(kind: str, length: i
     prompt = random_prompt(length, seed=length)
     expected = generated(kind, prompt)
     target, draft = network(kind), noisy_copy(KINDS[kind][0], **KINDS[kind][1])
-    for rows in (1, 3, 1024):
+    for rows in choose((3,), (1, 3, 1024)):
         context = Context(target, 128)
         context.prefill_rows = rows
         assert write(target, None, prompt, NEW, budget=0, context=context).tokens == expected, f"{rows} at a time"
-    for budget in choose((1, 64), (1, 8, 64)):
+    for budget in choose((64,), (1, 8, 64)):
         outcome = write(target, draft, prompt, NEW, budget)
         assert outcome.tokens == expected, f"a tree of {budget}"
     assert len(outcome.rounds) < NEW, "nothing was ever accepted, so nothing was tested"
@@ -91,7 +97,7 @@ def test_a_second_turn_and_a_text_that_was_taken_back_are_as_if_read_afresh(kind
     assert context.length > ORIGINAL
     second = [*first, *answer, *random_prompt(4, seed=4)]
     shorter = [*first[:9], 50, 51]
-    for prompt in (second, shorter, second, first):
+    for prompt in (second, shorter, second, *choose((), (first,))):
         assert write(target, target, prompt, NEW, budget=8, context=context).tokens == generated(kind, prompt)
 
 

@@ -20,7 +20,7 @@ from engine.protocol.messages import Appraise
 from engine.protocol.options import LoadOptions
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.model_mutations import make_seeds, mutations, open_model
-from tests.engine.tiny_models import FAMILIES, tiny_config, tiny_model
+from tests.engine.tiny_models import FAMILIES, save_tiny_model, tiny_config
 
 CPU = torch.device("cpu")
 LINEAR = {"rope_type": "linear", "factor": 1.0, "rope_theta": 1e4}
@@ -62,7 +62,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    tiny_model("llama", num_hidden_layers=2, hidden_size=32).save_pretrained(folder)
+    save_tiny_model("llama", folder, num_hidden_layers=2, hidden_size=32)
     return folder
 
 

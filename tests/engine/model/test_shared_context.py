@@ -9,16 +9,17 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.network import Network
 from engine.model.streamable_network import build_self_draft_network
+from tests.campaigns.extent import choose
 from tests.engine.resident import load_resident
 from tests.engine.speculation.pairs import random_prompt
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import save_tiny_model
 
-FAMILIES = ["llama", "mistral_sliding", "gemma3", "gpt_oss", "qwen3_5"]
+FAMILIES = choose(("gemma3", "gpt_oss", "qwen3_5"), ("llama", "mistral_sliding", "gemma3", "gpt_oss", "qwen3_5"))
 OWN = [1, 2]
 
 
 def host_network(family: str, folder: Path) -> tuple[Checkpoint, Network]:
-    tiny_model(family).save_pretrained(folder)
+    save_tiny_model(family, folder)
     checkpoint = open_checkpoint(str(folder))
     return checkpoint, load_resident(checkpoint, torch.float32, torch.device("cpu"))
 

@@ -19,7 +19,7 @@ from engine.model.weight_loader import LazyTensor
 from tests.campaigns.extent import choose
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import SOME, tiny_model
+from tests.engine.tiny_models import SOME, save_tiny_model, tiny_model
 
 CPU = torch.device("cpu")
 FUSED = ("mixtral", "qwen3_moe")
@@ -27,7 +27,7 @@ TOKENS, PARENTS = [5, 6, 7, 8, 9], [-1, 0, 0, 1, 3]
 
 
 def save(family: str, folder: Path, **overrides: Any) -> Checkpoint:
-    tiny_model(family, **overrides).save_pretrained(folder, max_shard_size="200KB")
+    save_tiny_model(family, folder, **overrides, shard_size="200KB")
     return open_checkpoint(str(folder))
 
 
@@ -51,9 +51,7 @@ def assert_same(built: Network, loaded: Network) -> None:
     assert torch.equal(Context(built, 16).score(TOKENS, PARENTS), Context(loaded, 16).score(TOKENS, PARENTS))
 
 
-@pytest.mark.parametrize(
-    "dtype", choose([torch.float32, torch.bfloat16], [torch.float32, torch.bfloat16, torch.float16]), ids=str
-)
+@pytest.mark.parametrize("dtype", choose([torch.float32], [torch.float32, torch.bfloat16, torch.float16]), ids=str)
 @pytest.mark.parametrize("family", SOME)
 def test_layers_filled_one_by_one_equal_a_model_loaded_whole(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
     checkpoint = save(family, tmp_path)
@@ -172,7 +170,7 @@ def test_numbers_are_converted_in_pieces_as_they_would_be_at_once(
 @pytest.fixture
 def packed_gpt_oss(tmp_path: Path) -> Checkpoint:
     """gpt-oss as it is published: its experts in MXFP4, two numbers a byte and a scale for every 32."""
-    tiny_model("gpt_oss", dtype=torch.bfloat16).save_pretrained(tmp_path)
+    save_tiny_model("gpt_oss", tmp_path, dtype=torch.bfloat16)
     tensors = load_file(tmp_path / "model.safetensors")
     generator = torch.Generator().manual_seed(0)
     for name in [name for name in tensors if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
@@ -186,7 +184,7 @@ def packed_gpt_oss(tmp_path: Path) -> Checkpoint:
 
 
 @pytest.mark.parametrize("stack_bytes", [1, 64 << 20])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", choose([torch.bfloat16], [torch.float32, torch.bfloat16]), ids=str)
 def test_published_gpt_oss_is_unpacked(
     packed_gpt_oss: Checkpoint, dtype: torch.dtype, stack_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +196,7 @@ def test_published_gpt_oss_is_unpacked(
 
 @pytest.fixture
 def llama(tmp_path: Path) -> Path:
-    tiny_model("llama").save_pretrained(tmp_path)
+    save_tiny_model("llama", tmp_path)
     return tmp_path
 
 
@@ -218,7 +216,7 @@ def test_a_missing_weight_is_named(llama: Path) -> None:
 
 
 def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
-    tiny_model("mixtral").save_pretrained(tmp_path)
+    save_tiny_model("mixtral", tmp_path)
     tensors = load_file(tmp_path / "model.safetensors")
     gone = next(name for name in tensors if ".experts.1." in name)
     del tensors[gone]

@@ -15,6 +15,7 @@ import pytest
 import engine
 from engine.errors import ModelError
 from engine.text.template_renderer import TemplateRefusal, TemplateRenderer
+from tests.campaigns.extent import choose
 from tests.engine.text.templates import FAMILIES
 from tests.engine.text.tiny_tokenizers import library_tokenizer
 
@@ -123,7 +124,7 @@ def test_a_template_without_an_end_is_stopped(name: str, strict: TemplateRendere
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("name", HUNGRY)
+@pytest.mark.parametrize("name", choose(("doubling", "times", "format", "join"), tuple(HUNGRY)))
 def test_a_template_that_takes_all_memory_is_stopped(name: str, strict: TemplateRenderer) -> None:
     before = psutil.Process().memory_info().rss
     with pytest.raises(ModelError, match="stopped: it took"):
@@ -181,8 +182,10 @@ def test_no_other_code_runs_a_template_or_calls_the_tokenizers_library() -> None
     }
     root = Path(engine.__file__).parent
     for file in root.rglob("*.py"):
-        names = set()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text, names = file.read_text(encoding="utf-8"), set()
+        if not any(name in text for name in doors | library):
+            continue  # not worth parsing
+        for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Attribute(attr=name) | ast.Name(id=name) | ast.alias(name=name):
                     names.add(name)

@@ -46,7 +46,7 @@ def draw_stop(data: st.DataObject, text: str) -> list[str]:
     return data.draw(st.lists(st.one_of(within, missed).filter(bool), max_size=4))
 
 
-@settings(deadline=None, max_examples=choose(30, 150))
+@settings(deadline=None, max_examples=choose(15, 150))
 @given(data=st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_shown_is_the_decoded_text(kind: str, data: st.DataObject, embedded: Tokenizer) -> None:
@@ -55,7 +55,7 @@ def test_what_is_shown_is_the_decoded_text(kind: str, data: st.DataObject, embed
     assert "".join(run(tokenizer, ids)) == tokenizer.decode(ids)
 
 
-@settings(deadline=None, max_examples=choose(30, 150))
+@settings(deadline=None, max_examples=choose(15, 150))
 @given(data=st.data())
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_stop_strings_it_ends_before_the_first(kind: str, data: st.DataObject, embedded: Tokenizer) -> None:

@@ -1,16 +1,14 @@
 """Which layers are on their way, as the tree panel shows them; seen while a pass is held at one of them."""
 
-from pathlib import Path
-
 import pytest
 
 from engine.observing.watcher import layers_seen
 from engine.weights.planning.arrangement import Tier
 from engine.weights.streaming.copy_stream import CopyStream
 from tests.engine.weights.stand_in import StandInCopyStream
-from tests.engine.weights.test_layer_stream import Streamed, assert_same, llama, pack, passes
+from tests.engine.weights.test_layer_stream import Llama, assert_same, lasting_llama, llama, passes
 
-__all__ = ["llama"]
+__all__ = ["lasting_llama", "llama"]
 
 
 @pytest.mark.parametrize(
@@ -23,9 +21,9 @@ __all__ = ["llama"]
     ],
 )
 def test_only_layers_that_move_arrive_and_all_of_them_do(
-    tiers: list[Tier], copy_stream: CopyStream | None, moving: set[int], llama: Streamed, tmp_path: Path
+    tiers: list[Tier], copy_stream: CopyStream | None, moving: set[int], llama: Llama
 ) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), tiers, copy_stream, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
+    stream = llama.stream(llama.layouts, tiers, copy_stream, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
     seen: set[int] = set()
     order: list[tuple[int, bool]] = []
 

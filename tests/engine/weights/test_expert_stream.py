@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import save_tiny_model, tiny_model
 from tests.engine.weights.reading import cache_use
 from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import CPU, TIERS, Streamed, assert_same, pack
@@ -78,13 +78,20 @@ class Mixture(Streamed):
 
 
 def mixture(family: str, folder: Path, codec: str = "plain") -> Mixture:
-    tiny_model(family).save_pretrained(folder)
+    save_tiny_model(family, folder)
     return Mixture(folder, codec)
 
 
+@pytest.fixture(scope="module")
+def lasting_qwen(tmp_path_factory: pytest.TempPathFactory) -> Mixture:
+    return mixture("qwen3_moe", tmp_path_factory.mktemp("qwen"))
+
+
 @pytest.fixture
-def qwen(tmp_path: Path) -> Mixture:
-    return mixture("qwen3_moe", tmp_path)
+def qwen(lasting_qwen: Mixture) -> Iterator[Mixture]:
+    """One model for all, which has read nothing; each test closes its streams and mends its files."""
+    yield lasting_qwen
+    lasting_qwen.context.rewind(0)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident
-from tests.engine.tiny_models import SOME, tiny_model
+from tests.engine.tiny_models import SOME, save_tiny_model
 from tests.engine.weights.stand_in import StandInCopyStream
 
 CPU = torch.device("cpu")
@@ -87,15 +87,30 @@ def assert_same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
         assert torch.equal(one, other)
 
 
+class Llama(Streamed):
+    """Five layers, and where they lie."""
+
+    def __init__(self, folder: Path) -> None:
+        save_tiny_model("llama", folder, num_hidden_layers=5)
+        super().__init__(folder)
+        self.layouts = pack(self.streamable, folder)
+
+
+@pytest.fixture(scope="module")
+def lasting_llama(tmp_path_factory: pytest.TempPathFactory) -> Llama:
+    return Llama(tmp_path_factory.mktemp("llama"))
+
+
 @pytest.fixture
-def llama(tmp_path: Path) -> Streamed:
-    tiny_model("llama", num_hidden_layers=5).save_pretrained(tmp_path / "model")
-    return Streamed(tmp_path / "model")
+def llama(lasting_llama: Llama) -> Iterator[Llama]:
+    """One model for all, which has read nothing; each test closes its streams and mends its files."""
+    yield lasting_llama
+    lasting_llama.context.rewind(0)
 
 
 @pytest.mark.parametrize("family", SOME)
 def test_every_family_from_every_place(family: str, tmp_path: Path) -> None:
-    tiny_model(family).save_pretrained(tmp_path / "model")
+    save_tiny_model(family, tmp_path / "model")
     streamed = Streamed(tmp_path / "model")
     layouts = pack(streamed.streamable, tmp_path)
     for tiers in (["ssd"] * 4, ["device", "ram", "ssd", "ssd"]):
@@ -107,17 +122,16 @@ def test_every_family_from_every_place(family: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(choose(2, 12)))
-def test_any_mix_of_places_through_rings_of_any_size(seed: int, llama: Streamed, tmp_path: Path) -> None:
+def test_any_mix_of_places_through_rings_of_any_size(seed: int, llama: Llama) -> None:
     chance = random.Random(seed)
     tiers = [chance.choice(TIERS) for _ in range(5)]
     copy_stream = StandInCopyStream(seed) if chance.random() < 0.6 else None
-    layouts = pack(llama.streamable, tmp_path)
     slots = {"disk_slots": chance.randint(1, 6), "device_slots": chance.randint(1, 6), "direct": chance.random() < 0.5}
-    stream = llama.stream(layouts, tiers, copy_stream, **slots)
+    stream = llama.stream(llama.layouts, tiers, copy_stream, **slots)
     assert_same(passes(llama.context), llama.expected)
     moved = [
         layout.nbytes
-        for layout, tier in zip(layouts, tiers, strict=True)
+        for layout, tier in zip(llama.layouts, tiers, strict=True)
         if tier == "ssd" or (tier == "ram" and copy_stream)
     ]
     assert stream.bytes_streamed == sum(moved) * (PASSES + 1)
@@ -125,7 +139,7 @@ def test_any_mix_of_places_through_rings_of_any_size(seed: int, llama: Streamed,
 
 
 def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path) -> None:
-    tiny_model("qwen3", dtype=torch.bfloat16).save_pretrained(tmp_path, max_shard_size="100KB")
+    save_tiny_model("qwen3", tmp_path, dtype=torch.bfloat16, shard_size="100KB")
     streamed = Streamed(tmp_path, torch.bfloat16)
     layouts = [layout_of_shards(index, streamed.streamable.converter.one_to_one(index) or {}) for index in range(4)]
     assert all(layouts)
@@ -137,7 +151,7 @@ def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", choose(["nf4"], ["nf4", "int8"]))
 @pytest.mark.parametrize("family", choose(["gpt_oss"], ["llama", "mixtral", "gpt_oss"]))
 def test_compressed_and_streamed_equals_compressed_and_resident(codec: str, family: str, tmp_path: Path) -> None:
-    tiny_model(family, dtype=torch.bfloat16).save_pretrained(tmp_path / "model")
+    save_tiny_model(family, tmp_path / "model", dtype=torch.bfloat16)
     streamed = Streamed(tmp_path / "model", torch.bfloat16)
     layouts = pack(streamed.streamable, tmp_path, codec)
     resident = load_resident(streamed.checkpoint, torch.bfloat16, CPU)
@@ -154,8 +168,8 @@ def test_compressed_and_streamed_equals_compressed_and_resident(codec: str, fami
         streamed.context.rewind(0)
 
 
-def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_path: Path) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInCopyStream())
+def test_idle_work_is_called_while_layers_are_on_their_way(llama: Llama) -> None:
+    stream = llama.stream(llama.layouts, ["ram"] * 5, StandInCopyStream())
     calls = 0
 
     def work() -> bool:
@@ -170,10 +184,8 @@ def test_idle_work_is_called_while_layers_are_on_their_way(llama: Streamed, tmp_
 
 
 @pytest.mark.parametrize("layer", [0, 3])
-def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(
-    layer: int, llama: Streamed, tmp_path: Path
-) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd", "ram", "ssd", "device", "ssd"], StandInCopyStream())
+def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(layer: int, llama: Llama) -> None:
+    stream = llama.stream(llama.layouts, ["ssd", "ram", "ssd", "device", "ssd"], StandInCopyStream())
 
     def stop(_layer: object, _inputs: object) -> None:
         raise Cancelled
@@ -186,11 +198,10 @@ def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(
     stream.close()
 
 
-def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(llama: Streamed, tmp_path: Path) -> None:
-    layouts = pack(llama.streamable, tmp_path)
-    stream = llama.stream(layouts, ["ssd"] * 5, disk_slots=1)
+def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(llama: Llama) -> None:
+    stream = llama.stream(llama.layouts, ["ssd"] * 5, disk_slots=1)
     passes(llama.context)
-    path = layouts[2].segments[0].path
+    path = llama.layouts[2].segments[0].path
     content = path.read_bytes()
     os.truncate(path, 5000)
     with pytest.raises(ModelError, match=r"2\.safetensors ended \d+ bytes early"):
@@ -202,21 +213,17 @@ def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(lla
 
 
 @pytest.mark.parametrize("direct", [True, False])
-def test_short_reads_are_completed(
-    direct: bool, llama: Streamed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_reads_are_completed(direct: bool, llama: Llama, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read may return less than was asked for at any time, in pages for direct reads."""
     read = os.preadv
     monkeypatch.setattr(os, "preadv", lambda file, buffers, offset: read(file, [buffers[0][:4096]], offset))
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd"] * 5, direct=direct)
+    stream = llama.stream(llama.layouts, ["ssd"] * 5, direct=direct)
     assert_same(passes(llama.context), llama.expected)
     stream.close()
 
 
-def test_a_disk_that_fails_is_an_error_with_the_file_s_name(
-    llama: Streamed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ssd"] * 5, disk_slots=1)
+def test_a_disk_that_fails_is_an_error_with_the_file_s_name(llama: Llama, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = llama.stream(llama.layouts, ["ssd"] * 5, disk_slots=1)
     passes(llama.context)
 
     def fail(*_: object) -> int:
@@ -228,8 +235,8 @@ def test_a_disk_that_fails_is_an_error_with_the_file_s_name(
     stream.close()
 
 
-def test_a_copy_that_fails_is_raised(llama: Streamed, tmp_path: Path) -> None:
-    stream = llama.stream(pack(llama.streamable, tmp_path), ["ram"] * 5, StandInCopyStream(fail_at=7))
+def test_a_copy_that_fails_is_raised(llama: Llama) -> None:
+    stream = llama.stream(llama.layouts, ["ram"] * 5, StandInCopyStream(fail_at=7))
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(llama.context)
     llama.context.rewind(0)
@@ -237,10 +244,9 @@ def test_a_copy_that_fails_is_raised(llama: Streamed, tmp_path: Path) -> None:
     stream.close()
 
 
-def test_the_rings_take_what_was_planned_and_no_more(llama: Streamed, tmp_path: Path) -> None:
+def test_the_rings_take_what_was_planned_and_no_more(llama: Llama) -> None:
     copy_stream = StandInCopyStream()
-    layouts = pack(llama.streamable, tmp_path)
-    stream = llama.stream(layouts, ["device", "ram", "ssd", "ram", "ssd"], copy_stream, device_slots=2)
+    stream = llama.stream(llama.layouts, ["device", "ram", "ssd", "ram", "ssd"], copy_stream, device_slots=2)
     passes(llama.context)
-    assert copy_stream.peak_bytes == layouts[0].nbytes + 2 * max(layout.nbytes for layout in layouts)
+    assert copy_stream.peak_bytes == llama.layouts[0].nbytes + 2 * max(layout.nbytes for layout in llama.layouts)
     stream.close()

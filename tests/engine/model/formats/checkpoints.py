@@ -10,7 +10,7 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from tests.engine.model.formats import packers
 from tests.engine.model.formats.packers import Packer
 from tests.engine.packed_models import FILE, edit_json, is_linear
-from tests.engine.tiny_models import tiny_model
+from tests.engine.tiny_models import save_tiny_model
 
 Pair = tuple[Checkpoint, Checkpoint]
 """Packed, and unpacked: the numbers that the packed weights stand for."""
@@ -79,7 +79,7 @@ def _write(
     """A tiny model whose layers' matrices are packed; `others`: packers of single modules, by their names."""
     packed, plain = folder / "packed", folder / "plain"
     for place in (packed, plain):
-        tiny_model(family).save_pretrained(place)
+        save_tiny_model(family, place)
     torch.manual_seed(1)
     tensors = load_file(packed / FILE)
     stored, meant = dict(tensors), dict(tensors)

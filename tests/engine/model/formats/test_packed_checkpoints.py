@@ -43,9 +43,10 @@ def test_streamed_equals_resident_equals_unpacked(maker: str, family: str, tmp_p
     assert packed.packed
     expected = passes(Context(load_resident(plain, torch.float32, CPU), 96))
     assert same(resident(packed, torch.float32), expected)
-    found, stream = streamed(packed, torch.float32, ["ssd", "ssd", "ssd", "ssd"])
+    streamable = build_streamable(packed, torch.float32, CPU)
+    found, stream = streamed(streamable, ["ssd", "ssd", "ssd", "ssd"])
     assert same(found, expected)
-    layouts = stored_layers(build_streamable(packed, torch.float32, CPU)).layouts
+    layouts = stored_layers(streamable).layouts
     weights = [weight for name, weight in packed.weights.items() if ".layers." in name]
     assert sum(tensor.nbytes for layout in layouts for tensor in layout.tensors) == sum(w.nbytes for w in weights)
     assert stream.bytes_streamed == (1 + len(found)) * sum(layout.nbytes for layout in layouts)

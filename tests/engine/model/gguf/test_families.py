@@ -24,7 +24,7 @@ from tests.engine.gguf_files import rounded, write_gguf
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, F32, STRING, U32, RawFile, entry, tensor, text
 from tests.engine.model.gguf.test_contents import logits
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, tiny_model
-from tests.engine.weights.test_packed_stream import resident, same, streamed
+from tests.engine.weights.test_packed_stream import resident, same, streamed_of
 
 PLAIN = Gguf((next(kind for kind in TYPES if kind.name == "F32"),))
 TWO: dict[str, Any] = {**BASE, "num_hidden_layers": 2, "head_dim": 16}
@@ -212,7 +212,10 @@ def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path:
     model = make(case)
     checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
     expected = resident(checkpoint, torch.float32)
-    assert same(streamed(checkpoint, torch.float32, ["ssd"] * model.config.num_hidden_layers)[0], expected)
+    assert same(
+        streamed_of(checkpoint, ["ssd"] * model.config.num_hidden_layers),
+        expected,
+    )
 
 
 OTHER_NAMES = {"qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama"}

@@ -19,12 +19,13 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.header import read_gguf, read_lists, shard_names
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
+from tests.campaigns.extent import choose
 from tests.engine.gguf_files import write_gguf
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, STRING, U16, RawFile, entry, strings, tensor, text
 from tests.engine.tiny_models import VOCABULARY, tiny_model
 
 DEMO = Path(__file__).parents[4] / "resources" / "models" / "demo-draft"
-MUTATIONS = 300
+MUTATIONS = choose(120, 300)
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,7 @@ def assert_states(context: Context) -> None:
             assert float((found - expected).abs().max() / expected.abs().max()) < OF_STATES
 
 
-@pytest.mark.parametrize("nodes", choose([1, 40], [1, 2, 7, 64, 256]))
+@pytest.mark.parametrize("nodes", choose([40], [1, 2, 7, 64, 256]))
 def test_one_pass_over_a_tree_equals_every_path_alone(network: Network, nodes: int) -> None:
     context = Context(network, 64)
     context.prefill(PROMPT)
