@@ -70,9 +70,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device, and there is none"))
 
 
-# Tests that share an engine's process, which takes 7 s of a processor to start, simulated trees, or libraries whose imports
-# take seconds (bitsandbytes, compressed-tensors): those of one name run one after the other in one of pytest's processes. All others
-# are shared out file by file.
+# Tests that share an engine's process, which takes 7 s of a processor to start, simulated trees, or libraries whose
+# imports take seconds (bitsandbytes, compressed-tensors): those of one name run one after the other in one of pytest's
+# processes. All others are shared out file by file.
 TOGETHER = {
     "tests/app/session/": "session",
     "tests/engine/test_process": "process",
