@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shlex
 import sys
 import threading
 from collections import deque
@@ -166,6 +167,15 @@ def link() -> FakeLink:
 def fake_program(folders: Folders) -> EngineProgram:
     """The fake engine as a process."""
     return EngineProgram((sys.executable, str(FAKE_ENGINE)), folders.engine_log)
+
+
+@pytest.fixture
+def engine_python(tmp_path: Path) -> Path:
+    """Something to start as the engine's Python that is a fake engine: `COPPICE_ENGINE_PYTHON` names it."""
+    script = tmp_path / "engine-python"
+    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
+    script.chmod(0o755)
+    return script
 
 
 @pytest.fixture

@@ -17,9 +17,7 @@ from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
 from app.system.files import become_private, tighten, write_chosen
 from app.system.paths import ROOT, folders_below
-from tests.app.test_application import PATIENCE_MS, engine_python
-
-__all__ = ["engine_python"]  # a fixture
+from tests.app.test_application import PATIENCE_MS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 

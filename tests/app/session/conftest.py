@@ -1,4 +1,4 @@
-"""One engine for all tests of this folder; it is started once, and dies and comes back near the end."""
+"""One engine for all tests of this folder; it is started once, and ends with its window."""
 
 from collections.abc import Iterator
 
