@@ -37,6 +37,5 @@ def started(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def session(started: Session, qtbot: QtBot) -> Session:
     """The session, with a model that is ready."""
-    started.bot = qtbot
     started.wait(lambda: started.window.library.state.ready)
     return started
