@@ -111,7 +111,7 @@ def test_a_process_that_does_not_start_is_not_tried_for_ever(
 
 
 def test_a_regular_expression_without_an_end_leaves_code_without_colours(qtbot: QtBot) -> None:
-    formulas = Formulas(typesetter=Typesetter(process=DrawingProcess(seconds=1.0)))
+    formulas = Formulas(typesetter=Typesetter(process=DrawingProcess(seconds=0.3)))
     code = formulas.code
     found: list[CodeText] = []
     code.found.connect(found.append)

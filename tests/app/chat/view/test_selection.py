@@ -20,7 +20,9 @@ __all__ = ["view"]
 TURNS = choose(80, 300)
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SEVERAL_FRAMES_MS = 150
-LONG = "".join(f"Paragraph **{number}** of a long answer, which has some words in it.\n\n" for number in range(choose(800, 3_000)))
+LONG = "".join(
+    f"Paragraph **{number}** of a long answer, which has some words in it.\n\n" for number in range(choose(800, 3_000))
+)
 
 
 def press(widget: QWidget, key: Qt.Key) -> None:
