@@ -51,10 +51,26 @@ def test_from_a_checkout_there_is_nothing_of_it(window: MainWindow, folders: Fol
     assert window.findChildren(EnginePage) == []
 
 
-def test_the_first_start_shows_the_assistant_and_leaves_the_window_usable(room: EngineSetup) -> None:
+def test_the_first_start_shows_the_assistant_and_an_engine_that_was_installed_is_started(
+    window: MainWindow, link: FakeLink, room: EngineSetup, runtime: RuntimeLink
+) -> None:
     room.begin()
     assert room.assistant.isVisible()
     assert not room.assistant.isModal()
+
+    runtime.changed.emit(InstallProgress(Stage.CHECKING))
+    assert bars(window) == [RUNTIME_NOTICE]
+    runtime.ended.emit(InstallProgress(Stage.DONE))
+    assert "restart" in link.said
+    assert bars(window) == []
+
+    runtime.ended.emit(InstallProgress(Stage.PAUSED))
+    assert "paused" in window.notices.notices[0].message
+    runtime.changed.emit(InstallProgress(Stage.DOWNLOADING))
+    assert "is being installed" in window.notices.notices[0].message
+    window.notices.dismiss(RUNTIME_NOTICE)
+    runtime.changed.emit(InstallProgress(Stage.INSTALLING))
+    assert bars(window) == [], "who has closed it need not see it again with every step"
 
 
 def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
@@ -72,29 +88,6 @@ def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, roo
     assert bars(window) == [RUNTIME_NOTICE]
     window.notices.act(RUNTIME_NOTICE)
     assert room.assistant.isVisible()
-
-
-def test_an_engine_that_was_installed_is_started(
-    window: MainWindow, link: FakeLink, room: EngineSetup, runtime: RuntimeLink
-) -> None:
-    room.begin()
-    runtime.changed.emit(InstallProgress(Stage.CHECKING))
-    assert bars(window) == [RUNTIME_NOTICE]
-    runtime.ended.emit(InstallProgress(Stage.DONE))
-    assert "restart" in link.said
-    assert bars(window) == []
-
-
-def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
-    window: MainWindow, room: EngineSetup, runtime: RuntimeLink
-) -> None:
-    runtime.ended.emit(InstallProgress(Stage.PAUSED))
-    assert "paused" in window.notices.notices[0].message
-    runtime.changed.emit(InstallProgress(Stage.DOWNLOADING))
-    assert "is being installed" in window.notices.notices[0].message
-    window.notices.dismiss(RUNTIME_NOTICE)
-    runtime.changed.emit(InstallProgress(Stage.INSTALLING))
-    assert bars(window) == [], "who has closed it need not see it again with every step"
 
 
 def test_an_engine_that_dies_later_is_told_as_ever(
