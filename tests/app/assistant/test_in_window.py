@@ -64,6 +64,10 @@ def test_the_first_start_shows_the_assistant_and_an_engine_that_was_installed_is
     assert "restart" in link.said
     assert bars(window) == []
 
+
+def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
+    window: MainWindow, room: EngineSetup, runtime: RuntimeLink
+) -> None:
     runtime.ended.emit(InstallProgress(Stage.PAUSED))
     assert "paused" in window.notices.notices[0].message
     runtime.changed.emit(InstallProgress(Stage.DOWNLOADING))
