@@ -5,6 +5,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 _Value = TypeVar("_Value")
@@ -101,7 +102,11 @@ def tip(text: str) -> str:
 
     Every tool tip is plain text, by `PLAIN_LABELS`, and Qt breaks no lines in plain text.
     """
-    text = unsteered(text)[: _TIP_WIDTH * _TIP_LINES + 1]
+    return _in_lines(unsteered(text)[: _TIP_WIDTH * _TIP_LINES + 1])
+
+
+@lru_cache(maxsize=512)  # every window has the same hundred, and some are set again whenever a state changes
+def _in_lines(text: str) -> str:
     lines = [line for paragraph in text.split("\n") for line in textwrap.wrap(paragraph, _TIP_WIDTH) or [""]]
     return "\n".join(lines if len(lines) <= _TIP_LINES else [*lines[: _TIP_LINES - 1], "…"])
 

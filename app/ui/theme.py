@@ -99,6 +99,7 @@ def icon(name: str, color: str) -> QIcon:
     return _rendered(svg.encode(), _ICON_SIZES)
 
 
+@cache
 def application_icon() -> QIcon:
     """The icon of the application, at every size a desktop asks for."""
     small = _rendered(resource("icons", "coppice-small.svg").read_bytes(), _SMALL_APP_ICON_SIZES)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shlex
 import sys
 import threading
 from collections import deque
@@ -78,6 +79,9 @@ def english_numbers(qapp: QApplication) -> None:
     QLocale.setDefault(QLocale("en"))
 
 
+_MANY = 20  # modules
+
+
 def delete_what_was_closed() -> None:
     """Widgets that wait for their deletion wait for an event loop, which a test that only calls slots never starts.
 
@@ -88,11 +92,18 @@ def delete_what_was_closed() -> None:
 
 @pytest.fixture(autouse=True)
 def garbage_in_this_thread() -> Iterator[None]:
-    """As in the application: what belongs to Qt ends in the thread where it lives, not in one that just allocated."""
+    """As in the application: what belongs to Qt ends in the thread where it lives, not in one that just allocated.
+
+    A test that is the first to import torch or the charts would make every later collection of its file look at them,
+    up to 0.3 s each: they are left out from then on.
+    """
+    modules = len(sys.modules)
     gc.disable()
     yield
     delete_what_was_closed()
     gc.collect()
+    if len(sys.modules) > modules + _MANY:
+        gc.freeze()
     gc.enable()
 
 
@@ -166,6 +177,15 @@ def link() -> FakeLink:
 def fake_program(folders: Folders) -> EngineProgram:
     """The fake engine as a process."""
     return EngineProgram((sys.executable, str(FAKE_ENGINE)), folders.engine_log)
+
+
+@pytest.fixture
+def engine_python(tmp_path: Path) -> Path:
+    """Something to start as the engine's Python that is a fake engine: `COPPICE_ENGINE_PYTHON` names it."""
+    script = tmp_path / "engine-python"
+    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
+    script.chmod(0o755)
+    return script
 
 
 @pytest.fixture

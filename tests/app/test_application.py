@@ -1,8 +1,6 @@
 """The application as a person starts it: its command line, its folders, its end."""
 
-import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +21,7 @@ from app.ui.theme import DARK, LIGHT, application_icon, icon
 from engine import __version__
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import FAKE_ENGINE
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 
 PATIENCE_MS = 30_000
 
@@ -32,15 +30,6 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """The application until it ends."""
     command = [sys.executable, "-m", "app", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-
-
-@pytest.fixture
-def engine_python(tmp_path: Path) -> Path:
-    """Something to start as the engine's Python that is a fake engine."""
-    script = tmp_path / "engine-python"
-    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
-    script.chmod(0o755)
-    return script
 
 
 @pytest.fixture
@@ -62,12 +51,7 @@ def engines(application: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     return [each for each in children if str(FAKE_ENGINE) in each.cmdline()]
 
 
-def test_the_version_is_told() -> None:
-    done = run("--version")
-    assert (done.returncode, done.stdout) == (0, f"coppice {__version__}\n")
-
-
-@pytest.mark.parametrize("arguments", [["--no-such-option"], ["--target", ""], *choose([], [["stray"], ["--target"]])])
+@pytest.mark.parametrize("arguments", [["--target", ""], *choose([], [["--no-such-option"], ["stray"], ["--target"]])])
 def test_a_wrong_command_line_is_one_line_and_2(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
@@ -85,9 +69,28 @@ def test_a_data_folder_that_cannot_be_made_is_one_line_and_2(tmp_path: Path) -> 
     assert done.stderr.count("\n") == 1
 
 
+def test_a_second_start_ends_at_once_and_the_first_writes_below_its_folder_and_leaves_no_engine(
+    application: "subprocess.Popen[bytes]", qtbot: QtBot, tmp_path: Path
+) -> None:
+    """The first one is killed at the end."""
+    qtbot.waitUntil(lambda: bool(engines(application)), timeout=PATIENCE_MS)
+    second = run("--data-dir", str(tmp_path / "data"))
+    assert (second.returncode, second.stderr) == (0, "")
+    assert application.poll() is None
+    qtbot.waitUntil((tmp_path / "data" / "logs" / "engine.log").exists, timeout=PATIENCE_MS)
+    assert {each.name for each in (tmp_path / "data").iterdir()} == {"config", "data", "cache", "logs"}
+    assert not any(folder.exists() for folder in (platform_folders().logs, platform_folders().config))
+    running = engines(application)
+    application.kill()
+    application.wait(timeout=30)
+    _, alive = psutil.wait_procs(running, timeout=30)
+    assert alive == []
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, *choose([], [signal.SIGINT])])
-def test_an_application_that_is_killed_leaves_no_engine(
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@for_the_proofs  # how a window ends by signals is in lifecycle/test_ending.py
+def test_an_application_that_is_ended_leaves_no_engine(
     application: "subprocess.Popen[bytes]", qtbot: QtBot, end: signal.Signals
 ) -> None:
     qtbot.waitUntil(lambda: bool(engines(application)), timeout=PATIENCE_MS)
@@ -98,25 +101,7 @@ def test_an_application_that_is_killed_leaves_no_engine(
     assert alive == []
 
 
-def test_a_second_start_ends_at_once_and_the_first_goes_on(
-    application: "subprocess.Popen[bytes]", qtbot: QtBot, tmp_path: Path
-) -> None:
-    qtbot.waitUntil(lambda: bool(engines(application)), timeout=PATIENCE_MS)
-    second = run("--data-dir", str(tmp_path / "data"))
-    assert (second.returncode, second.stderr) == (0, "")
-    assert application.poll() is None
-
-
-def test_everything_is_written_below_the_data_folder(
-    application: "subprocess.Popen[bytes]", qtbot: QtBot, tmp_path: Path
-) -> None:
-    log = tmp_path / "data" / "logs" / "engine.log"
-    qtbot.waitUntil(log.exists, timeout=PATIENCE_MS)
-    assert {each.name for each in (tmp_path / "data").iterdir()} == {"config", "data", "cache", "logs"}
-    assert not any(folder.exists() for folder in (platform_folders().logs, platform_folders().config))
-
-
-def test_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> None:
+def test_the_version_is_told_and_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> None:
     code = (
         "import contextlib\n"
         "from app.__main__ import main\n"
@@ -127,29 +112,7 @@ def test_types_are_made_when_qt_is_imported_not_in_the_middle_of_something() -> 
     )
     clean = {name: value for name, value in os.environ.items() if name != "PYSIDE6_OPTION_LAZY"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=clean, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "True"
-
-
-def test_importing_the_application_loads_nothing_of_the_engine_but_what_both_use() -> None:
-    late = "from importlib import import_module; from app.shell.deferred import LATER; [*map(import_module, LATER)]"
-    code = f"import json, sys, app.main, app.shell.wiring; {late}; print(json.dumps([each for each in sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    modules = set(json.loads(done.stdout))
-    assert {each for each in modules if each.split(".")[0] == "engine"} == {
-        "engine",
-        "engine.errors",
-        "engine.files",
-        "engine.gguf_header",
-        "engine.protocol",
-        "engine.protocol.messages",
-        "engine.protocol.options",
-        "engine.protocol.variants",
-        "engine.protocol.reasoning",
-        "engine.protocol.residence",
-        "engine.protocol.sentences",
-        "engine.protocol.watching",
-    }
-    assert not modules & {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}
+    assert done.stdout == f"coppice {__version__}\nTrue\n"
 
 
 @pytest.mark.parametrize(

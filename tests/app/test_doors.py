@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from functools import cache
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,12 +44,13 @@ from app.shell.wiring import wanted_pair
 from app.system import json_text
 from app.system.background import Stop
 from app.system.json_text import parse_json
-from app.system.paths import ROOT, Folders
+from app.system.paths import Folders
 from app.system.plain_text import well_formed, well_formed_values
 from app.tree.rounds.recording import read_recording, write_recording
 from engine.protocol.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.protocol.options import GenerateOptions
 from tests.app.fake_engine import round_of
+from tests.app.sources import sources
 
 HALF = "\ud83d"
 BYTE = "\udcff"  # how Python keeps the byte 255 of a file's name
@@ -87,15 +87,7 @@ SAFE_WITHOUT = {
 # ---- what the source says -------------------------------------------------------------------------------------------
 
 
-@cache
-def modules() -> dict[str, ast.Module]:
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "app").rglob("*.py"))}
-    wanted = ("json", ".encode(", "write_text(", "open(")
-    return {
-        path.relative_to(ROOT).as_posix(): ast.parse(text)
-        for path, text in texts.items()
-        if any(each in text for each in wanted)
-    }
+WANTED = r"json|\.encode\(|write_text\(|open\("  # to parse the other modules takes seconds
 
 
 def writes_text(node: ast.AST) -> bool:
@@ -109,9 +101,9 @@ def writes_text(node: ast.AST) -> bool:
 
 def test_json_is_read_and_written_in_one_place() -> None:
     imported = [
-        module
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
+        module.place
+        for module in sources("app", WANTED)
+        for node in module.nodes
         if (isinstance(node, ast.Import) and any(each.name == "json" for each in node.names))
         or (isinstance(node, ast.ImportFrom) and node.module == "json")
     ]
@@ -119,7 +111,7 @@ def test_json_is_read_and_written_in_one_place() -> None:
 
 
 def test_every_place_that_encodes_or_writes_text_was_looked_at() -> None:
-    found = {module for module, tree in modules().items() if any(map(writes_text, ast.walk(tree)))}
+    found = {module.place for module in sources("app", WANTED) if any(map(writes_text, module.nodes))}
     assert found == set(SAFE_WITHOUT)
 
 

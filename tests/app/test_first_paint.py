@@ -1,6 +1,7 @@
 """What a start of the window waits for: nothing but what is seen first; and what comes a moment later."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ HEAVY = {
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QEventLoop, QObject
 from app.main import begin_engine, build_application, build_parser
 from app.system.paths import folders_below
 import app.main
@@ -67,16 +68,19 @@ watch = Watch()
 window.chat_panel.welcome.installEventFilter(watch)
 window.show()
 while watch.seen is None or window.tree._panel is None:
-    application.processEvents()
+    application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 print(json.dumps([had_window, engine, watch.seen, [*sys.modules]]))
 window.close()
 link.wait_closed()
 """
 
 
-def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(tmp_path: Path) -> None:
+def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(
+    engine_python: Path, tmp_path: Path
+) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "data")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    environment = os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     had_window, engine, painted, settled = json.loads(done.stdout.splitlines()[-1])
     assert not had_window, "the engine is started before the window is imported"
     assert engine, "and so it was"

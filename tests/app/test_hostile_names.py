@@ -1,12 +1,10 @@
 """A window in which everything that comes from elsewhere names a file to be opened: none of it is read as HTML."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QApplication, QDialog, QWidget
-from pytestqt.qtbot import QtBot
+from PySide6.QtWidgets import QApplication
 
 from app.shell.dialogs import ReportDialog, ShortcutsDialog, about_box
 from app.shell.window import MainWindow
@@ -16,7 +14,7 @@ from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
 from tests.app.plainness import HOSTILE, rich_widgets, texts
-from tests.app.test_accessibility import NAMES, PLACES, pages
+from tests.app.test_accessibility import PLACES, leave, pages
 
 
 @pytest.fixture
@@ -41,21 +39,16 @@ def hostile(open_window: OpenWindow, link: FakeLink, tmp_path: Path) -> MainWind
     return window
 
 
-@pytest.mark.parametrize("place", PLACES, ids=NAMES)
-def test_no_text_from_elsewhere_is_read_as_html(
-    hostile: MainWindow, place: Callable[[MainWindow], QWidget], qtbot: QtBot
-) -> None:
-    root = place(hostile)
-    for page in pages(root):
-        page()
-        QApplication.processEvents()
-        assert rich_widgets(root) == []
-    if isinstance(root, QDialog):
-        root.reject()
-    assert HOSTILE in texts(hostile), "it is there, as it is"
-
-
-def test_the_small_windows_are_plain_too(hostile: MainWindow, tmp_path: Path) -> None:
+def test_no_text_from_elsewhere_is_read_as_html(hostile: MainWindow, tmp_path: Path) -> None:
+    """Every place of the same window, one after the other; the small windows at the end."""
+    for place in PLACES:
+        root = place(hostile)
+        for page in pages(root):
+            page()
+            QApplication.processEvents()
+            assert rich_widgets(root) == []
+        leave(root)
+        assert HOSTILE in texts(hostile), "it is there, as it is"
     report = tmp_path / "report.txt"
     report.write_text(HOSTILE)
     shortcuts = ShortcutsDialog([(HOSTILE, HOSTILE)], hostile)

@@ -19,13 +19,15 @@ def test_drafts_and_folders_are_kept(settings: SettingsFile, folders: Folders) -
 
 
 def test_only_the_newest_drafts_are_kept(settings: SettingsFile) -> None:
-    for number in range(400):
-        settings.remember_draft(f"org/m{number}", "org/d")
-    settings.remember_draft("org/m150", "org/e")
+    settings.change(drafts={f"org/m{number}": "org/d" for number in range(100, 400)})
+    for number in (150, 151, 400):
+        settings.remember_draft(f"org/m{number}", "org/e")
     drafts = settings.current.drafts
     assert len(drafts) == 300
     assert drafts["org/m150"] == "org/e"
-    assert "org/m99" not in drafts
+    assert drafts["org/m400"] == "org/e"
+    assert "org/m100" not in drafts
+    assert "org/m101" in drafts
 
 
 @pytest.mark.parametrize("junk", [7, "x", [], {"a": 7}, [7], None])

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from app.system.plain_text import tip, unsteered
 from app.ui.theme import Theme
 from app.ui.widgets import SealedBrowser
 from engine.errors import InputError
+from tests.app.sources import sources
 
-APP = Path(__file__).parents[2] / "app"
 PLAIN = "PlainText"
 
 # What shows text in another way than as it is. Two modules write HTML, of which they have escaped every foreign part.
@@ -136,18 +135,16 @@ def test_marks_that_are_piled_up_are_left_out() -> None:
 
 def calls() -> Iterator[tuple[str, str, ast.Call]]:
     """Every call of a method or a function by its name, and the module that it is in."""
-    for path, tree in modules():
-        for node in ast.walk(tree):
+    for path, nodes in modules():
+        for node in nodes:
             if isinstance(node, ast.Call):
                 function = node.func
                 name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
                 yield path, name, node
 
 
-@cache
-def modules() -> list[tuple[str, ast.Module]]:
-    paths = sorted(APP.rglob("*.py"))
-    return [(path.relative_to(APP).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+def modules() -> list[tuple[str, tuple[ast.AST, ...]]]:
+    return [(each.place.removeprefix("app/"), each.nodes) for each in sources("app")]
 
 
 def is_ours(text: ast.expr) -> bool:
@@ -176,8 +173,8 @@ def test_no_other_module_writes_html_or_shows_rich_text() -> None:
         if name in WRITERS:
             writers[path] = writers.get(path, 0) + 1
         assert name not in NEVER, path
-    for path, tree in modules():
-        for node in ast.walk(tree):
+    for path, nodes in modules():
+        for node in nodes:
             word = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             if word in FORMATS or (word in RICH_WIDGETS and path not in MAY_BE_RICH) or "<qt>" in text:

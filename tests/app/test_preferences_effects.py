@@ -47,6 +47,14 @@ def ask(window: MainWindow, question: str = "Hello") -> None:
     window.chat.ask(question)
 
 
+@pytest.fixture
+def levels() -> Iterator[None]:
+    """The loggers, put back."""
+    yield
+    for name in ("app", "coppice"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
 def test_the_send_key(window: MainWindow, link: FakeLink, preferences: PreferencesDialog) -> None:
     choose(preferences, "send_key", "ctrl-return")
     preferences.close()
@@ -59,7 +67,8 @@ def test_the_send_key(window: MainWindow, link: FakeLink, preferences: Preferenc
     assert link.last_question.chat[-1].content == "One\ntwo"
 
 
-def test_limits_place_and_overlap_reach_the_next_load(
+@pytest.mark.usefixtures("levels")
+def test_options_reach_the_next_load_the_next_answer_and_the_log(
     window: MainWindow, link: FakeLink, preferences: PreferencesDialog
 ) -> None:
     for name, value in (("vram_limit_gb", 6.0), ("ram_limit_gb", 12.5), ("place", "ram"), ("overlap", False)):
@@ -71,26 +80,21 @@ def test_limits_place_and_overlap_reach_the_next_load(
     chosen = LoadOptions("embedded", "none", place="device", vram_limit_bytes=10**9)
     window.library.load(chosen)
     assert (link.last_load.options.place, link.last_load.options.vram_limit_bytes) == ("device", 10**9)
+    link.load_what_was_asked()
 
-
-def test_lookup_and_calibration_reach_the_next_answer(
-    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
-) -> None:
     choose(preferences, "lookup", False)
     choose(preferences, "calibrate", False)
-    ask(window)
-    speculation = link.last_question.options.speculation
-    assert (speculation.lookup, speculation.calibrate) == (False, False)
-
-
-def test_method_and_budget_are_those_of_new_chats(
-    window: MainWindow, link: FakeLink, preferences: PreferencesDialog
-) -> None:
     choose(preferences, "generation.method", "chain")
     choose(preferences, "generation.budget", 48)
     ask(window)
     speculation = link.last_question.options.speculation
-    assert (speculation.method, speculation.budget) == ("chain", 48)
+    assert (speculation.lookup, speculation.calibrate) == (False, False)
+    assert (speculation.method, speculation.budget) == ("chain", 48), "those of new chats"
+
+    choose(preferences, "log_level", "warning")
+    assert not logging.getLogger("app.settings.store").isEnabledFor(logging.INFO)
+    choose(preferences, "log_level", "debug")
+    assert logging.getLogger("app.settings.store").isEnabledFor(logging.DEBUG)
 
 
 def test_without_scrolling_along_the_reader_stays_where_he_is(
@@ -108,22 +112,6 @@ def test_without_scrolling_along_the_reader_stays_where_he_is(
     qtbot.waitUntil(lambda: bar.maximum() > 0)  # on a busy machine, painting what has come in waits for its turn
     QTest.qWait(50)
     assert bar.value() < bar.maximum()
-
-
-@pytest.fixture
-def levels() -> Iterator[None]:
-    """The loggers, put back."""
-    yield
-    for name in ("app", "coppice"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
-
-
-@pytest.mark.usefixtures("levels")
-def test_the_log_level_holds_at_once(preferences: PreferencesDialog) -> None:
-    choose(preferences, "log_level", "warning")
-    assert not logging.getLogger("app.settings.store").isEnabledFor(logging.INFO)
-    choose(preferences, "log_level", "debug")
-    assert logging.getLogger("app.settings.store").isEnabledFor(logging.DEBUG)
 
 
 def test_the_folder_of_prepared_models(folders: Folders, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 """Nobody but the owner reads what the application writes for itself; what it writes for others keeps the umask."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -17,9 +18,7 @@ from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
 from app.system.files import become_private, tighten, write_chosen
 from app.system.paths import ROOT, folders_below
-from tests.app.test_application import PATIENCE_MS, engine_python
-
-__all__ = ["engine_python"]  # a fixture
+from tests.app.test_application import PATIENCE_MS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
@@ -81,6 +80,8 @@ def test_a_session_leaves_nothing_that_others_can_read(engine_python: Path, qtbo
         process.wait()
     assert (during, open_to_others(root)) == ([], [])
     assert (root / "data" / "chats.sqlite3").stat().st_size > 0, "the session wrote something"
+    assert process.returncode == 0, "SIGTERM closes the window in order"
+    assert json.loads(folders_below(root).settings_file.read_text(encoding="utf-8"))["geometry"]
 
 
 def test_a_new_database_and_its_companions_are_private(umask: None, tmp_path: Path) -> None:

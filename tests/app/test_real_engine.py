@@ -10,13 +10,14 @@ from pytestqt.qtbot import QtBot
 
 from app.system.paths import ROOT
 from tests.app.session.person import ENDLESS, STORY
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import for_the_proofs
 
 PATIENCE_MS = 120_000  # torch is imported by a process of low priority, perhaps on a busy machine
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the engine watches its parent by other means there")
-@pytest.mark.parametrize("busy", choose([True], [False, True]))
+@pytest.mark.parametrize("busy", [False, True])
+@for_the_proofs  # tests/engine/test_process.py kills the parent of a real engine, test_application.py a window
 def test_a_window_that_is_killed_leaves_no_engine(tmp_path: Path, qtbot: QtBot, busy: bool) -> None:
     script = f"""
 import sys

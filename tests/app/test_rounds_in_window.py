@@ -11,7 +11,9 @@ from app.tree.picture.canvas import TreeCanvas
 from app.tree.widgets import News
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
+from tests.campaigns.extent import choose
 
+PIECES = choose(14, 40)  # of a long answer, of a hundred lines each
 WORDS = ("One ", "two **three** ", "four ", "five ", "six.")
 
 
@@ -90,13 +92,13 @@ def test_only_who_asks_is_taken_to_the_text(qtbot: QtBot, window: MainWindow, li
 def test_a_round_far_inside_a_long_answer_is_found_though_nothing_is_laid_out_there(
     qtbot: QtBot, window: MainWindow, link: FakeLink
 ) -> None:
-    lines = [f"Line number {number} of many, with some words behind it.\n\n" for number in range(4000)]
-    middle = 20
-    converse(window, link, *("".join(lines[begin : begin + 100]) for begin in range(0, 4000, 100)))
+    lines = [f"Line number {number} of many, with some words behind it.\n\n" for number in range(100 * PIECES)]
+    middle = PIECES // 2
+    converse(window, link, *("".join(lines[begin : begin + 100]) for begin in range(0, len(lines), 100)))
     view = window.chat_panel.view
     bar = view.verticalScrollBar()
-    qtbot.waitUntil(lambda: shown_round(window) == 40)
-    qtbot.waitUntil(lambda: bar.maximum() > 50_000 and bar.value() == bar.maximum())
+    qtbot.waitUntil(lambda: shown_round(window) == PIECES)
+    qtbot.waitUntil(lambda: bar.maximum() > 12 * len(lines) and bar.value() == bar.maximum())
 
     def seen() -> str:
         answer, height = view.answers[-1], view.viewport().height()
@@ -107,7 +109,7 @@ def test_a_round_far_inside_a_long_answer_is_found_though_nothing_is_laid_out_th
     window.tree_panel.player.seek(middle)
     qtbot.waitUntil(lambda: shown_round(window) == middle + 1)
     window.tree_panel.show_in_answer()
-    qtbot.waitUntil(lambda: "Line number 2001 " in seen())
+    qtbot.waitUntil(lambda: f"Line number {100 * middle + 1} " in seen())
     assert 0.4 < bar.value() / bar.maximum() < 0.6
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,12 +17,12 @@ from app.hub.failures import HubError, failure, unusable
 from app.i18n.sentences import error_text, translated
 from app.installation.runtime.progress import names_text
 from app.system.json_text import parse_object
-from app.system.paths import ROOT
 from app.ui.notices import Notice, NoticeBar
 from engine.errors import CoppiceError, InputError
 from engine.protocol.options import LoadOptions, SamplingOptions
 from engine.protocol.sentences import Amount, joined, opening, reason_of, say
 from tests.app.conftest import OpenWindow
+from tests.app.sources import Source, sources
 
 CRAFTED = ("{x}", "{0}", "{name.__class__}", "%1", "%n", "<b>bold</b>", "{", "layers", "Permission denied")
 TREE = say(
@@ -144,21 +144,16 @@ MARKS = {"say", "tr", "mark"}
 
 
 @cache
-def _files() -> tuple[tuple[str, ast.Module], ...]:
-    """Every file that a window may show something of, read once."""
-    files = [
-        (each.relative_to(ROOT).as_posix(), each) for room in ("engine", "app") for each in (ROOT / room).rglob("*.py")
-    ]
-    shown = [each for each in sorted(files) if not each[0].startswith(ON_A_TERMINAL)]
-    return tuple((place, ast.parse(file.read_text(encoding="utf-8"))) for place, file in shown)
+def _files() -> tuple[Source, ...]:
+    """Every file that a window may show something of."""
+    every = (*sources("app"), *sources("engine"))
+    return tuple(each for each in every if not each.place.startswith(ON_A_TERMINAL))
 
 
 def _carriers() -> set[str]:
     """Names of the classes of errors and of the functions that make one, and of events with sentences."""
     names, makers = {CoppiceError.__name__, *EVENTS}, set[str]()
-    definitions = [
-        node for _, tree in _files() for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    ]
+    definitions = [node for each in _files() for node in each.nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     while True:
         found = {
             node.name
@@ -180,14 +175,15 @@ def _name(call: ast.Call) -> str:
     return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
-def _marked(tree: ast.AST) -> set[ast.AST]:
-    calls = (each for each in ast.walk(tree) if isinstance(each, ast.Call) and _name(each) in MARKS)
+@cache
+def _marked(source: Source) -> set[ast.AST]:
+    calls = (each for each in source.nodes if isinstance(each, ast.Call) and _name(each) in MARKS)
     return {node for call in calls for node in ast.walk(call)}
 
 
-def _plain_words(node: ast.AST, marked: set[ast.AST]) -> Iterator[str]:
-    """Texts of several words below a node that are not said, and texts that are put together."""
-    for each in set(ast.walk(node)) - marked:
+def _plain_words(nodes: Iterable[ast.AST], marked: set[ast.AST]) -> Iterator[str]:
+    """Texts of several words among these that are not said, and texts that are put together."""
+    for each in set(nodes) - marked:
         if isinstance(each, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in each.values)
         elif isinstance(each, ast.Constant) and isinstance(each.value, str) and " " in each.value.strip():
@@ -197,12 +193,16 @@ def _plain_words(node: ast.AST, marked: set[ast.AST]) -> Iterator[str]:
 def test_every_error_and_event_is_made_of_sentences() -> None:
     carriers, found = _carriers(), []
     assert {"ModelError", "HubError", "unusable", "out_of_memory_of", "UnpackError"} <= carriers
-    for place, tree in _files():
-        marked = _marked(tree)
-        for call in (each for each in ast.walk(tree) if isinstance(each, ast.Call) and _name(each) in carriers):
+    for source in _files():
+        marked = _marked(source)
+        for call in (each for each in source.nodes if isinstance(each, ast.Call) and _name(each) in carriers):
             key = 1 if _name(call) == "Notice" else 0  # its first argument is not shown
             given = [*call.args[key:], *(each.value for each in call.keywords)]
-            found += [f"{place}:{call.lineno}: {words}" for each in given for words in _plain_words(each, marked)]
+            found += [
+                f"{source.place}:{call.lineno}: {words}"
+                for each in given
+                for words in _plain_words(ast.walk(each), marked)
+            ]
     assert found == []
 
 
@@ -214,14 +214,16 @@ NOT_SHOWN = {
 def test_no_sentence_is_kept_as_a_plain_text() -> None:
     """Also those that stand in a variable or a table first, in the rooms that have no window."""
     found = []
-    for place, tree in _files():
-        if place.startswith(("engine/", "app/hub/", "app/downloads/", "app/installation/", "app/system/hostile_json")):
+    for source in _files():
+        if source.place.startswith(
+            ("engine/", "app/hub/", "app/downloads/", "app/installation/", "app/system/hostile_json")
+        ):
             silent = {
-                part for node in ast.walk(tree) if isinstance(node, ast.Expr | ast.Assert) for part in _silent(node)
+                part for node in source.nodes if isinstance(node, ast.Expr | ast.Assert) for part in _silent(node)
             }
-            texts = _plain_words(tree, _marked(tree) | silent)
+            texts = _plain_words(source.nodes, _marked(source) | silent)
             found += [
-                f"{place}: {text}"
+                f"{source.place}: {text}"
                 for text in texts
                 if " " in text and text.endswith((".", "?")) and text not in NOT_SHOWN
             ]

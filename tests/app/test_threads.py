@@ -6,11 +6,9 @@ notice, or no proof below fails here.
 
 import ast
 import gc
-import re
 import threading
 import time
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,9 +21,9 @@ from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
 from app.shell.thread_faults import FAULTS, ThreadFaults
 from app.system import background
-from app.system.paths import ROOT
 from app.ui.notices import Notice
 from tests.app.installation.conftest import make_dependencies
+from tests.app.sources import sources
 from tests.app.thread_proofs import PROOFS, Case, Panic
 
 BACKGROUND = "app/system/background.py"
@@ -43,12 +41,13 @@ NAMED = {"start": 0, "lasting": 0, "pool": 1, "Task": 0, "Jobs": 1}
 # ---- what the source says -------------------------------------------------------------------------------------------
 
 
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Those that have any of these names; to parse the others takes seconds."""
-    wanted = re.compile(rf"\b({'|'.join(MADE_BY_HAND | set(NAMED) - {'start'})}|app\.system\.background)\b")
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "app").rglob("*.py"))}
-    return {path.relative_to(ROOT).as_posix(): ast.parse(text) for path, text in texts.items() if wanted.search(text)}
+WANTED = rf"\b({'|'.join(sorted(MADE_BY_HAND | set(NAMED) - {'start'}))}|app\.system\.background)\b"
+"""In modules that have none of these names there is nothing to look for; to parse them takes seconds."""
+
+
+def modules() -> dict[str, tuple[ast.AST, ...]]:
+    """The nodes of the others."""
+    return {each.place: each.nodes for each in sources("app", WANTED)}
 
 
 def called(node: ast.expr) -> str:
@@ -56,10 +55,10 @@ def called(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def from_background(tree: ast.Module) -> set[str]:
+def from_background(nodes: tuple[ast.AST, ...]) -> set[str]:
     """The names that a module has from `app.system.background`, and the classes made of them."""
     found = {"Task", "Jobs"}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module == "app.system.background":
             found |= {each.name for each in node.names}
     return found
@@ -68,9 +67,9 @@ def from_background(tree: ast.Module) -> set[str]:
 def names_of_threads() -> dict[str, set[str]]:
     """Name of each thread -> the modules that make it; `?` for one that is no literal."""
     found: dict[str, set[str]] = {}
-    for module, tree in modules().items():
-        known = from_background(tree)
-        for node in ast.walk(tree):
+    for module, nodes in modules().items():
+        known = from_background(nodes)
+        for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known & set(NAMED):
                 place = NAMED[node.func.id]
                 name = node.args[place] if len(node.args) > place else None
@@ -82,9 +81,9 @@ def names_of_threads() -> dict[str, set[str]]:
 def test_threads_are_made_by_background_alone() -> None:
     made = [
         f"{module}:{node.lineno}"
-        for module, tree in modules().items()
+        for module, nodes in modules().items()
         if module != BACKGROUND
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call) and called(node.func) in MADE_BY_HAND
     ]
     assert made == [], "make threads with app.system.background.start, or guard them with app.system.background.lasting"
@@ -93,8 +92,8 @@ def test_threads_are_made_by_background_alone() -> None:
 def test_threads_of_qt_go_on_after_an_error() -> None:
     classes = [
         (f"{module}:{node.lineno}", node)
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
+        for module, nodes in modules().items()
+        for node in nodes
         if isinstance(node, ast.ClassDef) and MADE_BY_HAND & set(map(called, node.bases))
     ]
     assert len(classes) == 2, "the archive and the link to the engine"

@@ -1,6 +1,5 @@
 """The window through its widgets, in front of a fake link."""
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -58,11 +57,9 @@ def test_the_engine_starts_with_the_window_and_loads_the_pair(open_window: OpenW
     assert window.status_area.words.text() == "Ready: demo-target + demo-draft on cpu, float32"
 
 
-def test_writing_can_begin_at_once(window: MainWindow) -> None:
+def test_a_question_is_answered_on_the_screen_copied_and_answered_anew(window: MainWindow, link: FakeLink) -> None:
     assert window.focusWidget() is window.chat_panel.composer.field
 
-
-def test_a_question_is_answered_on_the_screen(window: MainWindow, link: FakeLink) -> None:
     assert window.chat_panel.welcome.isVisible()
     ask(window, "Hello")
     assert window.chat_panel.view.isVisible()
@@ -74,6 +71,15 @@ def test_a_question_is_answered_on_the_screen(window: MainWindow, link: FakeLink
     assert "2 passes" in figures(window)
     assert "tokens per pass" in figures(window)
     assert window.status_area.words.text().startswith("Ready")
+
+    press(window, Qt.Key.Key_C, CONTROL | Qt.KeyboardModifier.ShiftModifier)
+    assert QGuiApplication.clipboard().text() == "Good **day**"
+
+    press(window, Qt.Key.Key_R, CONTROL)
+    link.say("Good night")
+    link.finish()
+    assert shown_answer(window) == "Good night"
+    assert len([each for each in link.sent if isinstance(each, Generate)]) == 2
 
 
 def test_an_example_is_asked_with_a_click(window: MainWindow, link: FakeLink) -> None:
@@ -130,25 +136,6 @@ def test_a_deleted_chat_is_brought_back_from_its_bar(window: MainWindow, link: F
     assert not window.notices.notices
 
 
-def test_regenerate_by_key(window: MainWindow, link: FakeLink) -> None:
-    ask(window, "Hello")
-    link.say("Good day")
-    link.finish()
-    press(window, Qt.Key.Key_R, CONTROL)
-    link.say("Good night")
-    link.finish()
-    assert shown_answer(window) == "Good night"
-    assert len([each for each in link.sent if isinstance(each, Generate)]) == 2
-
-
-def test_copy_answer_by_key(window: MainWindow, link: FakeLink) -> None:
-    ask(window, "Hello")
-    link.say("Good **day**")
-    link.finish()
-    press(window, Qt.Key.Key_C, CONTROL | Qt.KeyboardModifier.ShiftModifier)
-    assert QGuiApplication.clipboard().text() == "Good **day**"
-
-
 def test_what_makes_no_sense_now_is_off(window: MainWindow, link: FakeLink) -> None:
     actions = window.actions_
     assert not actions.stop.isEnabled()
@@ -161,7 +148,9 @@ def test_what_makes_no_sense_now_is_off(window: MainWindow, link: FakeLink) -> N
     assert actions.regenerate.isEnabled()
 
 
-def test_the_tree_is_closed_and_opened_again(window: MainWindow) -> None:
+def test_the_tree_is_closed_and_opened_follows_the_rounds_and_forgets_the_chat(
+    window: MainWindow, link: FakeLink
+) -> None:
     assert window.tree_dock.isVisible()
     press(window, Qt.Key.Key_T, CONTROL)
     assert not window.tree_dock.isVisible()
@@ -170,11 +159,8 @@ def test_the_tree_is_closed_and_opened_again(window: MainWindow) -> None:
     assert window.tree_dock.isVisible()
     window.tree_dock.close()
     assert not window.actions_.tree.isChecked()
+    press(window, Qt.Key.Key_T, CONTROL)
 
-
-def test_the_tree_follows_the_rounds_and_forgets_the_chat(
-    window: MainWindow, link: FakeLink, monkeypatch: pytest.MonkeyPatch
-) -> None:
     ask(window, "Hello")
     link.say("a", "b", "c")
     newest = window.tree_panel._round
@@ -204,11 +190,18 @@ def test_a_dead_engine_is_told_and_restarted(window: MainWindow, link: FakeLink)
     assert shown_answer(window) == "whole"
 
 
-def test_without_an_engine_a_question_stays_in_its_field(window: MainWindow, link: FakeLink) -> None:
+def test_without_an_engine_a_question_stays_in_its_field_and_the_notice_can_be_dismissed(
+    window: MainWindow, link: FakeLink
+) -> None:
     link.die()
     ask(window, "Hello")
     assert window.chat_panel.composer.field.toPlainText() == "Hello"
     assert window.chat.conversation.is_empty
+
+    bar = window.notices.findChild(QAbstractButton, "dismiss")
+    assert isinstance(bar, QAbstractButton)
+    bar.click()
+    assert not window.notices.isVisible()
 
 
 def test_a_failed_request_is_told_with_its_hint(window: MainWindow, link: FakeLink) -> None:
@@ -219,14 +212,6 @@ def test_a_failed_request_is_told_with_its_hint(window: MainWindow, link: FakeLi
     ask(window, "short")
     assert not window.notices.notices
     assert link.last_question.chat[-1].content == "short"
-
-
-def test_a_notice_can_be_dismissed(window: MainWindow, link: FakeLink) -> None:
-    link.die()
-    bar = window.notices.findChild(QAbstractButton, "dismiss")
-    assert isinstance(bar, QAbstractButton)
-    bar.click()
-    assert not window.notices.isVisible()
 
 
 def test_a_pair_that_cannot_be_loaded_at_the_start_is_told(open_window: OpenWindow, link: FakeLink) -> None:

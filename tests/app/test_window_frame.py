@@ -15,14 +15,14 @@ from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 
 
-def test_about_opens_a_box(window: MainWindow) -> None:
+def test_help_fits_the_screen_every_control_has_a_name_and_every_shortcut_one_use(
+    window: MainWindow,
+) -> None:
     window.actions_.about.trigger()
     (box,) = [each for each in window.findChildren(QMessageBox) if each.isVisible()]
     assert "Coppice" in box.text()
     box.close()
 
-
-def test_all_shortcuts_are_listed_and_fit_the_screen(window: MainWindow) -> None:
     window.actions_.shortcuts.trigger()
     (dialog,) = [each for each in window.findChildren(ShortcutsDialog) if each.isVisible()]
     listed = dialog.list.toPlainText()
@@ -30,13 +30,9 @@ def test_all_shortcuts_are_listed_and_fit_the_screen(window: MainWindow) -> None
     assert dialog.height() <= window.screen().availableGeometry().height()
     dialog.close()
 
-
-def test_every_shortcut_is_used_once(window: MainWindow) -> None:
     keys = [keys for _, keys in window.actions_.listed]
     assert len(keys) == len(set(keys)) > 10
 
-
-def test_every_control_has_a_name(window: MainWindow) -> None:
     unnamed = [
         (each.objectName(), each.toolTip(), each.parent())
         for kind in (QAbstractButton, QLineEdit, QComboBox, QPlainTextEdit)

@@ -19,6 +19,7 @@ from app.shell.window import ENGINE_NOTICE, MainWindow
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.app.fake_engine import STORY
+from tests.campaigns.extent import choose
 
 PATIENCE_MS = 20_000
 
@@ -75,22 +76,42 @@ def test_a_question_asked_before_the_engine_is_up_is_answered(
     assert shown_answer(window) == STORY
 
 
-def test_an_answer_that_is_cut_off_says_so(window: MainWindow, qtbot: QtBot) -> None:
+def test_a_session_with_a_wrong_target_a_stop_a_cancelled_load_and_an_end_in_mid_answer(
+    open_window: OpenWindow, link: EngineLink, qtbot: QtBot
+) -> None:
+    window = open_window(link, LoadOptions("missing"))
+    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
+    assert "no model folder 'missing'" in window.notices.notices[0].text
+    ask(window, "say hello")
+    qtbot.waitUntil(lambda: shown_answer(window) == "hello", timeout=PATIENCE_MS)
+
     ask(window, "long")
     qtbot.waitUntil(lambda: ending(window) is AnswerEnding.LENGTH, timeout=PATIENCE_MS)
     assert window.chat_panel.view.answers[-1].figures.text.startswith("Cut off at")
 
-
-def test_stop_in_mid_answer_ends_it_once(window: MainWindow, qtbot: QtBot) -> None:
     endings: list[bool] = []
     window.chat.answering_changed.connect(endings.append)
     ask(window, "hang")
     wait_for_text(qtbot, window)
     QTest.keyClick(window.chat_panel.composer.field, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: ending(window) is AnswerEnding.STOPPED, timeout=PATIENCE_MS)
-    assert endings == [True, False]
+    assert endings == [True, False], "it ends once"
     ask(window, "say still here")
     qtbot.waitUntil(lambda: shown_answer(window) == "still here", timeout=PATIENCE_MS)
+
+    window.library.load(LoadOptions("slow"))
+    qtbot.waitUntil(lambda: window.library.state.stage == "Loading slow", timeout=PATIENCE_MS)
+    window.status_area.cancel.click()
+    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
+    assert window.library.wanted == LoadOptions()
+
+    ask(window, choose("deaf", "hang"))
+    wait_for_text(qtbot, window)
+    pid = link.engine_pid
+    assert pid is not None
+    window.close()
+    qtbot.waitUntil(link.isFinished, timeout=PATIENCE_MS)
+    assert not psutil.pid_exists(pid)
 
 
 def test_kill_in_mid_answer_keeps_the_text_and_restarts(window: MainWindow, link: EngineLink, qtbot: QtBot) -> None:
@@ -113,40 +134,11 @@ def test_kill_in_mid_answer_keeps_the_text_and_restarts(window: MainWindow, link
     assert [each.text.toPlainText().strip() for each in window.chat_panel.view.answers] == ["Once upon", "back again"]
 
 
-@pytest.mark.parametrize("question", ["hang", "deaf"])
-def test_closing_in_mid_answer_ends_the_engine(
-    window: MainWindow, link: EngineLink, qtbot: QtBot, question: str
-) -> None:
-    ask(window, question)
-    wait_for_text(qtbot, window)
-    pid = link.engine_pid
-    assert pid is not None
-    window.close()
-    qtbot.waitUntil(link.isFinished, timeout=PATIENCE_MS)
-    assert not psutil.pid_exists(pid)
-
-
-def test_a_wrong_target_leaves_the_window_usable(open_window: OpenWindow, link: EngineLink, qtbot: QtBot) -> None:
-    window = open_window(link, LoadOptions("missing"))
-    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
-    assert "no model folder 'missing'" in window.notices.notices[0].text
-    ask(window, "say hello")
-    qtbot.waitUntil(lambda: shown_answer(window) == "hello", timeout=PATIENCE_MS)
-
-
 def test_a_target_that_kills_the_engine_is_not_loaded_again(window: MainWindow, qtbot: QtBot) -> None:
     window.library.load(LoadOptions("fatal"))
     qtbot.waitUntil(lambda: window.library.state.phase is Phase.STOPPED, timeout=PATIENCE_MS)
     assert "exit code 9" in window.notices.notices[0].message
     window.actions_.restart_engine.trigger()
-    qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
-    assert window.library.wanted == LoadOptions()
-
-
-def test_a_long_load_is_cancelled(window: MainWindow, qtbot: QtBot) -> None:
-    window.library.load(LoadOptions("slow"))
-    qtbot.waitUntil(lambda: window.library.state.stage == "Loading slow", timeout=PATIENCE_MS)
-    window.status_area.cancel.click()
     qtbot.waitUntil(lambda: window.library.state.ready, timeout=PATIENCE_MS)
     assert window.library.wanted == LoadOptions()
 

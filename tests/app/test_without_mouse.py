@@ -27,7 +27,7 @@ def holds_focus(window: MainWindow, pane: QWidget) -> bool:
     return focus is not None and (focus is pane or pane.isAncestorOf(focus))
 
 
-def test_f6_goes_through_the_panes_and_back(window: MainWindow) -> None:
+def test_f6_goes_through_the_panes_that_are_shown_and_tab_through_the_tool_bar(window: MainWindow) -> None:
     assert QTest.qWaitForWindowActive(window)
     composer, tree, chats = window.chat_panel.composer, window.tree_panel, window.conversations.panel
     order = []
@@ -38,12 +38,26 @@ def test_f6_goes_through_the_panes_and_back(window: MainWindow) -> None:
     press(window, Qt.Key.Key_F6, Qt.KeyboardModifier.ShiftModifier)
     assert holds_focus(window, chats)
 
-
-def test_ctrl_l_goes_to_where_messages_are_written(window: MainWindow) -> None:
     assert QTest.qWaitForWindowActive(window)
     window.tree_panel.setFocus()
     window.actions_.write.trigger()
     assert holds_focus(window, window.chat_panel.composer)
+
+    names = {each.text() for each in window.findChildren(QToolButton) if each.text() and each.isVisible()}
+    reached = set()
+    for _ in range(80):
+        press(window, Qt.Key.Key_Tab)
+        focus = window.focusWidget()
+        if isinstance(focus, QToolButton):
+            reached.add(focus.text())
+    assert {"Chats", "New chat", "Models", "Generation settings", "Speculation tree"} <= names & reached
+
+    window.tree_dock.hide()
+    window.chats_dock.hide()
+    for _ in range(6):
+        press(window, Qt.Key.Key_F6)
+        assert not holds_focus(window, window.tree_panel)
+        assert not holds_focus(window, window.conversations.panel)
 
 
 def test_every_action_can_be_triggered_in_an_empty_window(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,26 +75,6 @@ def test_every_action_can_be_triggered_in_an_empty_window(window: MainWindow, mo
             if isinstance(dialog, QDialog):
                 dialog.close()
     assert window.isVisible()
-
-
-def test_f6_leaves_out_what_is_hidden(window: MainWindow) -> None:
-    window.tree_dock.hide()
-    window.chats_dock.hide()
-    for _ in range(6):
-        press(window, Qt.Key.Key_F6)
-        assert not holds_focus(window, window.tree_panel)
-        assert not holds_focus(window, window.conversations.panel)
-
-
-def test_tab_reaches_every_button_of_the_tool_bar(window: MainWindow) -> None:
-    names = {each.text() for each in window.findChildren(QToolButton) if each.text() and each.isVisible()}
-    reached = set()
-    for _ in range(80):
-        press(window, Qt.Key.Key_Tab)
-        focus = window.focusWidget()
-        if isinstance(focus, QToolButton):
-            reached.add(focus.text())
-    assert {"Chats", "New chat", "Models", "Generation settings", "Speculation tree"} <= names & reached
 
 
 def luminance(color: str) -> float:

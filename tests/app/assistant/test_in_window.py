@@ -51,33 +51,13 @@ def test_from_a_checkout_there_is_nothing_of_it(window: MainWindow, folders: Fol
     assert window.findChildren(EnginePage) == []
 
 
-def test_the_first_start_shows_the_assistant_and_leaves_the_window_usable(room: EngineSetup) -> None:
+def test_the_first_start_shows_the_assistant_and_an_engine_that_was_installed_is_started(
+    window: MainWindow, link: FakeLink, room: EngineSetup, runtime: RuntimeLink
+) -> None:
     room.begin()
     assert room.assistant.isVisible()
     assert not room.assistant.isModal()
 
-
-def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
-    qtbot: QtBot, window: MainWindow, manager: RuntimeManager
-) -> None:
-    connect_runtime(window, manager)
-    qtbot.waitUntil(lambda: any(each.isVisible() for each in window.findChildren(EngineAssistant)))
-    (assistant,) = window.findChildren(EngineAssistant)
-    window.close()
-    assert not assistant.isVisible()
-
-
-def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, room: EngineSetup) -> None:
-    window.link.engine_stopped.emit(Failed(0, "The engine is not installed yet."))
-    assert bars(window) == [RUNTIME_NOTICE]
-    window.notices.act(RUNTIME_NOTICE)
-    assert room.assistant.isVisible()
-
-
-def test_an_engine_that_was_installed_is_started(
-    window: MainWindow, link: FakeLink, room: EngineSetup, runtime: RuntimeLink
-) -> None:
-    room.begin()
     runtime.changed.emit(InstallProgress(Stage.CHECKING))
     assert bars(window) == [RUNTIME_NOTICE]
     runtime.ended.emit(InstallProgress(Stage.DONE))
@@ -95,6 +75,23 @@ def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
     window.notices.dismiss(RUNTIME_NOTICE)
     runtime.changed.emit(InstallProgress(Stage.INSTALLING))
     assert bars(window) == [], "who has closed it need not see it again with every step"
+
+
+def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
+    qtbot: QtBot, window: MainWindow, manager: RuntimeManager
+) -> None:
+    connect_runtime(window, manager)
+    qtbot.waitUntil(lambda: any(each.isVisible() for each in window.findChildren(EngineAssistant)))
+    (assistant,) = window.findChildren(EngineAssistant)
+    window.close()
+    assert not assistant.isVisible()
+
+
+def test_without_an_engine_the_bar_offers_to_install_one(window: MainWindow, room: EngineSetup) -> None:
+    window.link.engine_stopped.emit(Failed(0, "The engine is not installed yet."))
+    assert bars(window) == [RUNTIME_NOTICE]
+    window.notices.act(RUNTIME_NOTICE)
+    assert room.assistant.isVisible()
 
 
 def test_an_engine_that_dies_later_is_told_as_ever(

@@ -17,6 +17,7 @@ from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
 from engine.protocol.messages import Seconds, Statistics
 from tests.app.chat.mouse import drag, hold, release
+from tests.campaigns.extent import choose
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def add_turn(view: ConversationView, question: str, answer: str, statistics: Sta
 
 def test_only_what_is_near_is_built_and_scrolling_builds_the_rest(view: ConversationView, qtbot: QtBot) -> None:
     conversation = Conversation()
-    for number in range(500):
+    for number in range(choose(150, 500)):
         _, answer = conversation.ask(f"Question {number}")
         conversation.change(Message("assistant", "Words. " * 40, parent=answer.parent, id=answer.id))
     view.show_conversation(conversation)

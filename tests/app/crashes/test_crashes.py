@@ -1,33 +1,30 @@
 """Killed at any moment, the application and its engine lose nothing that was on the screen for a second."""
 
 import os
-import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
-from tests.app.conftest import FAKE_ENGINE
 from tests.app.crashes.journal import Entry, holds, losses, read
 from tests.app.crashes.killing import Place, kill_application, kill_engines
-from tests.campaigns.extent import for_the_proofs
+from tests.campaigns.extent import choose, for_the_proofs
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGKILL is a matter of POSIX")
 
 
+SEEDS = choose([1], [0, 1])  # of the two, this one waits for the engine and then for seconds
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(engine_python: Path, tmp_path: Path) -> Place:
     """A folder, and a fake engine."""
-    script = tmp_path / "engine-python"
-    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
-    script.chmod(0o755)
-    return Place(tmp_path, script)
+    return Place(tmp_path, engine_python)
 
 
 def test_the_application_killed_again_and_again_loses_nothing(place: Place) -> None:
-    lost = {seed: kill_application(place, seed) for seed in range(2)}
+    lost = {seed: kill_application(place, seed) for seed in SEEDS}
     assert lost == {seed: [] for seed in lost}
     noted = [each for seed in lost for each in read(place.folder / f"application-{seed}.jsonl")]
     assert any("answer" in each for each in noted), "nothing was ever on the screen"

@@ -18,6 +18,7 @@ from app.downloads.progress import Progress, Request, State
 from app.i18n.units import time_text
 from app.system.command_line import BAD_INPUT
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
+from tests.campaigns.extent import choose
 from tests.hub import Hub, drop, stall
 
 ROOT = Path(__file__).parents[3]
@@ -91,21 +92,34 @@ def wait_for(process: "subprocess.Popen[str]", file: str, count: int) -> None:
     raise AssertionError(f"it ended before that: {process.communicate()}")
 
 
-def test_json_tells_of_every_file_and_ends_with_the_path(hub: Hub, run: Run, cache: Path) -> None:
+def test_json_tells_of_every_file_and_ends_with_the_path_where_qt_does_not_work(
+    hub: Hub, environment: dict[str, str], cache: Path
+) -> None:
     repo = put_up(hub)
-    done = run(REPO, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    *lines, last = [json.loads(line) for line in done.stdout.splitlines()]
+    hub.fail(SHARDS[0], drop(after=10))
+    code = (
+        "import sys; sys.modules['PySide6'] = None; from app.__main__ import main; "
+        f"code = main(['download', '{REPO}', '--json']); print(code, 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    *printed, end = done.stdout.splitlines()
+    assert (end, done.stderr) == ("0 False", "")
+    *lines, last = map(json.loads, printed)
     assert last == {"state": "done", "path": str(cache / "snapshots" / repo.commit)}
     assert all(list(line) == ["file", "bytes", "total", "state"] for line in lines)
     assert contents(cache / "snapshots" / repo.commit) == FILES
 
 
-def test_in_words_the_path_is_all_there_is_on_stdout(hub: Hub, run: Run, tmp_path: Path) -> None:
+def test_in_words_the_path_is_all_there_is_on_stdout(
+    hub: Hub, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     put_up(hub, branches=("main", "v1"))
-    done = run(REPO, "--to", str(tmp_path / "model"), "--revision", "v1")
-    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'model'}\n")
-    assert contents(tmp_path / "model") == FILES
+    to = tmp_path / "model"
+    assert download_command.run([REPO, "--to", str(to), "--revision", "v1"], Dependencies()) == 0
+    assert capsys.readouterr().out == f"{to}\n"
+    assert contents(to) == FILES
 
 
 @pytest.mark.parametrize(
@@ -114,24 +128,48 @@ def test_in_words_the_path_is_all_there_is_on_stdout(hub: Hub, run: Run, tmp_pat
         (["org/nothing"], {}, "The hub has no model org/nothing that you can see."),
         (["nonsense"], {}, "That is not the name of a model on the hub."),
         ([REPO, "--revision", "v9"], {}, "has no such revision"),
-        ([REPO], {"HF_HUB_OFFLINE": "1"}, "Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
         ([REPO], {"HTTP_PROXY": "nonsense://x"}, "of the proxy cannot be used"),
-        ([], {}, "the following arguments are required: REPO"),
     ],
 )
 def test_what_cannot_be_had_is_one_line_and_2(
+    hub: Hub,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    more: dict[str, str],
+    words: str,
+) -> None:
+    put_up(hub)
+    for name, value in more.items():
+        monkeypatch.setenv(name, value)
+    assert download_command.run(arguments, Dependencies()) == BAD_INPUT
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    *_, line = errors.splitlines()
+    assert line.startswith("error: ")
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "words"),
+    [
+        ([REPO], {"HF_HUB_OFFLINE": "1"}, "Coppice is set to stay offline, in Preferences or by HF_HUB_OFFLINE."),
+        *choose([], [([], {}, "the following arguments are required: REPO")]),
+    ],
+)
+def test_the_process_ends_with_one_line_and_2(
     hub: Hub, run: Run, arguments: list[str], more: dict[str, str], words: str
 ) -> None:
     put_up(hub)
     done = run(*arguments, **more)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (BAD_INPUT, "")
     *_, line = done.stderr.splitlines()
     assert line.startswith("error: ")
     assert words in line
     assert "Traceback" not in done.stderr
 
 
-def test_a_kill_in_the_middle_costs_nothing(hub: Hub, begin: Begin, run: Run, cache: Path) -> None:
+def test_a_kill_in_the_middle_costs_nothing(hub: Hub, begin: Begin, cache: Path) -> None:
     repo = put_up(hub)
     for name, after in ((SHARDS[0], 123_456), (SHARDS[1], 7)):
         hub.fail(name, stall(after=after))
@@ -140,7 +178,7 @@ def test_a_kill_in_the_middle_costs_nothing(hub: Hub, begin: Begin, run: Run, ca
         process.kill()
         assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
     assert (cache / "blobs" / f"{repo.etag(SHARDS[1])}.incomplete").stat().st_size == 7
-    assert run(REPO).returncode == 0
+    assert download_command.run([REPO], Dependencies()) == 0
     assert contents(cache / "snapshots" / repo.commit) == FILES
     assert {path.name for path in (cache / "blobs").iterdir()} == {repo.etag(name) for name in FILES}
     assert [each.first_byte for each in hub.asked(SHARDS[0])] == [0, 123_456]
@@ -149,20 +187,20 @@ def test_a_kill_in_the_middle_costs_nothing(hub: Hub, begin: Begin, run: Run, ca
     assert {name: len(hub.asked(name)) for name in small} == dict.fromkeys(small, 1)
 
 
-def test_a_kill_while_writing_a_plain_folder_costs_nothing(hub: Hub, begin: Begin, run: Run, tmp_path: Path) -> None:
+def test_a_kill_while_writing_a_plain_folder_costs_nothing(hub: Hub, begin: Begin, tmp_path: Path) -> None:
     put_up(hub)
     hub.fail(SHARDS[0], stall(after=99_999))
     process = begin(REPO, "--to", str(tmp_path / "model"))
     wait_for(process, SHARDS[0], 99_999)
     process.kill()
     process.wait(PATIENCE_SECONDS)
-    assert run(REPO, "--to", str(tmp_path / "model")).returncode == 0
+    assert download_command.run([REPO, "--to", str(tmp_path / "model")], Dependencies()) == 0
     assert contents(tmp_path / "model") == FILES
     assert [each.first_byte for each in hub.asked(SHARDS[0])] == [0, 99_999]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl+C is another thing there")
-def test_an_interrupt_keeps_the_partial_file_and_says_so(hub: Hub, begin: Begin, run: Run, cache: Path) -> None:
+def test_an_interrupt_keeps_the_partial_file_and_says_so(hub: Hub, begin: Begin, cache: Path) -> None:
     repo = put_up(hub)
     hub.fail(SHARDS[0], stall(after=50_000))
     process = begin(REPO)
@@ -173,7 +211,7 @@ def test_an_interrupt_keeps_the_partial_file_and_says_so(hub: Hub, begin: Begin,
     assert errors == "Interrupted. What has arrived is kept: the same command goes on from there.\n"
     partial = cache / "blobs" / f"{repo.etag(SHARDS[0])}.incomplete"
     assert partial.read_bytes() == WEIGHTS[:50_000]
-    assert run(REPO).returncode == 0
+    assert download_command.run([REPO], Dependencies()) == 0
     assert contents(cache / "snapshots" / repo.commit) == FILES
 
 
@@ -192,19 +230,6 @@ def test_two_at_once_do_not_write_the_same_file(hub: Hub, begin: Begin, cache: P
     assert contents(cache / "snapshots" / repo.commit) == FILES
     assert body_bytes(hub, SHARDS[0]) >= 1000
     assert [each.first_byte for each in hub.asked(SHARDS[1])] == [0]
-
-
-def test_it_works_where_qt_does_not(hub: Hub, environment: dict[str, str]) -> None:
-    put_up(hub)
-    hub.fail(SHARDS[0], drop(after=10))
-    code = (
-        "import sys; sys.modules['PySide6'] = None; from app.__main__ import main; "
-        f"code = main(['download', '{REPO}']); print(code, 'torch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.stdout.splitlines()[-1:] == ["0 False"], done.stderr
 
 
 def test_the_line_of_progress_reads_well() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from pytestqt.qtbot import QtBot
 
 from app.shell.application import Ending
 from app.system.paths import ROOT, folders_below
-from tests.app.conftest import FAKE_ENGINE
 from tests.campaigns.extent import choose
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are a matter of POSIX")
@@ -75,19 +73,15 @@ def test_a_signal_that_is_ignored_stays_ignored(qtbot: QtBot) -> None:
 @pytest.mark.parametrize(
     "numbers",
     [
-        [signal.SIGTERM],
-        [signal.SIGHUP] * 2,
-        *choose([], [[signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]]),
+        [signal.SIGHUP] * 2,  # SIGTERM: test_private_files.py
+        *choose([], [[signal.SIGTERM], [signal.SIGINT], [signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]]),
     ],
 )
 def test_a_window_that_is_ended_by_signals_is_closed_in_order(
-    qtbot: QtBot, tmp_path: Path, numbers: list[signal.Signals]
+    engine_python: Path, qtbot: QtBot, tmp_path: Path, numbers: list[signal.Signals]
 ) -> None:
-    engine = tmp_path / "engine-python"
-    engine.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_ENGINE))}\n")
-    engine.chmod(0o755)
     folders = folders_below(tmp_path / "data")
-    environment = os.environ | {"COPPICE_ENGINE_PYTHON": str(engine)}
+    environment = os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)}
     command = [sys.executable, "-m", "app", "--data-dir", str(tmp_path / "data")]
     process = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:

@@ -38,12 +38,44 @@ def names(palette: CommandPalette) -> list[str]:
     return [hit.entry.name for hit in palette.model.hits]
 
 
-def test_every_action_is_listed_with_its_menu_and_shortcut(window: MainWindow, palette: CommandPalette) -> None:
+def test_everything_is_listed_heard_chosen_with_arrows_and_left_with_esc(
+    window: MainWindow, palette: CommandPalette, settings: SettingsFile
+) -> None:
     entries = {hit.entry.key: hit.entry for hit in palette.model.hits}
     assert set(entries) == {action.objectName() for action, _ in window.actions_.commands} - {"palette"}
     assert (entries["models"].name, entries["models"].where, entries["models"].keys) == ("Models", "File", "Ctrl+M")
     assert all(each.where and each.keys for each in entries.values())
     assert not entries["stop"].is_enabled
+
+    assert palette.accessibleName()
+    assert palette.field.accessibleName()
+    first = palette.model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert first == "New chat, File, Ctrl+N"
+    assert QAccessible.queryAccessibleInterface(palette.list).childCount() == len(names(palette))
+
+    press(palette, Qt.Key.Key_Up)
+    assert palette.list.currentIndex().row() == len(names(palette)) - 1
+    press(palette, Qt.Key.Key_Down)
+    assert palette.list.currentIndex().row() == 0
+
+    write(palette, "answer")
+    assert names(palette)[:2]
+    seen = set()
+    for _ in range(2 * len(names(palette))):
+        seen.add(palette.model.hits[palette.list.currentIndex().row()].entry.key)
+        press(palette, Qt.Key.Key_Down)
+    assert seen
+    assert not seen & {"stop", "regenerate"}
+
+    palette.field.clear()
+    write(palette, "zzzz")
+    assert palette.nothing.isVisible()
+    press(palette, Qt.Key.Key_Return, Qt.Key.Key_Down)
+    assert palette.isVisible()
+
+    press(palette, Qt.Key.Key_Escape)
+    assert not palette.isVisible()
+    assert settings.current.recent_commands == ()
 
 
 def test_letters_and_enter_run_an_action(window: MainWindow, palette: CommandPalette, settings: SettingsFile) -> None:
@@ -55,24 +87,6 @@ def test_letters_and_enter_run_an_action(window: MainWindow, palette: CommandPal
     assert settings.current.recent_commands == ("chats",)
     window.actions_.palette.trigger()
     assert names(palette)[0] == "Chats (now off)"
-
-
-def test_arrows_choose_and_leave_out_what_cannot_be_done(palette: CommandPalette) -> None:
-    write(palette, "answer")
-    assert names(palette)[:2]
-    seen = set()
-    for _ in range(2 * len(names(palette))):
-        seen.add(palette.model.hits[palette.list.currentIndex().row()].entry.key)
-        press(palette, Qt.Key.Key_Down)
-    assert seen
-    assert not seen & {"stop", "regenerate"}
-
-
-def test_up_from_the_first_is_the_last(palette: CommandPalette) -> None:
-    press(palette, Qt.Key.Key_Up)
-    assert palette.list.currentIndex().row() == len(names(palette)) - 1
-    press(palette, Qt.Key.Key_Down)
-    assert palette.list.currentIndex().row() == 0
 
 
 def test_conversations_are_opened_by_their_title(
@@ -90,24 +104,3 @@ def test_conversations_are_opened_by_their_title(
     monkeypatch.setattr(window.conversations.autosave, "open", opened.append)
     press(palette, Qt.Key.Key_Return)
     assert opened == [first]
-
-
-def test_esc_closes_and_nothing_was_done(palette: CommandPalette, settings: SettingsFile) -> None:
-    press(palette, Qt.Key.Key_Escape)
-    assert not palette.isVisible()
-    assert settings.current.recent_commands == ()
-
-
-def test_what_does_not_fit_is_said(palette: CommandPalette) -> None:
-    write(palette, "zzzz")
-    assert palette.nothing.isVisible()
-    press(palette, Qt.Key.Key_Return, Qt.Key.Key_Down)
-    assert palette.isVisible()
-
-
-def test_a_screen_reader_hears_name_menu_and_shortcut(palette: CommandPalette) -> None:
-    assert palette.accessibleName()
-    assert palette.field.accessibleName()
-    first = palette.model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
-    assert first == "New chat, File, Ctrl+N"
-    assert QAccessible.queryAccessibleInterface(palette.list).childCount() == len(names(palette))

@@ -1,4 +1,4 @@
-"""One engine for all tests of this folder; it is started once, and dies and comes back near the end."""
+"""One engine for all tests of this folder; it is started once, and ends with its window."""
 
 from collections.abc import Iterator
 
@@ -37,6 +37,5 @@ def started(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @pytest.fixture
 def session(started: Session, qtbot: QtBot) -> Session:
     """The session, with a model that is ready."""
-    started.bot = qtbot
     started.wait(lambda: started.window.library.state.ready)
     return started

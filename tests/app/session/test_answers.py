@@ -71,13 +71,13 @@ def test_an_edited_answer_is_what_the_model_goes_on_from(session: Session) -> No
 
 
 def test_a_cut_off_answer_is_continued(session: Session) -> None:
-    session.begin(replace(SHORT, max_new_tokens=48))
+    session.begin(replace(SHORT, max_new_tokens=2 * SHORT.max_new_tokens))
     whole = session.ask().text
     session.begin()
     assert session.ask().ending is AnswerEnding.LENGTH
     press(session.window, Qt.Key.Key_J, CONTROL)
     assert session.answered().text == whole
-    assert "48 tokens" in session.window.chat_panel.view.answers[-1].figures.text
+    assert f"{2 * SHORT.max_new_tokens} tokens" in session.window.chat_panel.view.answers[-1].figures.text
 
 
 def test_an_answer_starts_as_it_is_told(session: Session) -> None:

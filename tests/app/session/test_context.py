@@ -15,6 +15,7 @@ from tests.app.session.person import ENDLESS, SHORT, STORY, Session
 from tests.campaigns.extent import choose
 
 LONG = replace(SHORT, max_new_tokens=512)
+TOKENS = 7  # of the sentence about the dragon
 
 
 def test_an_answer_is_speculated_shown_and_counted(session: Session) -> None:
@@ -22,11 +23,11 @@ def test_an_answer_is_speculated_shown_and_counted(session: Session) -> None:
     window = session.window
     window.chat.round_arrived.connect(rounds.append)
     session.begin(LONG)
-    answer = session.ask()
+    answer = session.ask("What is the capital of France?")
     figures, probabilities = answer.statistics, answer.probabilities
     assert figures is not None
     assert answer.ending is AnswerEnding.COMPLETE
-    assert len(session.shown) > 40
+    assert len(session.shown) > 20
     assert figures.method == "specexec"
     assert figures.tokens_per_pass > 1.5
     assert f"{figures.passes} passes" in window.chat_panel.view.answers[-1].figures.text
@@ -82,10 +83,11 @@ def test_tokens_are_counted_while_an_answer_is_written(session: Session, tmp_pat
 
 @pytest.mark.parametrize("when_full", choose([DROP], [DROP, SUMMARISE]))
 def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(session: Session, when_full: str) -> None:
-    session.begin(replace(SHORT, when_full=when_full, max_new_tokens=40))
-    chat = session.window.chat
-    for number in range(4):
-        chat.ask(f"{number}. " + "The dragon slept under the hill. " * 90)
+    session.begin(replace(SHORT, when_full=when_full, max_new_tokens=choose(4, 40)))
+    chat, pair = session.window.chat, session.window.library.state.pair
+    assert pair is not None
+    for number in range(2):  # either takes more than half of the context
+        chat.ask(f"{number}. " + "The dragon slept under the hill. " * (pair.context_tokens * 3 // 5 // TOKENS))
         assert session.answered().ending in (AnswerEnding.COMPLETE, AnswerEnding.LENGTH)
     assert chat.conversation.first_read > 0
     assert bool(chat.conversation.summary) == (when_full == SUMMARISE)

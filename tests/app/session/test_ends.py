@@ -11,8 +11,10 @@ from app.chat.history.message import AnswerEnding
 from tests.app.fake_link import FakeLink
 from tests.app.session.person import ENDLESS, SHORT, STORY, Session, opened
 from tests.app.test_window import notice_button
+from tests.campaigns.extent import for_the_proofs
 
 
+@for_the_proofs
 def test_an_engine_that_is_killed_comes_back_and_the_answer_goes_on(session: Session) -> None:
     session.begin(ENDLESS)
     QTest.keyClicks(session.window.chat_panel.composer.field, STORY)

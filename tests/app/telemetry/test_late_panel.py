@@ -1,10 +1,5 @@
 """The charts are made when they are first seen, and are never windows of their own."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
@@ -14,8 +9,6 @@ from app.telemetry.dock import TelemetryDock
 from app.ui.theme import LIGHT
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import loaded
-
-ROOT = Path(__file__).parents[3]
 
 
 class Windows(QObject):
@@ -65,9 +58,3 @@ def test_no_chart_opens_as_a_window(qtbot: QtBot) -> None:
     assert room.panel.cards
     application.removeEventFilter(windows)
     assert windows.shown == []
-
-
-def test_the_window_starts_without_the_charts_and_the_http_library() -> None:
-    code = "import json, sys, app.main; print(json.dumps([*sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert not {"httpx2", "requests", "ssl", "app.telemetry.panel"} & set(json.loads(done.stdout))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.chat.archive import json_items
 from app.chat.archive.json_items import ItemTooLargeError, is_list, items
+from tests.campaigns.extent import choose
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('a"\\[]{},: \n\u00e4\U0001f600'), max_size=8),
@@ -26,7 +27,7 @@ def taken_apart(content: bytes, piece: int, most: int = 1 << 20) -> list[bytes]:
         json_items._PIECE_BYTES = before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=choose(12, 200), deadline=None)
 @given(st.lists(VALUES, max_size=5), st.integers(1, 30), st.sampled_from([None, 1]))
 def test_the_items_are_those_of_the_list(values: list[Any], piece: int, indent: int | None) -> None:
     content = json.dumps(values, indent=indent).encode()

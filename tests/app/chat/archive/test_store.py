@@ -235,7 +235,7 @@ for number in range(10**6):
 def test_whatever_was_saved_before_a_kill_is_there_and_the_file_is_whole(path: Path) -> None:
     """Killed at random moments in the middle of saving; every start goes on with the same file."""
     chooser = random.Random(4)
-    for identity in range(1, choose(9, 21)):
+    for identity in range(1, choose(4, 21)):
         with subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(path), str(identity)], stdout=subprocess.PIPE, text=True
         ) as writer:

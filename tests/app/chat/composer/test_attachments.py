@@ -1,8 +1,6 @@
 """Files for a question: what is text is read, what is not is refused in words, and nothing waits for it."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -122,11 +120,6 @@ def test_a_pdf_that_takes_too_long_is_left_in_the_middle_of_a_page() -> None:
     with pytest.raises(Refused, match="took too long"):
         read_pdf(endless, 1000, begin)
     assert read_pdf(pdf_of(["first"]), 1000, LATER)[1] == ""
-
-
-def test_the_library_is_loaded_only_for_pdfs() -> None:
-    code = "import sys, app.shell.window; assert 'pypdf' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # ---- chips ----------------------------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from app.chat.view.answer_view import AnswerView
 from app.chat.view.conversation_view import ConversationView
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.text.test_manuscript import Steps
+from tests.campaigns.extent import choose
 
-WORDS = "".join(f"word{number} " for number in range(20_000))
-TABLE = "| a | b |\n|---|---|\n" + "".join(f"| r{number} | x |\n" for number in range(3_000))
+WORDS = "".join(f"word{number} " for number in range(choose(6_000, 20_000)))
+TABLE = "| a | b |\n|---|---|\n" + "".join(f"| r{number} | x |\n" for number in range(choose(900, 3_000)))
 
 
 @pytest.fixture

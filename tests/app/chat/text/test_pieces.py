@@ -7,8 +7,10 @@ from PySide6.QtWidgets import QApplication
 from app.chat.text.blocks import Block, BlockStream
 from app.ui.theme import LIGHT
 from tests.app.chat.text.growing import Growing
+from tests.campaigns.extent import choose
 
 LONGEST_TAIL = 8_500
+SIZE = choose(1, 4)  # several pieces each
 
 
 def fed(text: str, step: int = 2_048) -> tuple[list[Block], BlockStream, int]:
@@ -23,14 +25,14 @@ def fed(text: str, step: int = 2_048) -> tuple[list[Block], BlockStream, int]:
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 100_000,
-        "word " * 20_000,
-        "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 3_000,
-        "```py\n" + "x = 1\n" * 10_000,
-        "```\n" + "x" * 100_000,
-        "- item\n" * 5_000,
-        "> quoted\n" * 5_000,
-        "- a\n" + "  - deep\n" * 5_000,
+        "a" * (25_000 * SIZE),
+        "word " * (5_000 * SIZE),
+        "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * (750 * SIZE),
+        "```py\n" + "x = 1\n" * (2_500 * SIZE),
+        "```\n" + "x" * (25_000 * SIZE),
+        "- item\n" * (1_250 * SIZE),
+        "> quoted\n" * (1_250 * SIZE),
+        "- a\n" + "  - deep\n" * (1_250 * SIZE),
     ],
 )
 def test_the_tail_stays_short(text: str) -> None:
@@ -67,7 +69,7 @@ def test_code_that_was_cut_is_copied_whole(qapp: QApplication) -> None:
 
 def test_writing_stops_when_its_time_is_up_and_goes_on_later(qapp: QApplication) -> None:
     markdown = Growing(QTextDocument(), LIGHT)
-    markdown.append("A paragraph.\n\n" * 2_000, seconds=0)
+    markdown.append("A paragraph.\n\n" * 200, seconds=0)
     assert markdown.is_behind
     written = markdown.blocks_written
     markdown.append("", seconds=0)

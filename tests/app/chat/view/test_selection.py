@@ -13,12 +13,16 @@ from app.chat.text.message_text import MessageText
 from app.chat.view.conversation_view import ConversationView
 from tests.app.chat.mouse import hold, release
 from tests.app.chat.view.test_views import add_turn, fill, settle, view
+from tests.campaigns.extent import choose
 
 __all__ = ["view"]
 
+TURNS = choose(80, 300)
 CONTROL = Qt.KeyboardModifier.ControlModifier
 SEVERAL_FRAMES_MS = 150
-LONG = "".join(f"Paragraph **{number}** of a long answer, which has some words in it.\n\n" for number in range(3_000))
+LONG = "".join(
+    f"Paragraph **{number}** of a long answer, which has some words in it.\n\n" for number in range(choose(800, 3_000))
+)
 
 
 def press(widget: QWidget, key: Qt.Key) -> None:
@@ -69,7 +73,7 @@ def test_a_short_answer_is_copied_as_it_is_read(view: ConversationView) -> None:
     assert not view.questions[0].text.textCursor().hasSelection()
 
 
-@pytest.mark.parametrize("turns", [3, 200])
+@pytest.mark.parametrize("turns", [3, choose(40, 200)])
 def test_the_second_time_it_is_the_conversation(view: ConversationView, turns: int, qtbot: QtBot) -> None:
     view.show_conversation(conversation(turns))
     text = view.answers[-1].text
@@ -102,15 +106,15 @@ def test_a_click_selects_nothing_again(view: ConversationView, qtbot: QtBot) -> 
 
 
 def test_messages_between_that_were_never_shown_are_copied_too(view: ConversationView, qtbot: QtBot) -> None:
-    view.show_conversation(conversation(300))
+    view.show_conversation(conversation(TURNS))
     view.answers[-1].text.selectAll()
     view.verticalScrollBar().setValue(0)
     qtbot.waitUntil(lambda: view.questions[0].text.toPlainText() == "question 0")
-    assert len(view.column.views) < 300
+    assert len(view.column.views) < TURNS
     view.questions[0].text.selectAll()
-    between = [f"answer *{number}*" for number in range(20, 280)]
+    between = [f"answer *{number}*" for number in range(20, TURNS - 20)]
     assert view.selection.text.startswith("question 0\n\n")
-    assert view.selection.text.endswith("\n\nanswer 299")
+    assert view.selection.text.endswith(f"\n\nanswer {TURNS - 1}")
     assert [each for each in between if each not in view.selection.text] == []
 
 

@@ -17,6 +17,7 @@ from app.system.background import Stop
 from app.system.paths import resource
 from tests.app.hub.conftest import client, connect, hub
 from tests.app.hub.repositories import tiny
+from tests.campaigns.extent import choose
 from tests.hub import Hub
 
 __all__ = ["client", "connect", "hub"]
@@ -61,7 +62,7 @@ def edited(folder: Path, edit: Edit) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("edit", choose(["merges as pairs", "no post-processor", "two ids swapped"], list(EDITS)))
 def test_what_the_engine_takes_for_the_same_has_the_same_fingerprint(edit: str, tmp_path: Path) -> None:
     from engine.text.tokenizer import Tokenizer
 
