@@ -4,6 +4,7 @@ The folder's format is that of `engine.model.checkpoint`.
 """
 
 import shutil
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -129,6 +130,7 @@ _MOST_INDEX_BYTES = 64 << 20
 _MOST_TABLES_BYTES = 256 << 20  # of all shards together
 _MOST_SHARDS = 2000
 _AT_A_TIME = 6
+_KEEPING = threading.Lock()  # one search asks for a model's facts to price it, another for its vocabulary
 _MOST_KEPT, _MOST_KEPT_BYTES = 400, 1 << 30
 
 
@@ -210,12 +212,15 @@ def _keep(cache: Path, source: str, model: RemoteModel, write: Callable[[Path], 
     beside.mkdir(parents=True)
     try:
         write(beside)
-        if folder.exists():  # somebody else was faster, or they are damaged
-            shutil.rmtree(folder)
-        beside.rename(folder)
+        with _KEEPING:
+            known = read_facts(folder)  # somebody else was faster, and has told others of them
+            if known is None:
+                if folder.exists():
+                    shutil.rmtree(folder)
+                beside.rename(folder)
+                known = read_facts(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    known = read_facts(folder)
     if known is None:
         raise OSError(say("The facts in {folder} cannot be read back.", folder=folder))
     return known

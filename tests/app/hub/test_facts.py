@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.hub import facts as facts_module
 from app.hub.client import HubClient
-from app.hub.facts import fetch_facts, prune_facts, read_facts
+from app.hub.facts import RemoteModel, fetch_facts, prune_facts, read_facts
 from app.hub.failures import HubError, Reason
 from app.system.background import Stop
 from engine.errors import Cancelled
@@ -53,6 +54,25 @@ def test_the_engine_prices_facts_as_it_prices_the_model(
     )
     assert told.verdict == "device"
     assert told == known
+
+
+def test_who_asks_at_the_same_time_does_not_take_away_what_another_was_told_of(
+    hub: Hub, client: HubClient, stop: Stop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One has fetched everything and is about to keep it when another, who began later, is ready."""
+    hub.add("org/tiny", tiny())
+    write, told = facts_module._write_facts, []
+
+    def overtaken(model: RemoteModel, folder: Path) -> None:
+        write(model, folder)
+        monkeypatch.setattr(facts_module, "_write_facts", write)
+        found = fetch_facts(client, "org/tiny", tmp_path, stop)
+        told.append((found, found.folder.stat().st_ino))
+
+    monkeypatch.setattr(facts_module, "_write_facts", overtaken)
+    facts = fetch_facts(client, "org/tiny", tmp_path, stop)
+    assert [(facts, facts.folder.stat().st_ino)] == told
+    assert [path.name for path in (tmp_path / "facts").iterdir()] == [facts.folder.name]
 
 
 def test_what_says_how_weights_are_packed_is_a_fact(hub: Hub, client: HubClient, stop: Stop, tmp_path: Path) -> None:
