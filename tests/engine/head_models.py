@@ -27,7 +27,15 @@ NEWER = {
     "hidden_norm.": "mtp.pre_fc_norm_hidden.",
     "projection.": "mtp.fc.",
 }
-NAMES = {
+MIMO = {
+    "model.layers.0.post_attention_layernorm.": "model.mtp.layers.0.pre_mlp_layernorm.",
+    "model.layers.0.": "model.mtp.layers.0.",
+    "model.norm.": "model.mtp.layers.0.final_layernorm.",
+    "embedding_norm.": "model.mtp.layers.0.enorm.",
+    "hidden_norm.": "model.mtp.layers.0.hnorm.",
+    "projection.": "model.mtp.layers.0.eh_proj.",
+}
+LIBRARY = {  # whose heads transformers has, too
     "deepseek_v3": OLDER,
     "glm4_moe": OLDER,
     "glm4_moe_lite": OLDER,
@@ -39,6 +47,7 @@ NAMES = {
     "qwen3_5_text": NEWER,
     "qwen3_5_moe_text": NEWER,
 }
+NAMES = {**LIBRARY, "mimo_v2_flash": MIMO}
 QUIET = ("o_proj.weight", "out_proj.weight", "down_proj", "down_proj.weight")  # what a layer adds to what it was given
 
 
@@ -73,10 +82,11 @@ def changed(config: Any, **overrides: Any) -> Any:
 def one_layer(config: PreTrainedConfig) -> dict[str, Any]:
     """What makes a config that of a head alone."""
     made: dict[str, Any] = {"num_hidden_layers": 1}
+    is_mimo = config.model_type == "mimo_v2_flash"
     if getattr(config, "layer_types", None):
-        made["layer_types"] = ["full_attention"]
+        made["layer_types"] = ["sliding_attention" if is_mimo else "full_attention"]
     if getattr(config, "mlp_layer_types", None):
-        made["mlp_layer_types"] = ["sparse"]
+        made["mlp_layer_types"] = ["dense" if is_mimo else "sparse"]
     if hasattr(config, "first_k_dense_replace"):
         made["first_k_dense_replace"] = 0
     return made

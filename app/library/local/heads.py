@@ -20,8 +20,10 @@ _MOST_BYTES = 64 << 20
 _SPECULATOR_LAYER = "transformer_layer_config"  # where the library `speculators` describes the layer of a head
 _PREFIX_BYTES = 8  # before the table of a safetensors file: its length
 _EAGLE3 = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM` and the like
-# The projection that joins a token with what was computed before it, as Qwen, and DeepSeek and GLM, name it.
-_PROJECTION = re.compile(r"mtp\.fc\.\w+|(?:.*\.)?layers\.(?P<layer>\d+)\.eh_proj\.\w+", re.ASCII)
+# The projection that joins a token with what was computed before it, as Qwen, MiMo, and DeepSeek and GLM name it.
+_PROJECTION = re.compile(
+    r"mtp\.fc\.\w+|model\.mtp\.layers\.0\.eh_proj\.\w+|(?:.*\.)?layers\.(?P<layer>\d+)\.eh_proj\.\w+", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)

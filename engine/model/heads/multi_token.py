@@ -22,7 +22,7 @@ from engine.model.families.state_families import STATE_FAMILIES
 from engine.model.formats.packed import PackedWeight
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, wrap
-from engine.model.shape import FULL, IN_LAYER
+from engine.model.shape import FULL, IN_LAYER, SLIDING
 from engine.model.weight_loader import LazyPacked, LazyTensor, WeightLoader
 from engine.protocol.sentences import say
 
@@ -49,7 +49,16 @@ STYLES: tuple[Mapping[str, str], ...] = (
         "model.layers.{layers}.shared_head.": "",
         "model.layers.{layers}.": LAYER,
     },
+    {  # MiMo-V2
+        "model.mtp.layers.0.enorm.": EMBEDDING_NORM,
+        "model.mtp.layers.0.hnorm.": HIDDEN_NORM,
+        "model.mtp.layers.0.eh_proj.": PROJECTION,
+        "model.mtp.layers.0.final_layernorm.": NORM,
+        "model.mtp.layers.0.pre_mlp_layernorm.": LAYER + "post_attention_layernorm.",
+        "model.mtp.layers.0.": LAYER,
+    },
 )
+SLIDING_HEADS = ("mimo_v2_flash",)  # families whose heads see a window of the text
 
 
 def has_heads(checkpoint: Checkpoint) -> bool:
@@ -184,17 +193,17 @@ def _text(config: Mapping[str, object]) -> Mapping[str, object]:
 def _of_one_layer(config: Mapping[str, object], is_mixture: bool) -> dict[str, object]:
     """The config of a model whose only layer is a head's: it attends, and is a mixture of experts or is not."""
     text = _text(config)
-    kinds = text.get("mtp_layer_types")
+    kinds, slides = text.get("mtp_layer_types"), text.get("model_type") in SLIDING_HEADS
     made: dict[str, object] = {
         "num_hidden_layers": 1,
         "first_k_dense_replace": 0 if is_mixture else 1,
         "mlp_only_layers": [] if is_mixture else [0],
         "mlp_layer_types": ["sparse" if is_mixture else "dense"],
-        "layer_types": kinds[:1] if isinstance(kinds, list) and kinds else [FULL],
+        "layer_types": kinds[:1] if isinstance(kinds, list) and kinds else [SLIDING if slides else FULL],
         "num_nextn_predict_layers": 0,
     }
     stated = {"num_hidden_layers", *text}
-    if text.get("model_type") in STATE_FAMILIES:
+    if slides or text.get("model_type") in STATE_FAMILIES:
         stated.add("layer_types")
     else:
         stated.add("first_k_dense_replace")

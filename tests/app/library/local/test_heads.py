@@ -37,6 +37,7 @@ def knows_heads(folder: Path) -> bool:
         "mtp.fc.weight",
         "mtp.fc.qweight",
         "model.layers.2.eh_proj.weight",
+        "model.mtp.layers.0.eh_proj.weight",
     ],
 )
 def test_heads_are_told_by_the_projection_in_front_of_them(name: str, tmp_path: Path) -> None:

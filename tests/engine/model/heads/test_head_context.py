@@ -21,7 +21,7 @@ from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import MultiTokenHead, head_of, load_head
 from engine.model.network import Network, find_layers
 from tests.campaigns.extent import choose
-from tests.engine.head_models import NAMES, save_with_head
+from tests.engine.head_models import LIBRARY, NAMES, save_with_head
 from tests.engine.model.state.test_hybrid_context import path_to, random_tree
 from tests.engine.resident import load_resident
 
@@ -95,6 +95,7 @@ def read(case: Case, text: Sequence[int]) -> tuple[Context, HeadContext]:
     return host, context
 
 
+@pytest.mark.parametrize("case", [family for family in FAMILIES if family in LIBRARY], indirect=True)
 def test_a_path_of_guesses_is_what_transformers_computes(case: Case) -> None:
     _, context = read(case, PROMPT[:-1])
     guessed = [60, 61, 62]
