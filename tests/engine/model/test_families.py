@@ -45,9 +45,9 @@ def test_a_span_knows_its_oldest_position_and_what_is_in_reach() -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (transformers.MambaConfig(), "recurrent state"),
+        (transformers.RwkvConfig(), "recurrent state"),
         (transformers.RecurrentGemmaConfig(), "recurrent state"),
-        (transformers.DeepseekV32Config(), "indexed attention"),
+        (transformers.MiniMaxConfig(), "linear attention"),
         (transformers.T5Config(), "encoder-decoder"),
     ],
 )
