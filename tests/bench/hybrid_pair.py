@@ -1,10 +1,11 @@
 """Tokens per pass of the trained hybrid pair beside the embedded pair's, and of the hybrid target's own heads.
 
-python -m tests.bench.hybrid_pair [--budgets 16,64,256] [--prompt-count 8] [--max-new-tokens 96] [--weights DIR] [--json]
+python -m tests.bench.hybrid_pair [--budgets 16,64,256] [--prompt-count 8] [--max-new-tokens 96] [--weights DIR]
+    [--json]
 
 Both pairs have the same sizes, tokenizer and training text; in the hybrid one three of four layers are Gated DeltaNet.
-Easy: chats of the kind they were trained for. Hard: old fairy tales, to be continued. Greedy and at T = .6 with top-p .9,
-specexec in float32, no prompt lookup, depth 32. `same_text`: answers that are those of no draft at all.
+Easy: chats of the kind they were trained for. Hard: old fairy tales, to be continued. Greedy and at T = .6 with top-p
+.9, specexec in float32, no prompt lookup. `same_text`: answers that are those of no draft at all.
 """
 
 import argparse

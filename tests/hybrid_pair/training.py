@@ -19,7 +19,11 @@ CLIP = 1.0
 
 
 def descend(
-    parameters: Iterable[nn.Parameter], loss_of: Callable[[], Tensor], save: Callable[[], None], minutes: float, rate: float
+    parameters: Iterable[nn.Parameter],
+    loss_of: Callable[[], Tensor],
+    save: Callable[[], None],
+    minutes: float,
+    rate: float,
 ) -> None:
     """AdamW for so many minutes of the processor, with a rate that falls in a line; saves now and then, and at the end."""
     chosen = list(parameters)
