@@ -60,7 +60,7 @@ def train_heads(target: Any, rows: Any, folder: Path, minutes: float, rate: floa
         ids, weights = rows.batch()
         return torch.stack(list(chained_losses(head, target, ids, weights))).mean()
 
-    descend(head.parameters(), loss, lambda: store(head, folder), minutes, rate)
+    descend(head.parameters(), loss, lambda: store(head, folder), minutes=minutes, rate=rate)
 
 
 def chained_losses(head: MultiTokenHead, target: Any, ids: Tensor, weights: Tensor) -> Iterator[Tensor]:

@@ -22,10 +22,11 @@ def descend(
     parameters: Iterable[nn.Parameter],
     loss_of: Callable[[], Tensor],
     save: Callable[[], None],
+    *,
     minutes: float,
     rate: float,
 ) -> None:
-    """AdamW for so many minutes of the processor, with a rate that falls in a line; saves now and then, and at the end."""
+    """AdamW for so many minutes of the processor, the rate falling in a line; saves now and then, and at the end."""
     chosen = list(parameters)
     optimizer = torch.optim.AdamW(chosen, lr=rate, betas=(0.9, 0.95), weight_decay=0.0)
     begun = saved = time.process_time()
@@ -72,7 +73,7 @@ def align(model: Any, teacher: Any, rows: Rows, output: Path, minutes: float, ra
         return torch.stack(errors).mean()
 
     chosen = [parameter for mixer in mixers for parameter in mixer.parameters()]
-    descend(chosen, loss, lambda: save_model(model, output), minutes, rate)
+    descend(chosen, loss, lambda: save_model(model, output), minutes=minutes, rate=rate)
 
 
 def layer_is_linear(model: Any, index: int) -> bool:
@@ -82,7 +83,7 @@ def layer_is_linear(model: Any, index: int) -> bool:
 
 def _recorder(seen: dict[int, tuple[Tensor, Tensor]], index: int) -> Callable[..., None]:
     def record(_module: Any, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        seen[index] = (named.get("hidden_states", arguments[0] if arguments else None), output[0])
+        seen[index] = (named["hidden_states"] if "hidden_states" in named else arguments[0], output[0])
 
     return record
 
@@ -101,7 +102,13 @@ def distil(
         found = torch.log_softmax(model(ids, use_cache=False).logits, -1)
         return divergence(found, wanted, weights)
 
-    descend((p for p in model.parameters() if p.requires_grad), loss, lambda: save_model(model, output), minutes, rate)
+    descend(
+        (p for p in model.parameters() if p.requires_grad),
+        loss,
+        lambda: save_model(model, output),
+        minutes=minutes,
+        rate=rate,
+    )
 
 
 def divergence(found: Tensor, wanted: Tensor, weights: Tensor) -> Tensor:
@@ -111,7 +118,8 @@ def divergence(found: Tensor, wanted: Tensor, weights: Tensor) -> Tensor:
     """
     entropy = torch.special.entr(wanted).sum(-1)
     apart = -(wanted * found).sum(-1) - entropy
-    return (apart * weights).sum() / weights.sum()
+    mean: Tensor = (apart * weights).sum() / weights.sum()
+    return mean
 
 
 def save_model(model: Any, folder: Path) -> None:
