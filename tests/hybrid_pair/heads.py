@@ -1,9 +1,9 @@
 """Trains a head for multi-token prediction on a finished target, chained as a tree will use it.
 
-Slot i of the head reads the token t_i and what the target knew before it, its last hidden state behind t_(i-1) (zeros
-for the first token), and guesses t_(i+1), as in Qwen3-Next's and Qwen3.5's checkpoints (`mtp.*`). Deeper guesses have
-no hidden state of the target: the head's own output takes its place, and the slots of the guessed tokens see the true
-slots up to where the chain parted and those of their own chain.
+Slot i of the head reads the token t_i and what the target knew before it, its last hidden state behind t_(i-1), and
+guesses t_(i+1), as in Qwen3-Next's and Qwen3.5's checkpoints (`mtp.*`). Nothing stands before the first token, so no
+slot sees slot 0. Deeper guesses have no hidden state of the target: the head's own output takes its place, and the
+slots of the guessed tokens see the true slots up to where the chain parted and those of their own chain.
 """
 
 import json
@@ -75,10 +75,10 @@ def chained_losses(head: MultiTokenHead, target: Any, ids: Tensor, weights: Tens
     cache, length = DynamicCache(), ids.shape[1]
     hidden = torch.cat([torch.zeros_like(true[:, :1]), true[:, :-1]], 1)
     slots = torch.arange(length)
-    seen = slots[None] <= slots[:, None]
+    seen = (slots[None] <= slots[:, None]) & ((slots[None] > 0) | (slots[:, None] == 0))
     for depth in range(DEPTH):
-        if depth == 1:  # only some slots begin a chain, and none that would end behind the row
-            kept = slots[: length - DEPTH + 1 : STRIDE]
+        if depth == 1:  # only some slots begin a chain: not slot 0, and none that would end behind the row
+            kept = slots[1 : length - DEPTH + 1 : STRIDE]
             slots, hidden, seen = kept, hidden[:, kept], seen[kept]
         if depth:
             slots = slots + 1
