@@ -40,7 +40,7 @@ class Answering:
             learned=partial(loaded.learned.state, options),
             measured=partial(loaded.measured, options),
             draft=draft,
-            is_shared=loaded.weights.copies is not None,
+            forgets=loaded.draft_forgets,
             device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
             observer=watcher,
             largest_tree=loaded.weights.plan.largest_tree,

@@ -20,6 +20,7 @@ from engine.cli.session import Session
 from engine.engine import Engine
 from engine.errors import InputError
 from engine.model.checkpoint import open_checkpoint
+from engine.model.heads.head_context import HeadContext
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.messages import Seconds
 from engine.protocol.options import METHODS, GenerateOptions
@@ -66,6 +67,10 @@ def assisted(engine: Engine, options: GenerateOptions) -> Baseline:
     """`model.generate(assistant_model=...)`: the draft guesses a chain of tokens, the target checks it."""
     if engine.draft is None:
         raise InputError("The baseline 'assisted' needs a draft model.", "Choose a draft, or leave the baseline out.")
+    if isinstance(engine.draft, HeadContext):
+        raise InputError(
+            "The baseline 'assisted' needs a draft model; heads are none.", "Choose a draft, or leave the baseline out."
+        )
     if engine.translates:
         raise InputError(
             "The baseline 'assisted' needs a draft with the target's tokenizer.",

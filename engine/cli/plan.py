@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draft",
         default="auto",
         metavar="SOURCE",
-        help="the same, self (copies of what streams, in 4 bits), or none",
+        help="the same, self (copies of what streams, in 4 bits), heads (those that come with the target), or none",
     )
     add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     add("--weights", choices=WEIGHTS, default="auto", help="number type")
@@ -98,7 +98,7 @@ def plan(arguments: argparse.Namespace) -> None:
 
 def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
     """The pair, and what its tokenizers have in common, where they are two; of facts the tokenizer is not here."""
-    from engine.loading.pair import PairIdentity, draft_source, open_pair  # noqa: PLC0415
+    from engine.loading.pair import PairIdentity, draft_source, open_pair, own_heads  # noqa: PLC0415
     from engine.model.checkpoint import is_header_only, open_checkpoint  # noqa: PLC0415
     from engine.model.facts import open_facts  # noqa: PLC0415
     from engine.model.model_folder import find_model  # noqa: PLC0415
@@ -108,8 +108,9 @@ def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
     if not is_header_only(folder):
         pair = open_pair(options)
         return pair.identity, pair.common_tokens
-    source = draft_source(options)
-    return PairIdentity(open_facts(folder), open_checkpoint(source, role="draft") if source else None, options), None
+    source, target = draft_source(options), open_facts(folder)
+    draft = open_checkpoint(source, role="draft") if source else own_heads(options, target)
+    return PairIdentity(target, draft, options), None
 
 
 def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":

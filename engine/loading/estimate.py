@@ -8,7 +8,7 @@ import psutil
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading.pair import PairIdentity, draft_source
+from engine.loading.pair import PairIdentity, draft_source, own_heads
 from engine.loading.planning import context_for, plan_pair
 from engine.loading.rates import benchmark_of, question_for
 from engine.loading.store import cache_root
@@ -51,7 +51,7 @@ class Estimator:
         device = choose_device(options.device)
         target = self._open(options.target, "target")
         source = draft_source(options)
-        draft = self._open(source, "draft") if source else None
+        draft = self._open(source, "draft") if source else own_heads(options, target)
         measured = benchmark_of(target, options.weights, device, cache_root(options)).recall()
         asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device))
         plan = plan_pair(target, draft, device, asked)

@@ -21,6 +21,9 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
 from engine.model.families.text_tensors import reads_more_than_text
+from engine.model.heads.head_context import HeadContext
+from engine.model.heads.hidden_states import HiddenStates
+from engine.model.heads.multi_token import load_head
 from engine.model.network import Network
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
@@ -72,6 +75,11 @@ class LoadedPair:
         return target, TranslatedDraft(own, self.translation) if self.translation else own
 
     @property
+    def draft_forgets(self) -> bool:
+        """Whether the draft begins every tree anew, from what the target has computed."""
+        return isinstance(self.draft, SharedContext | HeadContext)
+
+    @property
     def measurements(self) -> PairMeasurements:
         """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
         return PairMeasurements(self.pair, self.weights.tiers, str(self.target.network.device))
@@ -103,6 +111,8 @@ class LoadedPair:
         """What is loaded, as an event."""
         target = _described(self.pair.target, self.target.network, self.weights.stored_as)
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
+        if draft and isinstance(self.draft, HeadContext):
+            draft = replace(draft, bytes=self.draft.nbytes)
         if copies := self.weights.copies:
             draft = replace(target, name=f"{target.name}, layers copied", bytes=copies.nbytes, weights=COPY)
         return Loaded(
@@ -126,7 +136,7 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     device = choose_device(pair.options.device)
     cancellation.check()
     require_not_refused(pair.target, dtype_for(pair.options.weights, pair.target, device), device, pair.options)
-    if pair.draft:
+    if pair.draft and not pair.drafts_with_heads:
         require_not_refused(pair.draft, draft_dtype(pair.draft, pair.options, device), device, pair.options)
     good = MemoryLimits(pair, device, memory_now(device.type))
 
@@ -153,6 +163,11 @@ def _load(
             copies = yield from load_copies(request, pair.target, weights, pair.options, cancellation)
             weights = replace(weights, copies=copies)
             draft = SharedContext(copies.network, target, cancellation.check)
+        elif pair.draft and pair.drafts_with_heads:
+            yield Loading(request, say("Loading {name}", name=pair.draft.name), 0, 1)
+            head, hidden = load_head(pair.draft, pair.target, weights.network), HiddenStates(weights.network, slots)
+            target.record(hidden)
+            draft = HeadContext(head, target, hidden, work.draft_slots, between_layers=cancellation.check)
         elif pair.draft:
             dtype = draft_dtype(pair.draft, pair.options, device)
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)

@@ -6,18 +6,20 @@ from engine.errors import ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.gguf.header import read_lists
+from engine.model.heads.multi_token import head_of
 from engine.protocol.messages import CommonTokens
-from engine.protocol.options import EMBEDDED, NO_DRAFT, SELF_DRAFT, LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, LoadOptions
 from engine.protocol.sentences import say
 from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
 
+OF_TARGET = (SELF_DRAFT, OWN_HEADS)  # drafts that come from the target's own files
 LEAST_COMMON = 0.2  # of the tokens of an ordinary text: with fewer a draft can hardly ever say what comes next
 
 
 @dataclass(frozen=True, slots=True)
 class PairIdentity:
-    """What a pair is stored under. A target that drafts for itself is a pair of its own.
+    """What a pair is stored under. A target that drafts for itself, or with its own heads, is a pair of its own.
 
     `by_folders` costs nothing, and is enough for a guess. `by_files` reads the head of every file: what is stored under
     it is void once a file has changed.
@@ -32,26 +34,30 @@ class PairIdentity:
 
         Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
         """
-        drafting = str(self.draft.path) if self.draft else SELF_DRAFT if self.options.draft == SELF_DRAFT else ""
+        drafting = self._of_target or (str(self.draft.path) if self.draft else "")
         others = () if method in ("auto", "specexec") else (method,)
         return " | ".join((str(self.target.path), drafting, self.options.weights, str(budget or "auto"), *others))
 
     def by_files(self) -> dict[str, str]:
-        """The states of the target's and the draft's files (`self` or `none` without one), and the weights.
+        """The states of the target's and the draft's files (`self`, `heads` or `none` without any), and the weights.
 
         Raises `ModelError` if a file is gone.
         """
-        own = SELF_DRAFT if self.options.draft == SELF_DRAFT else NO_DRAFT
         return {
             "target": source_fingerprint(self.target),
-            "draft": source_fingerprint(self.draft) if self.draft else own,
+            "draft": self._of_target or (source_fingerprint(self.draft) if self.draft else NO_DRAFT),
             "weights": self.options.weights,
         }
+
+    @property
+    def _of_target(self) -> str:
+        """Which draft of the target's own files it is; empty for others, and for none."""
+        return self.options.draft if self.options.draft in OF_TARGET else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair that was opened; `draft` None: there is no draft model of its own.
+    """A pair that was opened; `draft` None: there is no draft model of its own. The target's own heads count as one.
 
     `intersection`: of the vocabularies, where the draft's is another than the target's.
     """
@@ -66,6 +72,11 @@ class Pair:
     def drafts_itself(self) -> bool:
         """Whether a copy of the target's own layers is the draft."""
         return self.options.draft == SELF_DRAFT
+
+    @property
+    def drafts_with_heads(self) -> bool:
+        """Whether the draft is what comes with the target for further tokens."""
+        return self.options.draft == OWN_HEADS
 
     @property
     def common_tokens(self) -> CommonTokens | None:
@@ -85,7 +96,7 @@ def open_pair(options: LoadOptions) -> Pair:
     tokenizer = open_tokenizer(target)
     source = draft_source(options)
     if not source:
-        return Pair(options, target, None, tokenizer)
+        return Pair(options, target, own_heads(options, target), tokenizer)
     draft = open_checkpoint(source, role="draft")
     other = open_tokenizer(draft)
     if other.same_as(tokenizer):
@@ -113,7 +124,12 @@ def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
 
 
 def draft_source(options: LoadOptions) -> str:
-    """The source of the draft model, with `auto` resolved; empty without one, also if the target drafts for itself."""
+    """The source of the draft model, with `auto` resolved; empty without one, and for one of the target's own files."""
     if options.draft == "auto":
         return EMBEDDED if options.target == EMBEDDED else ""
-    return "" if options.draft in (NO_DRAFT, SELF_DRAFT) else options.draft
+    return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft
+
+
+def own_heads(options: LoadOptions, target: Checkpoint) -> Checkpoint | None:
+    """The target's own heads, where they are to draft; raises `InputError` if it has none."""
+    return head_of(target) if options.draft == OWN_HEADS else None

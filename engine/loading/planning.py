@@ -47,7 +47,8 @@ class Question:
     is automatic. `budget`: drafted nodes per tree; 0 where each round chooses: the plan then has room for larger trees
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
     `rates`: of this machine, as measured; None if they were not. `memory`: what is free; None to look.
-    `drafts_itself`: copies in 4 bits of the layers that stream are the draft.
+    `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the draft is a head
+    of the target's.
     """
 
     weights: str = "auto"
@@ -57,6 +58,7 @@ class Question:
     rates: Rates | None = None
     memory: Memory | None = None
     drafts_itself: bool = False
+    drafts_with_heads: bool = False
     override: Override = field(default_factory=Override)
 
 
@@ -83,7 +85,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     needs = needs_of(target, sizes, question.weights, device)
-    drafting = _drafting(draft, sizes, question, device) if draft else None
+    drafting = _drafting(target, draft, sizes, question, device) if draft else None
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
         plan,
@@ -106,10 +108,18 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     return found
 
 
-def _drafting(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
-    """What the draft needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
+def _drafting(
+    target: Checkpoint, draft: Checkpoint, sizes: ModelSizes, question: Question, device: torch.device
+) -> ModelNeeds:
+    """What the draft needs; `sizes`: the target's. Its logits may become those of the target's vocabulary.
+
+    So the larger vocabulary counts. Heads compute in the target's number type.
+    """
+    if question.drafts_with_heads:
+        needs = needs_of(target, model_sizes(draft), question.weights, device)
+        return replace(needs, record_bytes=sizes.hidden * needs.shape.value_bytes)
     needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
-    return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
+    return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, sizes.vocabulary)))
 
 
 def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | None:

@@ -37,6 +37,8 @@ CONFIG_FAULTS = (
     StrictDataclassError,
 )
 
+HEAD = "eh_proj.weight"  # a layer behind the last one that has it guesses further tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
@@ -89,7 +91,10 @@ def require_complete(
 ) -> None:
     """Refuse a model some of whose weights would be random numbers, or are left over; all are the network's names."""
     name = architecture.name
-    left_over = [tensor for tensor in unexpected if f".layers.{architecture.layer_count}." in tensor]
+    behind = f".layers.{architecture.layer_count}."
+    left_over = [tensor for tensor in unexpected if behind in tensor]
+    if any(tensor.endswith(behind + HEAD) for tensor in left_over):
+        left_over = []
     if tensor := _first_of(missing):
         fault = say("'{name}' lacks the weights {tensor}.", name=name, tensor=tensor)
     elif tensor := _first_of(mismatched):

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
@@ -56,6 +58,11 @@ class Context:
     def reach(self) -> int:
         """Levels that a tree may have behind the next root and still equal plain decoding at every node."""
         return self._turned.reach(self.length) if self._turned is not None else BOUNDLESS
+
+    def record(self, hidden: HiddenStates) -> None:
+        """Keep with every token, committed or pending, what `hidden` records of it, from the first token on."""
+        assert not self.tokens, "what was read before cannot be recorded"
+        self._cache.hidden = hidden
 
     def prefill(self, tokens: Sequence[int]) -> int:
         """Make the committed tokens equal `tokens`; returns how many of them were in the cache already.
@@ -209,22 +216,28 @@ class Context:
     ) -> Tensor:
         device = self.network.device
         with self._turning(positions):
-            output = self.network.model(
-                input_ids=torch.tensor([self._known(tokens)], device=device),
+            logits = self._run(
+                torch.tensor([self._readable(tokens)], device=device),
+                positions,
+                last,
                 position_ids=positions[None].to(device, non_blocking=True),
                 attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
                 past_key_values=self._cache,
                 use_cache=True,
-                logits_to_keep=last,
-            )
-        logits: Tensor = output.logits[0].float()
+            ).float()
         if device.type == "cuda":
             torch.cuda.synchronize(
                 device
             )  # the next step reads the logits anyway, and the stopwatch then measures the pass
         return logits
 
-    def _known(self, tokens: Sequence[int]) -> list[int]:
+    def _run(self, tokens: Tensor, positions: Tensor, last: int, **arguments: Any) -> Tensor:
+        """The network itself: logits [last or n, vocabulary] of `tokens`, int64 [1, n], at `positions`, int64 [n]."""
+        del positions
+        logits: Tensor = self.network.model(input_ids=tokens, logits_to_keep=last, **arguments).logits[0]
+        return logits
+
+    def _readable(self, tokens: Sequence[int]) -> list[int]:
         """The ids that the network has; an embedding must never be asked for another one."""
         network = self.network
         return [token if token < network.vocabulary else network.substitute for token in tokens]

@@ -15,6 +15,7 @@ from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.state_families import STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
+from engine.model.families.text_tensors import FURTHER_TOKENS
 from engine.model.formats.packed import PackedFormat, PackedWeight
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
@@ -23,7 +24,6 @@ COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
-FURTHER_TOKENS = "mtp."  # layers that guess further tokens; no network of transformers has them
 
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 

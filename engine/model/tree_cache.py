@@ -10,6 +10,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from engine.model.families.span import Span
 from engine.model.families.state_families import HYBRID, LINEAR
+from engine.model.heads.hidden_states import HiddenStates
 from engine.model.shape import FULL
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
@@ -94,7 +95,7 @@ class TreeCache(Cache):  # type: ignore[misc]
     """One `TreeLayer` per decoder layer, or one `StateLayer`; `spans`: what each of them sees of the past.
 
     Layers that read the keys and values of an earlier one (gemma3n) leave theirs empty. `states`: of the layers that
-    keep one; moved by itself, as a state cannot be cut.
+    keep one; moved by itself, as a state cannot be cut. `hidden`: what is recorded of every slot for a head, if any.
     """
 
     def __init__(self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS) -> None:
@@ -104,17 +105,22 @@ class TreeCache(Cache):  # type: ignore[misc]
         self.attention = [layer for layer in attention if layer is not None]
         states = [layer for layer in self.layers if isinstance(layer, StateLayer)]
         self.states = StateCache(states, capacity, snapshots)
+        self.hidden: HiddenStates | None = None
 
     @torch.inference_mode()
     def keep(self, base: int, slots: Tensor) -> None:
         """Keep slots [0, base) and `slots` in every layer with keys and values; see `TreeLayer.keep`."""
         for layer in self.attention:
             layer.keep(base, slots)
+        if self.hidden is not None:
+            self.hidden.keep(base, slots)
 
     def crop_to(self, length: int) -> None:
         """Forget every slot from `length` on, in every layer; of the states, the pending nodes that stand there."""
         for layer in self.attention:
             layer.crop(length)
+        if self.hidden is not None:
+            self.hidden.crop(length)
         self.states.truncate(length)
 
 

@@ -21,6 +21,7 @@ EMBEDDED = "embedded"
 NO_DRAFT = "none"
 UNMEASURED = "prior"
 SELF_DRAFT = "self"
+OWN_HEADS = "heads"
 
 
 def _require(condition: bool, option: str, hint: str) -> None:
@@ -54,8 +55,8 @@ class LoadOptions:
     """Which pair to load, and where to.
 
     A source is `embedded`, a model folder, a GGUF file, or the id of a model in the local hub cache; `draft` may also
-    be `auto` (the embedded draft for the embedded target, otherwise none), `none`, or `self`: 4-bit copies of those of
-    the target's layers that stream.
+    be `auto` (the embedded draft for the embedded target, otherwise none), `none`, `self`: 4-bit copies of those of the
+    target's layers that stream, or `heads`: those for further tokens that come with the target.
     `context_tokens` is the longest conversation kept, prompt and answer together; 0 means what the model allows,
     within what the engine finds sensible. `place` is where the target's layers are kept; the limits bound what is
     taken of each memory, 0 for what is free; `force` loads even what the plan says does not fit. `cache_dir` holds

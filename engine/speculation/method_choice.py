@@ -70,7 +70,8 @@ class Measured:
 class MethodInputs:
     """What a method of one answer is made from.
 
-    `draft`: None without a draft model; `is_shared`: it reads the target's cache. `vocabulary`: the target's.
+    `draft`: None without a draft model; `forgets`: it keeps of a tree only what the target read before it was grown.
+    `vocabulary`: the target's.
     `counts`: how the draft's children were accepted so far. `learned` and `measured` may read files: they are called
     only for a method that needs them.
     """
@@ -82,7 +83,7 @@ class MethodInputs:
     learned: Callable[[], WarmStart]
     measured: Callable[[], Measured] = Measured
     draft: Scorer | None = None
-    is_shared: bool = False
+    forgets: bool = False
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     observer: Observer = field(default_factory=NullObserver)
     largest_tree: int = LARGEST
@@ -144,7 +145,7 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:
-    kind = BorrowingSpecExec if inputs.is_shared else SpecExec
+    kind = BorrowingSpecExec if inputs.forgets else SpecExec
     calibration = inputs.learned().calibration if options.speculation.calibrate else None
     ranks = inputs.counts if options.sampling.temperature == 0 else None
     return kind(draft, inputs.sampling, options.speculation, inputs.vocabulary, calibration, inputs.observer, ranks)

@@ -10,6 +10,7 @@ from engine.model.safetensors_header import TensorInfo
 PARTS = ("text_config", "llm_config", "thinker_config", "vision_config", "audio_config", "encoder_config")
 LAYER = re.compile(r"(?P<decoder>(?:.*\.)?)layers\.\d+\..+", re.ASCII)
 MODEL, HEAD, EMBEDDING = "model.", "lm_head.", "embed_tokens.weight"
+FURTHER_TOKENS = "mtp."  # heads that guess further tokens; those of wrappers stand beside the language model
 
 
 def reads_more_than_text(config: Mapping[str, object]) -> bool:
@@ -18,7 +19,7 @@ def reads_more_than_text(config: Mapping[str, object]) -> bool:
 
 
 def text_tensors(config: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> Mapping[str, TensorInfo]:
-    """The tensors of the language model alone, called as in a checkpoint of only that (`model.`, `lm_head.`).
+    """The tensors of the language model alone, called as in a checkpoint of only that (`model.`, `lm_head.`, `mtp.`).
 
     All of them, as they are, where there is nothing else, or where no decoder with embeddings is found among them.
     """
@@ -32,7 +33,8 @@ def text_tensors(config: Mapping[str, object], tensors: Mapping[str, TensorInfo]
         return tensors
     decoder = max(nbytes, key=lambda prefix: nbytes[prefix])
     found = {MODEL + name.removeprefix(decoder): tensor for name, tensor in tensors.items() if name.startswith(decoder)}
-    return found | _head(decoder, tensors)
+    further = {name: tensor for name, tensor in tensors.items() if name.startswith(FURTHER_TOKENS)}
+    return found | _head(decoder, tensors) | further
 
 
 def _head(decoder: str, tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:

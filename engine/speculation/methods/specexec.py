@@ -192,14 +192,14 @@ class SpecExec:
 
 
 class BorrowingSpecExec(SpecExec):
-    """The draft reads the target's keys and values instead of its own, so every tree begins at its root.
+    """The draft reads what the target computed, so every tree begins at its root: what it guessed before is forgotten.
 
-    It needs no prefill and catches up with nothing, whatever was accepted. While the target's own tree is in the cache
-    there is no room for it: it does not draft then. Compare SubSpec (2025), which shares the cache as well.
+    Either it shares the target's keys and values (compare SubSpec, 2025), or it is a head that reads hidden states, and
+    does so again for what was accepted. Meanwhile the target's pass is under way, and there is nothing to read yet.
     """
 
     def keep_drafting(self) -> bool:
-        """The slots behind the text belong to the target now."""
+        """What would be found now could not be gone on with."""
         return False
 
     def keep(self, path: Path) -> None:

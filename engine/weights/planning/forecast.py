@@ -15,7 +15,8 @@ class Forecast:
     """Seconds of one pass of the target: its computation, RAM to GPU, and SSD to RAM; and of growing its tree.
 
     All three go on at once, in rings that read past the end of a pass, if streamed layers lie evenly between resident
-    ones. Drafting needs the device that computes, but not the links.
+    ones. Drafting needs the device that computes, but not the links. `drafts_itself`: with copies of its layers or with
+    heads of its own, which begin every tree anew, so that they do not draft during a pass.
     """
 
     compute_seconds: float
@@ -32,7 +33,7 @@ class Forecast:
 
     @property
     def seconds_per_round(self) -> float:
-        """A tree and its pass: drafting hides behind transfer, not behind computation; a copy never does either."""
+        """A tree and its pass: drafting hides behind transfer, not behind computation."""
         if self.drafts_itself:
             return self.draft_seconds + self.seconds_per_pass
         return max(self.compute_seconds + self.draft_seconds, self.link_seconds, self.ssd_seconds)
@@ -61,7 +62,7 @@ def forecast(
         ssd_seconds=moved["ssd"] / (rates.ssd * GIGA),
         draft_seconds=drafting,
         tokens_per_pass=work.tokens_per_pass,
-        drafts_itself=target.drafts_itself,
+        drafts_itself=target.drafts_itself or (draft is not None and draft.record_bytes > 0),
     )
 
 

@@ -97,7 +97,8 @@ class ModelNeeds:
     """A model in figures. `codec` names how its stored layers become weights, see `engine.weights.store.layout`.
 
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
-    caches of all layers; `state`: of the layers that keep one instead.
+    caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
+    target's hidden states, those of one token.
     """
 
     codec: Codec
@@ -106,6 +107,7 @@ class ModelNeeds:
     kv_bytes: int
     shape: PassShape
     state: StateNeeds = StateNeeds()
+    record_bytes: int = 0
 
     @property
     def is_packed(self) -> bool:
@@ -217,5 +219,5 @@ def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
         model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2, nodes=work.draft_nodes),
     )
-    cache = model.kv_bytes * slots + model.state.cache_bytes(work.draft_nodes)
+    cache = (model.kv_bytes + model.record_bytes) * slots + model.state.cache_bytes(work.draft_nodes)
     return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes

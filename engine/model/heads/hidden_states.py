@@ -1,0 +1,77 @@
+"""What a target computed of the tokens it has read: the hidden states from which a head drafts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.model.network import Network
+
+
+class HiddenStates:
+    """A row for every slot of a context's cache: [capacity, width], on the device that computes.
+
+    A row is what the decoder gives to the output matrix (behind its last norm) or, with `layers`, the outputs of these
+    layers side by side, in their order. Rows come by forward hooks and stand in slots like keys and values: committed
+    tokens in [0, tokens), pending nodes behind them. `engine.model.tree_cache.TreeCache` moves and drops them.
+    """
+
+    def __init__(self, network: Network, capacity: int, layers: Sequence[int] = ()) -> None:
+        """Passes of `network` are recorded from now on. `layers`: numbers of decoder layers, ascending."""
+        self.length = 0
+        self._capacity = capacity
+        self._rows: Tensor | None = None
+        self._parts: list[Tensor] = []
+        if not layers:
+            network.model.get_decoder().register_forward_hook(
+                lambda _module, _inputs, output: self.append(output.last_hidden_state[0])
+            )
+        for index in layers:
+            network.layers[index].register_forward_hook(
+                lambda _module, _inputs, output, index=index: self._take(index, layers, output)
+            )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, used or not; 0 before the first pass."""
+        return self._rows.nbytes if self._rows is not None else 0
+
+    def append(self, rows: Tensor) -> None:
+        """Take the rows of a pass, [n, width]."""
+        end = self.length + len(rows)
+        if self._rows is None:
+            self._rows = rows.new_empty((max(end, self._capacity), rows.shape[1]))
+        elif end > len(self._rows):
+            grown = rows.new_empty((max(end, len(self._rows) * 3 // 2), rows.shape[1]))
+            grown[: self.length] = self._rows[: self.length]
+            self._rows = grown
+        self._rows[self.length : end] = rows
+        self.length = end
+
+    def keep(self, base: int, slots: Tensor) -> None:
+        """Keep slots [0, base) and `slots` (int64 [n], each >= base, ascending), compacted to [base, base + n)."""
+        end = base + slots.numel()
+        if self._rows is not None:
+            self._rows[base:end] = self._rows.index_select(0, slots)
+        self.length = end
+
+    def crop(self, length: int) -> None:
+        """Forget every row from slot `length` on."""
+        self.length = min(self.length, length)
+
+    def rows(self, slots: Sequence[int]) -> Tensor:
+        """The rows of these slots, [n, width]; zeros for slot -1, which stands before the text."""
+        assert self._rows is not None, "nothing is read before the target has read it"
+        assert max(slots) < self.length, "nothing is read before the target has read it"
+        index = torch.tensor(slots, device=self._rows.device)
+        found = self._rows.index_select(0, index.clamp(min=0))
+        return found.masked_fill((index < 0)[:, None], 0.0)
+
+    def _take(self, index: int, layers: Sequence[int], output: Any) -> None:
+        if index == layers[0]:
+            self._parts = []  # of a pass that ended between two layers
+        self._parts.append((output[0] if isinstance(output, tuple) else output)[0])
+        if index == layers[-1]:
+            self.append(torch.cat(self._parts, -1))
+            self._parts = []
