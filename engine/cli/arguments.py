@@ -83,7 +83,9 @@ def _add_model(parser: Parser) -> None:
     parser.add_argument(
         "--target", default="embedded", metavar="SOURCE", help="embedded, a folder, a GGUF file, or a cached hub id"
     )
-    parser.add_argument("--draft", default="auto", metavar="SOURCE", help="the same, self, heads, or none")
+    parser.add_argument(
+        "--draft", default="auto", metavar="SOURCE", help="the same, self, heads, SOURCE+heads, or none"
+    )
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     parser.add_argument("--place", choices=PLACES, default="auto", help="where the layers lie (default: by plan)")
     parser.add_argument("--vram-limit", type=values.gib, default=0, metavar="GIB", help="GPU memory to take at most")

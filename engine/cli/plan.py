@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draft",
         default="auto",
         metavar="SOURCE",
-        help="the same, self (copies of what streams, in 4 bits), heads (those that come with the target), or none",
+        help="the same, self (copies of what streams, in 4 bits), heads (the target's own), SOURCE+heads, or none",
     )
     add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     add("--weights", choices=WEIGHTS, default="auto", help="number type")

@@ -30,6 +30,7 @@ from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
 from engine.protocol.sentences import joined, say
 from engine.speculation.interfaces import Scorer
+from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
 from engine.speculation.tuning.tree_limit import TreeLimit
@@ -45,7 +46,8 @@ class LoadedPair:
     """Target and draft, ready to run.
 
     `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
-    `translation`: of the target's tokens for a draft with another vocabulary.
+    `translation`: of the target's tokens for a draft with another vocabulary; `merged`: heads that draft beside a draft
+    model.
     """
 
     pair: Pair
@@ -57,6 +59,7 @@ class LoadedPair:
     learned: Learned
     limit: TreeLimit
     translation: Translation | None = None
+    merged: HeadContext | None = None
 
     @property
     def stream(self) -> LayerStream | None:
@@ -72,12 +75,16 @@ class LoadedPair:
         if self.draft is None:
             return target, None
         own = GuardedContext(self.draft, say("the draft"))
-        return target, TranslatedDraft(own, self.translation) if self.translation else own
+        draft = TranslatedDraft(own, self.translation) if self.translation else own
+        if self.merged is None:
+            return target, draft
+        heads = GuardedContext(self.merged, say("the draft"))
+        return target, MergedDraft(draft, heads, self.target.network.vocabulary)
 
     @property
     def draft_forgets(self) -> bool:
         """Whether the draft begins every tree anew, from what the target has computed."""
-        return isinstance(self.draft, SharedContext | HeadContext)
+        return isinstance(self.draft, SharedContext | HeadContext) or self.merged is not None
 
     @property
     def measurements(self) -> PairMeasurements:
@@ -113,6 +120,10 @@ class LoadedPair:
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
         if draft and isinstance(self.draft, HeadContext):
             draft = replace(draft, bytes=self.draft.nbytes)
+        if draft and self.merged:
+            draft = replace(
+                draft, name=f"{draft.name}, with the target's heads", bytes=draft.bytes + self.merged.nbytes
+            )
         if copies := self.weights.copies:
             draft = replace(target, name=f"{target.name}, layers copied", bytes=copies.nbytes, weights=COPY)
         return Loaded(
@@ -136,7 +147,7 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     device = choose_device(pair.options.device)
     cancellation.check()
     require_not_refused(pair.target, dtype_for(pair.options.weights, pair.target, device), device, pair.options)
-    if pair.draft and not pair.drafts_with_heads:
+    if pair.draft and not pair.drafts_with_heads_alone:
         require_not_refused(pair.draft, draft_dtype(pair.draft, pair.options, device), device, pair.options)
     good = MemoryLimits(pair, device, memory_now(device.type))
 
@@ -159,15 +170,13 @@ def _load(
         yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None
+        heads = yield from _load_heads(request, pair, target, work, cancellation)
         if pair.drafts_itself:
             copies = yield from load_copies(request, pair.target, weights, pair.options, cancellation)
             weights = replace(weights, copies=copies)
             draft = SharedContext(copies.network, target, cancellation.check)
-        elif pair.draft and pair.drafts_with_heads:
-            yield Loading(request, say("Loading {name}", name=pair.draft.name), 0, 1)
-            head, hidden = load_head(pair.draft, pair.target, weights.network), HiddenStates(weights.network, slots)
-            target.record(hidden)
-            draft = HeadContext(head, target, hidden, work.draft_slots, between_layers=cancellation.check)
+        elif pair.drafts_with_heads_alone:
+            draft, heads = heads, None
         elif pair.draft:
             dtype = draft_dtype(pair.draft, pair.options, device)
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
@@ -178,10 +187,23 @@ def _load(
             yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
-        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation)
+        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation, heads)
     except BaseException:
         weights.close()
         raise
+
+
+def _load_heads(
+    request: int, pair: Pair, target: Context, work: Workload, cancellation: Cancellation
+) -> Generator[Event, None, HeadContext | None]:
+    """The target's own heads, where they draft; from now on it records its hidden states for them."""
+    if pair.heads is None:
+        return None
+    yield Loading(request, say("Loading {name}", name=pair.heads.name), 0, 1)
+    head = load_head(pair.heads, pair.target, target.network)
+    hidden = HiddenStates(target.network, work.slots)
+    target.record(hidden)
+    return HeadContext(head, target, hidden, work.draft_slots, between_layers=cancellation.check)
 
 
 def _translation(pair: Pair, target: Network, draft: Network) -> Translation | None:

@@ -8,7 +8,7 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.gguf.header import read_lists
 from engine.model.heads.multi_token import head_of
 from engine.protocol.messages import CommonTokens
-from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 from engine.protocol.sentences import say
 from engine.text.intersection import TokenIntersection
 from engine.text.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ class PairIdentity:
 
         Plans are for SpecExec, which `auto` is made of; the other methods' figures are kept apart.
         """
-        drafting = self._of_target or (str(self.draft.path) if self.draft else "")
+        drafting = self._of_target or (f"{self.draft.path}{self._merged}" if self.draft else "")
         others = () if method in ("auto", "specexec") else (method,)
         return " | ".join((str(self.target.path), drafting, self.options.weights, str(budget or "auto"), *others))
 
@@ -45,7 +45,7 @@ class PairIdentity:
         """
         return {
             "target": source_fingerprint(self.target),
-            "draft": self._of_target or (source_fingerprint(self.draft) if self.draft else NO_DRAFT),
+            "draft": self._of_target or (source_fingerprint(self.draft) + self._merged if self.draft else NO_DRAFT),
             "weights": self.options.weights,
         }
 
@@ -54,12 +54,18 @@ class PairIdentity:
         """Which draft of the target's own files it is; empty for others, and for none."""
         return self.options.draft if self.options.draft in OF_TARGET else ""
 
+    @property
+    def _merged(self) -> str:
+        """What tells a draft that is merged with the target's heads from the same draft alone."""
+        return WITH_HEADS if self.options.draft.endswith(WITH_HEADS) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair that was opened; `draft` None: there is no draft model of its own. The target's own heads count as one.
+    """A pair that was opened; `draft` None: there is no draft model of its own.
 
-    `intersection`: of the vocabularies, where the draft's is another than the target's.
+    `intersection`: of the vocabularies, where the draft's is another than the target's. `heads`: the target's own,
+    where they draft: alone, then they are the `draft`, or merged with it.
     """
 
     options: LoadOptions
@@ -67,6 +73,7 @@ class Pair:
     draft: Checkpoint | None
     tokenizer: Tokenizer
     intersection: TokenIntersection | None = None
+    heads: Checkpoint | None = None
 
     @property
     def drafts_itself(self) -> bool:
@@ -74,8 +81,8 @@ class Pair:
         return self.options.draft == SELF_DRAFT
 
     @property
-    def drafts_with_heads(self) -> bool:
-        """Whether the draft is what comes with the target for further tokens."""
+    def drafts_with_heads_alone(self) -> bool:
+        """Whether the draft is what comes with the target for further tokens, and nothing else."""
         return self.options.draft == OWN_HEADS
 
     @property
@@ -94,13 +101,13 @@ def open_pair(options: LoadOptions) -> Pair:
     options.check()
     target = open_checkpoint(options.target, role="target")
     tokenizer = open_tokenizer(target)
-    source = draft_source(options)
+    source, heads = draft_source(options), own_heads(options, target)
     if not source:
-        return Pair(options, target, own_heads(options, target), tokenizer)
+        return Pair(options, target, heads, tokenizer, heads=heads)
     draft = open_checkpoint(source, role="draft")
     other = open_tokenizer(draft)
     if other.same_as(tokenizer):
-        return Pair(options, target, draft, tokenizer)
+        return Pair(options, target, draft, tokenizer, heads=heads)
     intersection = TokenIntersection(tokenizer, other)
     if intersection.of_text < LEAST_COMMON:
         raise ModelError(
@@ -113,7 +120,7 @@ def open_pair(options: LoadOptions) -> Pair:
             ),
             say("Choose a draft of the same family, or no draft."),
         )
-    return Pair(options, target, draft, tokenizer, intersection)
+    return Pair(options, target, draft, tokenizer, intersection, heads)
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
@@ -127,9 +134,14 @@ def draft_source(options: LoadOptions) -> str:
     """The source of the draft model, with `auto` resolved; empty without one, and for one of the target's own files."""
     if options.draft == "auto":
         return EMBEDDED if options.target == EMBEDDED else ""
-    return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft
+    return "" if options.draft in (NO_DRAFT, *OF_TARGET) else options.draft.removesuffix(WITH_HEADS)
 
 
 def own_heads(options: LoadOptions, target: Checkpoint) -> Checkpoint | None:
     """The target's own heads, where they are to draft; raises `InputError` if it has none."""
-    return head_of(target) if options.draft == OWN_HEADS else None
+    return head_of(target) if drafts_with_heads(options) else None
+
+
+def drafts_with_heads(options: LoadOptions) -> bool:
+    """Whether the target's own heads are to draft, alone or merged with a draft model."""
+    return options.draft == OWN_HEADS or options.draft.endswith(WITH_HEADS)

@@ -14,6 +14,7 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import own_dtype
+from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.options import AUTO_ROOM
@@ -21,7 +22,7 @@ from engine.protocol.sentences import say
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
-from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload
+from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan, plan
 from engine.weights.store.layout import round_up
 
@@ -47,8 +48,8 @@ class Question:
     is automatic. `budget`: drafted nodes per tree; 0 where each round chooses: the plan then has room for larger trees
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
     `rates`: of this machine, as measured; None if they were not. `memory`: what is free; None to look.
-    `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the draft is a head
-    of the target's.
+    `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
+    heads draft, alone or merged with the draft model.
     """
 
     weights: str = "auto"
@@ -111,15 +112,19 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
 def _drafting(
     target: Checkpoint, draft: Checkpoint, sizes: ModelSizes, question: Question, device: torch.device
 ) -> ModelNeeds:
-    """What the draft needs; `sizes`: the target's. Its logits may become those of the target's vocabulary.
+    """What the draft needs, with heads where these draft; `sizes`: the target's. Heads compute in its number type."""
+    if not question.drafts_with_heads:
+        return _alone(draft, sizes, question, device)
+    heads = head_of(target)
+    needs = needs_of(target, model_sizes(heads), question.weights, device)
+    needs = replace(needs, record_bytes=sizes.hidden * needs.shape.value_bytes)
+    return needs if draft == heads else merged(_alone(draft, sizes, question, device), needs)
 
-    So the larger vocabulary counts. Heads compute in the target's number type.
-    """
-    if question.drafts_with_heads:
-        needs = needs_of(target, model_sizes(draft), question.weights, device)
-        return replace(needs, record_bytes=sizes.hidden * needs.shape.value_bytes)
+
+def _alone(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
+    """What a draft model needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
     needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
-    return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, sizes.vocabulary)))
+    return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
 
 
 def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | None:

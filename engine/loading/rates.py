@@ -29,7 +29,7 @@ from engine.loading.measuring import (
     product_time,
     unpacking_rate,
 )
-from engine.loading.pair import Pair, PairIdentity
+from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question, lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.loading.store import CacheFile, cache_root
@@ -37,7 +37,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.formats.packed import PackedWeight
 from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
-from engine.protocol.options import OWN_HEADS, SELF_DRAFT, SpeculationOptions
+from engine.protocol.options import SELF_DRAFT, SpeculationOptions
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
@@ -237,7 +237,7 @@ def question_for(identity: PairIdentity, measured: Measured | None, memory: Memo
         rates=measured.rates if measured else None,
         memory=memory,
         drafts_itself=options.draft == SELF_DRAFT,
-        drafts_with_heads=options.draft == OWN_HEADS,
+        drafts_with_heads=drafts_with_heads(options),
         override=Override(
             place=options.place,
             vram_limit=options.vram_limit_bytes or None,

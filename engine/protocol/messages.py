@@ -297,7 +297,8 @@ class Appraised:
     """What a pair would take and give. `verdict` is the slowest place a pass depends on, `no` if it does not fit.
 
     `reason` says so in a sentence. `device` is where it would compute, `cpu` or `cuda`; `parameters` and
-    `context_tokens` are the target's. Where the pair cannot be planned at all, only verdict and reason say anything.
+    `context_tokens` are the target's. `heads`: the target comes with heads that could be its draft (`OWN_HEADS`). Where
+    the pair cannot be planned at all, only verdict and reason say anything.
     """
 
     id: int
@@ -310,6 +311,7 @@ class Appraised:
     seconds_per_pass: float = 0.0
     tokens_per_pass: float = 0.0
     tokens_per_second: float = 0.0
+    heads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

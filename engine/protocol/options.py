@@ -22,6 +22,7 @@ NO_DRAFT = "none"
 UNMEASURED = "prior"
 SELF_DRAFT = "self"
 OWN_HEADS = "heads"
+WITH_HEADS = "+heads"  # behind the source of a draft
 
 
 def _require(condition: bool, option: str, hint: str) -> None:
@@ -56,7 +57,8 @@ class LoadOptions:
 
     A source is `embedded`, a model folder, a GGUF file, or the id of a model in the local hub cache; `draft` may also
     be `auto` (the embedded draft for the embedded target, otherwise none), `none`, `self`: 4-bit copies of those of the
-    target's layers that stream, or `heads`: those for further tokens that come with the target.
+    target's layers that stream, or `heads`: those for further tokens that come with the target; `+heads` behind the
+    source of a draft model merges them with it.
     `context_tokens` is the longest conversation kept, prompt and answer together; 0 means what the model allows,
     within what the engine finds sensible. `place` is where the target's layers are kept; the limits bound what is
     taken of each memory, 0 for what is free; `force` loads even what the plan says does not fit. `cache_dir` holds

@@ -6521,6 +6521,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
+            <source>Loading {name}</source>
+            <translation>Lädt {name}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
             <source>Pictures and sound are not read.</source>
             <translation>Bilder und Ton werden nicht gelesen.</translation>
         </message>
@@ -6553,11 +6558,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/loading.py" />
             <source>Copying {name} in 4 bits</source>
             <translation>Kopiert {name} in 4 Bit</translation>
-        </message>
-        <message>
-            <location filename="../../engine/loading/loading.py" />
-            <source>Loading {name}</source>
-            <translation>Lädt {name}</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loading.py" />
@@ -7098,6 +7098,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/gguf/settings.py" />
             <source>The file of '{name}' does not say {entry} in a way that can be used.</source>
             <translation>Die Datei von „{name}“ nennt {entry} nicht so, dass es verwendet werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/multi_token.py" />
+            <source>'{name}' comes without heads for further tokens.</source>
+            <translation>„{name}“ bringt keine Köpfe für weitere Token mit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/heads/multi_token.py" />
+            <source>Choose a draft model, or no draft.</source>
+            <translation>Wählen Sie ein Entwurfsmodell oder keines.</translation>
         </message>
         <message>
             <location filename="../../engine/model/json_file.py" />

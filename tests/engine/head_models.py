@@ -30,6 +30,11 @@ NEWER = {
 NAMES = {
     "deepseek_v3": OLDER,
     "glm4_moe": OLDER,
+    "glm4_moe_lite": OLDER,
+    "solar_open": OLDER,
+    "youtu": OLDER,
+    "exaone_moe": NEWER,
+    "mellum": NEWER,
     "qwen3_next": NEWER,
     "qwen3_5_text": NEWER,
     "qwen3_5_moe_text": NEWER,
@@ -70,6 +75,8 @@ def one_layer(config: PreTrainedConfig) -> dict[str, Any]:
     made: dict[str, Any] = {"num_hidden_layers": 1}
     if getattr(config, "layer_types", None):
         made["layer_types"] = ["full_attention"]
+    if getattr(config, "mlp_layer_types", None):
+        made["mlp_layer_types"] = ["sparse"]
     if hasattr(config, "first_k_dense_replace"):
         made["first_k_dense_replace"] = 0
     return made

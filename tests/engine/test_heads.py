@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from engine.protocol.messages import Appraise, Loaded
 from engine.protocol.options import LoadOptions
 from tests.campaigns.extent import choose
 from tests.engine.head_models import FILE, NAMES, save_with_head
+from tests.engine.test_estimate import with_tokenizer
 from tests.engine.test_hybrid import NEW_TOKENS, PROMPT, answer, generated
 from tests.engine.test_self_draft import answered, loaded
 
@@ -108,6 +110,26 @@ def test_the_plan_prices_heads_by_what_they_take(folder: Path, streaming: tuple[
     )
     assert headed.verdict == alone.verdict == "device"
     assert headed.tiers[0].bytes > alone.tiers[0].bytes
+    assert alone.heads
+
+
+def test_heads_and_a_draft_model_draft_together(folder: Path, tmp_path: Path) -> None:
+    draft = with_tokenizer(tmp_path, "llama")
+    options = LoadOptions(str(folder), f"{draft}+heads", weights="float32", cache_dir=str(tmp_path / "cache"))
+    engine, told = loaded(options)
+    expected = generated(folder, PROMPT)
+    for method in ("specexec", "sequoia"):
+        tokens, rounds, _ = answer(engine, PROMPT, method)
+        assert tokens == expected
+        assert rounds < NEW_TOKENS, "the heads agree often, the draft model never"
+    assert told.draft
+    assert told.draft.name.endswith("with the target's heads")
+    ask = Estimator(loaded=True).estimate
+    apart, together = (
+        ask(Appraise(1, replace(options, draft=draft, context_tokens=300))).tiers[0].bytes
+        for draft in (str(draft), options.draft)
+    )
+    assert together > apart
 
 
 def test_a_model_without_heads_is_refused_in_words(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """What a model needs besides its layers: its cache, and the buffers of one pass over a tree."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Codec = Literal["plain", "cast", "nf4", "int8", "packed"]
@@ -131,6 +131,20 @@ class ModelNeeds:
     def scratch_bytes(self) -> int:
         """The one layer into which stored layers are decoded; none when they run as they are stored."""
         return 0 if self.codec == "plain" else max(layer.run_bytes for layer in self.layers)
+
+
+def merged(draft: ModelNeeds, heads: ModelNeeds) -> ModelNeeds:
+    """Of two that draft side by side, one after the other: the weights of both, and the buffers of the wider one."""
+    widths = ("vocabulary", "hidden", "heads", "query_width", "widest", "value_bytes", "eager")
+    widest = {name: max(getattr(draft.shape, name), getattr(heads.shape, name)) for name in widths}
+    return replace(
+        draft,
+        layers=(*draft.layers, *heads.layers),
+        rest_bytes=draft.rest_bytes + heads.rest_bytes,
+        kv_bytes=draft.kv_bytes + heads.kv_bytes,
+        shape=replace(draft.shape, **widest),
+        record_bytes=heads.record_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True)

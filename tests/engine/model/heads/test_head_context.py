@@ -67,6 +67,8 @@ def library_head(folder: Path) -> tuple[Any, Any]:
     config.num_mtp_layers = 1
     if getattr(config, "layer_types", None):
         config.mtp_layer_types = ["full_attention"]
+    if getattr(config, "mlp_layer_types", None):
+        config.mtp_mlp_layer_types = ["sparse"]
     model._keys_to_ignore_on_load_unexpected = [rf"model\.layers\.{config.num_hidden_layers}\.", r"^mtp\."]
     return model, MtpModel.from_pretrained(model)
 
