@@ -1,7 +1,7 @@
 """Tokens per pass of the trained hybrid pair beside the embedded pair's, and of the hybrid target's own heads.
 
-python -m tests.bench.hybrid_pair [--budgets 16,64,256] [--prompt-count 8] [--max-new-tokens 96] [--weights DIR]
-    [--json]
+python -m tests.bench.hybrid_pair [--budgets 16,64,256] [--prompt-count 8] [--max-new-tokens 96]
+    [--contenders embedded,hybrid,heads] [--weights DIR] [--json]
 
 Both pairs have the same sizes, tokenizer and training text; in the hybrid one three of four layers are Gated DeltaNet.
 Easy: chats of the kind they were trained for. Hard: old fairy tales, to be continued. Greedy and at T = .6 with top-p
@@ -20,7 +20,7 @@ from typing import Any
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import CollectedAnswer, Session, say
-from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import OWN_HEADS, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt
 from tests.hybrid_pair.folders import WEIGHTS, assemble
 
@@ -44,12 +44,14 @@ def main() -> None:
     parser.add_argument("--budgets", default="16,64,256")
     parser.add_argument("--prompt-count", type=int, default=8)
     parser.add_argument("--max-new-tokens", type=int, default=96)
+    parser.add_argument("--contenders", default="embedded,hybrid,heads")
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="what tests.hybrid_pair.build has left")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         hybrid = {name: str(path) for name, path in assemble(Path(scratch), arguments.weights).items()}
-        rows = [row for contender in contenders(hybrid) for row in measured(contender, Path(scratch), arguments)]
+        chosen = [known for known in contenders(hybrid) if known.name in arguments.contenders.split(",")]
+        rows = [row for contender in chosen for row in measured(contender, Path(scratch), arguments)]
     sys.stdout.write(json.dumps({"rows": rows}) + "\n" if arguments.json else "\n".join(map(_line, rows)) + "\n")
 
 
@@ -58,7 +60,7 @@ def contenders(hybrid: dict[str, str]) -> list[Contender]:
     return [
         Contender("embedded", LoadOptions().target, "auto"),
         Contender("hybrid", hybrid["target"], hybrid["draft"]),
-        Contender("hybrid, heads", hybrid["target"], "heads"),
+        Contender("heads", hybrid["target"], OWN_HEADS),
     ]
 
 
@@ -106,7 +108,7 @@ def _figures(answers: Sequence[CollectedAnswer], plain: Sequence[CollectedAnswer
 
 
 def _line(row: dict[str, Any]) -> str:
-    who = f"{row['contender']:<15}{row['text']:<6}{row['sampling']:<8}{row['budget']:>4}"
+    who = f"{row['contender']:<10}{row['text']:<6}{row['sampling']:<8}{row['budget']:>4}"
     counted = f"{row['tokens_per_pass']:6.2f} tokens/pass of {row['tokens']}"
     return f"{who}  {counted}, same text {row['same_text']} of {row['answers']}"
 
