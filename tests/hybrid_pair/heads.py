@@ -21,7 +21,8 @@ from tests.hybrid_pair.training import descend, divergence
 
 DEPTH = 6  # slots of a chain that count in the loss
 STRIDE = 3  # every so-and-so-many-th slot begins a chain: deeper slots cost as much as true ones
-WEIGHTS = "model.safetensors"
+DEEPER = 0.8  # what a depth counts in the loss against the one before: it is reached less often
+WEIGHTS, PREFIX = "model.safetensors", "mtp."
 
 
 class MultiTokenHead(nn.Module):
@@ -53,12 +54,18 @@ class MultiTokenHead(nn.Module):
 
 
 def train_heads(target: Any, rows: Any, folder: Path, minutes: float, rate: float) -> None:
-    """Train a head on the frozen target's distribution, and store it among the target's weights in the folder."""
+    """Train a head on the frozen target's distribution, and store it among the target's weights in the folder.
+
+    One that is stored there is trained further.
+    """
     head = MultiTokenHead(target)
+    if stored := {name: weight for name, weight in load_file(folder / WEIGHTS).items() if name.startswith(PREFIX)}:
+        head.load_state_dict({name.removeprefix(PREFIX): weight for name, weight in stored.items()})
+    shares = torch.tensor([DEEPER**depth for depth in range(DEPTH)])
 
     def loss() -> Tensor:
         ids, weights = rows.batch()
-        return torch.stack(list(chained_losses(head, target, ids, weights))).mean()
+        return (torch.stack(list(chained_losses(head, target, ids, weights))) * shares).sum() / shares.sum()
 
     descend(head.parameters(), loss, lambda: store(head, folder), minutes=minutes, rate=rate)
 
@@ -91,8 +98,8 @@ def chained_losses(head: MultiTokenHead, target: Any, ids: Tensor, weights: Tens
 
 def store(head: MultiTokenHead, folder: Path) -> None:
     """Put the head, in bfloat16, among the target's weights, and its count into the config."""
-    weights = {name: weight for name, weight in load_file(folder / WEIGHTS).items() if not name.startswith("mtp.")}
-    own = {f"mtp.{name}": weight.to(torch.bfloat16).contiguous() for name, weight in head.state_dict().items()}
+    weights = {name: weight for name, weight in load_file(folder / WEIGHTS).items() if not name.startswith(PREFIX)}
+    own = {PREFIX + name: weight.to(torch.bfloat16).contiguous() for name, weight in head.state_dict().items()}
     save_file(weights | own, folder / WEIGHTS, {"format": "pt"})
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["mtp_num_hidden_layers"] = 1
