@@ -1,7 +1,7 @@
 """Tokens per pass of the trained hybrid pair beside the embedded pair's, and of the hybrid target's own heads.
 
 python -m tests.bench.hybrid_pair [--budgets 16,64,256] [--prompt-count 8] [--max-new-tokens 96]
-    [--contenders embedded,hybrid,heads] [--weights DIR] [--json]
+    [--contenders embedded,hybrid,heads,both] [--weights DIR] [--json]
 
 Both pairs have the same sizes, tokenizer and training text; in the hybrid one three of four layers are Gated DeltaNet.
 Easy: chats of the kind they were trained for. Hard: old fairy tales, to be continued. Greedy and at T = .6 with top-p
@@ -20,7 +20,14 @@ from typing import Any
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import CollectedAnswer, Session, say
-from engine.protocol.options import OWN_HEADS, GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.options import (
+    OWN_HEADS,
+    WITH_HEADS,
+    GenerateOptions,
+    LoadOptions,
+    SamplingOptions,
+    SpeculationOptions,
+)
 from engine.text.prompt import Prompt
 from tests.hybrid_pair.folders import WEIGHTS, assemble
 
@@ -44,7 +51,7 @@ def main() -> None:
     parser.add_argument("--budgets", default="16,64,256")
     parser.add_argument("--prompt-count", type=int, default=8)
     parser.add_argument("--max-new-tokens", type=int, default=96)
-    parser.add_argument("--contenders", default="embedded,hybrid,heads")
+    parser.add_argument("--contenders", default="embedded,hybrid,heads,both")
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="what tests.hybrid_pair.build has left")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -56,11 +63,12 @@ def main() -> None:
 
 
 def contenders(hybrid: dict[str, str]) -> list[Contender]:
-    """The embedded pair, the hybrid pair, and the hybrid target with its own heads."""
+    """The embedded pair, the hybrid pair, and the hybrid target with its own heads, alone and merged."""
     return [
         Contender("embedded", LoadOptions().target, "auto"),
         Contender("hybrid", hybrid["target"], hybrid["draft"]),
         Contender("heads", hybrid["target"], OWN_HEADS),
+        Contender("both", hybrid["target"], hybrid["draft"] + WITH_HEADS),
     ]
 
 
