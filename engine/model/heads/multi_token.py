@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.errors import InputError
-from engine.model.architecture import require_complete
+from engine.errors import InputError, ModelError
+from engine.model.architecture import require_complete, words_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.state_families import STATE_FAMILIES
 from engine.model.formats.packed import PackedWeight
@@ -28,6 +28,8 @@ from engine.protocol.sentences import say
 
 LAYER, NORM = "model.layers.0.", "model.norm."  # of the model of one layer that a head is opened as
 EMBEDDING_NORM, HIDDEN_NORM, PROJECTION = "head.embedding_norm.", "head.hidden_norm.", "head.projection."
+OTHER_DRAFT = say("Choose a draft model, or no draft.")
+NETWORK_FAULTS = (AttributeError, TypeError, LookupError, ValueError)
 OF_TARGET = ("embed_tokens.", "lm_head.")  # what a head shares with its target, and may hold a copy of
 # How checkpoints call the parts of their first head; {layers} are the target's own.
 STYLES: tuple[Mapping[str, str], ...] = (
@@ -64,7 +66,7 @@ def head_of(checkpoint: Checkpoint) -> Checkpoint:
     if style is None:
         raise InputError(
             say("'{name}' comes without heads for further tokens.", name=checkpoint.name),
-            say("Choose a draft model, or no draft."),
+            OTHER_DRAFT,
         )
     names = {name: _renamed(name, style) for name in checkpoint.tensors.keys() | checkpoint.packed.keys()}
     tensors = {names[name]: tensor for name, tensor in checkpoint.tensors.items() if names[name]}
@@ -110,8 +112,20 @@ class MultiTokenHead:
 def load_head(head: Checkpoint, target: Checkpoint, network: Network) -> MultiTokenHead:
     """Load what `head_of(target)` is beside the target's `network`, on its device and in its number type.
 
-    Raises `ModelError` where weights are missing or have another shape.
+    Raises `ModelError` where weights are missing or have another shape, or where the family's layer runs otherwise than
+    those that heads are known of.
     """
+    try:
+        made = _loaded(head, target, network)
+        _try(made)
+    except NETWORK_FAULTS as error:
+        raise ModelError(
+            say("'{name}' cannot be loaded: {reason}", name=head.name, reason=words_of(error) + "."), OTHER_DRAFT
+        ) from error
+    return made
+
+
+def _loaded(head: Checkpoint, target: Checkpoint, network: Network) -> MultiTokenHead:
     dtype, device = network.dtype, network.device
     converter = open_layer_converter(_with_shared(head, target), dtype)
     parts = _parts(head, converter, network)
@@ -132,6 +146,15 @@ def load_head(head: Checkpoint, target: Checkpoint, network: Network) -> MultiTo
         projection=parts[PROJECTION],
         nbytes=sum(weight.nbytes for weight in own),
     )
+
+
+@torch.inference_mode()
+def _try(head: MultiTokenHead) -> None:
+    """Read one token, as families that nobody has tried may not be what they look like."""
+    device, width = head.network.device, head.projection.shape[0]
+    first = torch.zeros(1, 1, dtype=torch.int64, device=device)
+    hidden = torch.zeros(1, width, dtype=head.network.dtype, device=device)
+    head.run(first, hidden, last=1, position_ids=first, attention_mask=None, use_cache=False)
 
 
 def _style(checkpoint: Checkpoint) -> Mapping[str, str] | None:

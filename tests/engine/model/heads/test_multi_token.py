@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from engine.errors import ModelError
 from engine.loading.planning import needs_of
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.heads.multi_token import MultiTokenHead, has_heads, head_of, load_head
@@ -73,6 +74,14 @@ def test_the_plan_counts_the_bytes_that_a_head_takes_and_nothing_that_it_shares(
     needs = needs_of(checkpoint, model_sizes(head_of(checkpoint)), "float32", CPU)
     assert len(needs.layers) == 1
     assert needs.layers[0].run_bytes + needs.rest_bytes == opened(checkpoint).nbytes
+
+
+def test_a_head_whose_network_runs_otherwise_is_refused_in_words(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = open_checkpoint(str(older))
+    network = load_resident(checkpoint, torch.float32, CPU)
+    monkeypatch.setattr(type(network.layers[0]), "forward", lambda _layer, _hidden: None)
+    with pytest.raises(ModelError, match="its own heads' cannot be loaded"):
+        opened(checkpoint, network)
 
 
 def test_a_layer_behind_the_last_one_that_is_no_head_is_none(older: Path, tmp_path: Path) -> None:
