@@ -138,6 +138,8 @@ function Install-Environment([string] $Kind) {
         $version = (Select-String -Path $constraints -Pattern '^torch==(.+)$').Matches[0].Groups[1].Value
         Invoke-Pip @('install', '-c', $constraints, '--index-url', $cudaIndex, '--extra-index-url', 'https://pypi.org/simple', "torch==$version+cu130")
     }
+    # A Python often brings an older pip, which takes three times as long to choose among the files of an index.
+    & $python -m pip --isolated --disable-pip-version-check install -c $constraints pip
     Invoke-Pip @('install', '-c', $constraints, 'hatchling', 'editables')
     $project = if ($Kind -eq 'dev') { "$root[dev]" } else { $root }
     Invoke-Pip @('install', '-c', $constraints, '--no-build-isolation', '-e', $project)

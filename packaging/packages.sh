@@ -124,6 +124,8 @@ install() { # run or dev
     rm -rf "$stamp" "$venv/tmp"
     mkdir "$venv/tmp"
     say "installing packages into $venv; this takes some minutes the first time"
+    # A Python often brings an older pip, which takes three times as long to choose among the files of an index.
+    pip install -c packaging/constraints.txt ${speed[@]+"${speed[@]}"} pip >&2 || true
     if ! { ensure_torch "$choice" ${speed[@]+"${speed[@]}"} &&
         pip install -c packaging/constraints.txt ${speed[@]+"${speed[@]}"} hatchling editables >&2 &&
         pip install -c packaging/constraints.txt ${speed[@]+"${speed[@]}"} --no-build-isolation -e "$project" >&2; }; then
