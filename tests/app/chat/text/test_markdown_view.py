@@ -51,11 +51,16 @@ def stored(text: str) -> Conversation:
 
 
 def settled(view: ConversationView, qtbot: QtBot) -> AnswerView:
-    """The last answer, when all that can be seen of it is written."""
-    qtbot.waitUntil(lambda: not view.answers[-1].body.is_behind, timeout=60_000)
-    for _ in range(5):
-        QApplication.processEvents()
-    qtbot.waitUntil(lambda: not view.answers[-1].body.is_behind, timeout=60_000)
+    """The last answer, when all that can be seen of it is written, at the width that it gets."""
+
+    def is_still() -> bool:
+        before = view.answers[-1].body.size()
+        for _ in range(5):
+            QApplication.processEvents()
+        body = view.answers[-1].body
+        return not body.is_behind and body.size() == before and body.width() > view.viewport().width() // 2
+
+    qtbot.waitUntil(is_still, timeout=60_000)
     return view.answers[-1]
 
 
