@@ -153,7 +153,7 @@ class MarkdownView(QWidget):
             each.document.set_renderer(self._renderer)
             self._heights[index] = self._heights[index] * look.zoom // old.zoom
         self._is_busy = False
-        self._estimate_unshown()
+        self._estimate_unwritten()
         self._place()
 
     def name(self, accessible: str) -> None:
@@ -212,6 +212,10 @@ class MarkdownView(QWidget):
     def _is_current(self, index: int) -> bool:
         return index in self._shown and self._shown[index].document.is_current
 
+    def _is_whole(self, index: int) -> bool:
+        """Whether all of a section is written, so that its height is known; the last one may still grow."""
+        return self._is_current(index) and not self.manuscript.is_behind
+
     def _ensure(self, index: int) -> None:
         if index in self._shown:
             return
@@ -267,15 +271,15 @@ class MarkdownView(QWidget):
             each.text.resize(self.width(), each.text.height())
             each.document.fit()
         self._is_busy = False
-        self._estimate_unshown()
+        self._estimate_unwritten()
         self._place()
 
     def _estimate(self, index: int) -> int:
         return estimated_height(self.manuscript.section(index), self.width(), self._look.zoom)
 
-    def _estimate_unshown(self) -> None:
+    def _estimate_unwritten(self) -> None:
         for index in range(len(self._heights)):
-            if index not in self._shown:
+            if not self._is_whole(index):
                 self._heights[index] = self._estimate(index)
 
     def _on_size_changed(self) -> None:
@@ -288,8 +292,7 @@ class MarkdownView(QWidget):
         before = self._tops[anchor] if anchor >= 0 else 0
         for index, each in self._shown.items():
             height = each.text.sizeHint().height()
-            is_whole = each.document.is_current and not self.manuscript.is_behind
-            self._heights[index] = height if is_whole else max(height, self._heights[index])
+            self._heights[index] = height if self._is_whole(index) else max(height, self._heights[index])
         *self._tops, total = accumulate(self._heights, initial=0)
         if anchor >= 0 and anchor < len(self._tops):
             self._shift += self._tops[anchor] - before

@@ -131,6 +131,17 @@ def test_another_width_or_theme_keeps_few_sections_and_all_text(view: Conversati
     assert WORDS.split()[-1] in words(answer.texts)
 
 
+def test_what_was_guessed_at_another_width_is_guessed_again(body: MarkdownView) -> None:
+    """Also of a section that exists and is not written yet: a view is 100 pixels wide until it has its place."""
+    body.resize(100, 10)
+    body.show_text(WORDS)
+    body.work(0, Steps())
+    assert body.texts
+    narrow = body.height()
+    body.resize(700, 10)
+    assert body.height() < narrow / 4
+
+
 def test_a_long_answer_is_copied_whole(view: ConversationView, qtbot: QtBot) -> None:
     view.show_conversation(stored(TABLE))
     settled(view, qtbot).copy()
