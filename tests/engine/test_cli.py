@@ -85,12 +85,12 @@ def test_samples_use_successive_seeds_after_one_load(capsys: pytest.CaptureFixtu
 def test_messages_and_raw_token_ids(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     chat = tmp_path / "chat.json"
     chat.write_text(json.dumps([{"role": "user", "content": QUESTION[1]}]))
-    limit = ["--max-new-tokens", "10"]
+    limit = ["--max-new-tokens", "4"]
     by_prompt = document(capsys, "generate", "--prompt", QUESTION[1], *limit)
     by_messages = document(capsys, "generate", "--messages", str(chat), *limit)
     assert by_messages["token_ids"] == by_prompt["token_ids"]
     raw = document(capsys, "generate", "--token-ids", "1,5,6", *limit, "--ignore-eos")
-    assert (raw["prompt_tokens"], raw["new_tokens"]) == (3, 10)
+    assert (raw["prompt_tokens"], raw["new_tokens"]) == (3, 4)
 
 
 def test_text_goes_to_stdout_and_figures_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
 
 
+@for_the_proofs
 @pytest.mark.parametrize("method", choose(SAMPLED[:1], SAMPLED))
 def test_greedy_text_is_plain_decoding_s_and_sampled_text_repeats(
     method: str, capsys: pytest.CaptureFixture[str]
@@ -98,6 +99,7 @@ def test_calibration_is_kept_and_used(
     assert asked["budget"] == 24
 
 
+@for_the_proofs
 def test_a_person_reads_on_what_sequoia_s_tree_stands(
     capsys: pytest.CaptureFixture[str], calibrated: tuple[Path, Any], tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from engine.loading.pair import open_pair
 from engine.model.heads.head_context import HeadContext
 from engine.protocol.messages import Appraise, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from tests.campaigns.extent import choose
+from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.eagle_heads import head_tensors, write_head
 
 WIDTH, VOCABULARY = 256, 4096  # the embedded target's
@@ -94,11 +94,13 @@ def test_the_greedy_text_is_the_target_s(method: str, beside: Beside) -> None:
     assert answered(beside.engine, QUESTION + AGAIN, method)[0] == other
 
 
+@for_the_proofs
 def test_the_same_seed_writes_the_same_text(beside: Beside) -> None:
     expected, _ = answered(beside.plain, QUESTION, "none", 0.8)
     assert answered(beside.engine, QUESTION, "specexec", 0.8)[0] == expected
 
 
+@for_the_proofs
 def test_beside_a_target_that_streams_it_drafts_too(beside: Beside, tmp_path: Path) -> None:
     expected, passes = answered(beside.plain, QUESTION, "none")
     engine, _ = loaded(str(beside.folder), place="ssd", cache_dir=str(tmp_path))

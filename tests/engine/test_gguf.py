@@ -10,6 +10,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.shape import model_sizes
 from engine.protocol.options import LoadOptions
 from engine.text.tokenizer import Tokenizer
+from tests.campaigns.extent import for_the_proofs
 from tests.engine.gguf_files import write_gguf
 from tests.engine.test_self_draft import Answered, answered, loaded
 from tests.engine.text.conftest import EMBEDDED
@@ -38,6 +39,7 @@ def answer(target: str, draft: str, method: str, cache_dir: Path) -> Answered:
         engine.close()
 
 
+@for_the_proofs
 def test_in_16_bits_it_answers_as_the_embedded_pair_does(files: dict[str, Path], tmp_path: Path) -> None:
     found = answer(str(files["target BF16"]), str(files["draft BF16"]), "specexec", tmp_path)
     expected = answer("embedded", "auto", "specexec", tmp_path)

@@ -26,6 +26,7 @@ def logits(folder: Path) -> torch.Tensor:
     return found
 
 
+@for_the_proofs
 @pytest.mark.parametrize(("shape", "noise"), choose([(MODELS[0], True)], [*product(MODELS, (False, True))]))
 def test_a_grown_model_has_the_embedded_target_s_logits(shape: Shape, noise: bool, tmp_path: Path) -> None:
     found = logits(grow(tmp_path / "model", shape, noise))

@@ -17,6 +17,7 @@ from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.tuning.throughput_model import ThroughputModel
+from tests.campaigns.extent import for_the_proofs
 from tests.engine.speculation.simulation import Machine, Trial
 
 OPTIONS = GenerateOptions(SamplingOptions(temperature=0.6, top_p=0.9, seed=3))
@@ -69,6 +70,7 @@ def test_calibration_comes_back(files: LearnedFiles) -> None:
     )
 
 
+@for_the_proofs
 def test_a_machine_that_changed_overnight_is_learnt_again(files: LearnedFiles) -> None:
     files.remember(OPTIONS, taught())
     found, _ = files.recall(OPTIONS)

@@ -48,7 +48,9 @@ def streamed(checkpoint: Checkpoint, cache: Path, place: Place) -> LoadedTarget:
     return loaded(checkpoint, LoadOptions(weights="float32", place=place, cache_dir=str(cache)))
 
 
-@pytest.mark.parametrize(("family", "kind"), [("llama", "blocks"), ("qwen3_moe", "row"), ("gpt_oss", "mxfp4")])
+@pytest.mark.parametrize(
+    ("family", "kind"), [("llama", "blocks"), *choose([], [("qwen3_moe", "row")]), ("gpt_oss", "mxfp4")]
+)
 def test_greedy_text_with_trees_is_what_transformers_generates(family: str, kind: str, tmp_path: Path) -> None:
     packed, plain = packed_model(tmp_path, family, kind)
     prompt = random_prompt(19, seed=3)
@@ -63,7 +65,9 @@ def test_greedy_text_with_trees_is_what_transformers_generates(family: str, kind
     assert list_prepared(tmp_path / "cache") == ()
 
 
-@pytest.mark.parametrize(("family", "kind"), [("llama", "tensor"), ("qwen3_moe", "blocks"), ("gpt_oss", "mxfp4")])
+@pytest.mark.parametrize(
+    ("family", "kind"), [("llama", "tensor"), ("qwen3_moe", "blocks"), *choose([], [("gpt_oss", "mxfp4")])]
+)
 def test_wherever_layers_live_the_numbers_are_the_same(family: str, kind: str, tmp_path: Path) -> None:
     packed, _ = packed_model(tmp_path, family, kind)
     found = {}

@@ -70,6 +70,7 @@ def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine
     engine.close()
 
 
+@for_the_proofs
 @pytest.mark.parametrize("temperature", choose([0.8], [0.0, 0.8]))
 def test_the_text_is_the_target_s_in_few_passes(streaming: tuple[Engine, Loaded], temperature: float) -> None:
     engine, _ = streaming

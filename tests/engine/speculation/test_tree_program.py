@@ -97,9 +97,7 @@ def likeliest_nodes(acceptance: tuple[float, ...], nodes: int, levels: int) -> f
 
 
 @pytest.mark.parametrize("acceptance", [PRIOR, (0.9, *[0.1 / 31] * 31), (0.3, 0.2, 0.15, 0.1), (1.0,)])
-@pytest.mark.parametrize(
-    ("nodes", "levels"), choose([(257, 16), (1000, 4), (65, 7)], [(1024, 32), (1000, 4), (65, 7), (130, 3)])
-)
+@pytest.mark.parametrize(("nodes", "levels"), choose([(257, 16), (65, 7)], [(1024, 32), (1000, 4), (65, 7), (130, 3)]))
 def test_large_trees_are_as_good_as_the_likeliest_nodes(acceptance: tuple[float, ...], nodes: int, levels: int) -> None:
     program = program_for(acceptance, nodes, levels)
     assert program.gain(nodes, levels) == pytest.approx(likeliest_nodes(acceptance, nodes, levels), rel=1e-12)

@@ -47,7 +47,7 @@ STEPS: dict[str, Case] = {
     "nvfp4": (nvfp4._scaled, lambda n: (stored(n, 32), torch.rand(n, 4))),
     "mxfp4": (mxfp4._every_second, lambda n: (stored(64, 4 * n), torch.rand(4, 4 * n), 1)),
 }
-NAMES = choose(["awq", "IQ2_XS"], [*STEPS, *DECODERS])
+NAMES = choose(["IQ2_XS"], [*STEPS, *DECODERS])
 
 
 def case(name: str) -> Case:

@@ -6,8 +6,10 @@ import torch
 
 from engine.model.formats.table import FINDERS
 from tests.bench.formats import SAMPLES, measure
+from tests.campaigns.extent import for_the_proofs
 
 
+@for_the_proofs
 def test_every_format_has_a_row(tmp_path: Path) -> None:
     assert SAMPLES.keys() == FINDERS.keys()
     samples = [sample for make in SAMPLES.values() for sample in make(128, 256)]
