@@ -26,7 +26,7 @@ from app.system.plain_text import well_formed
 from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
-from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel
@@ -117,8 +117,10 @@ def _absolute(source: str) -> str:
 
     So do the engine's own words, though a folder beside may be called like one of them.
     """
-    path = Path(source).expanduser()
-    return str(path.absolute()) if path.is_dir() and source not in _NO_FOLDERS else well_formed(source)
+    name = source.removesuffix(WITH_HEADS)
+    path = Path(name).expanduser()
+    is_folder = path.is_dir() and source not in _NO_FOLDERS
+    return f"{path.absolute()}{source[len(name) :]}" if is_folder else well_formed(source)
 
 
 # ---- connecting -----------------------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from engine.errors import InputError, ModelError
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
-from engine.model.families.eagle_names import is_eagle3
 from engine.model.gguf.header import read_lists
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
+from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 from engine.protocol.sentences import say

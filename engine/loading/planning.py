@@ -14,11 +14,11 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import own_dtype
-from engine.model.families.eagle_names import is_eagle3
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
+from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
 from engine.protocol.sentences import say
 from engine.weights.codecs.codec import stored_bytes

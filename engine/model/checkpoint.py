@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from engine.errors import ModelError
-from engine.model.families.eagle_names import eagle_config, is_eagle3
+from engine.model.families.eagle_names import eagle_config
 from engine.model.families.text_tensors import text_tensors
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed, is_described, is_for_activations
@@ -14,6 +14,7 @@ from engine.model.gguf.header import SPLIT_NAME, GgufHeader, read_gguf, shard_na
 from engine.model.json_file import read_json_object
 from engine.model.model_folder import GGUF, ModelFolder, ModelRole, find_model, is_file_name
 from engine.model.safetensors_header import TensorInfo, read_header
+from engine.protocol.heads import is_eagle3
 from engine.protocol.sentences import say, shown
 from engine.protocol.variants import split_source
 

@@ -138,8 +138,11 @@ def test_a_folder_that_is_called_like_a_word_of_the_engine_is_not_meant(
     for name in ("heads", "mine"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
-    wanted = [wanted_pair(Namespace(target="embedded", draft=each), Settings()).draft for each in ("heads", "mine")]
-    assert wanted == ["heads", str(tmp_path / "mine")]
+    wanted = [
+        wanted_pair(Namespace(target="embedded", draft=each), Settings()).draft
+        for each in ("heads", "mine", "mine+heads")
+    ]
+    assert wanted == ["heads", str(tmp_path / "mine"), f"{tmp_path / 'mine'}+heads"]
 
 
 @pytest.mark.parametrize("path", sorted((RESOURCES / "icons").glob("*.svg")), ids=lambda path: path.stem)

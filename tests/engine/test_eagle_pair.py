@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 
 from engine.cli import plan as command
 from engine.cli.arguments import Parser
-from engine.engine import Engine, load
-from engine.errors import Cancellation, CoppiceError
+from engine.engine import Engine
+from engine.errors import CoppiceError
 from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.model.heads.head_context import HeadContext
@@ -22,22 +22,16 @@ from engine.protocol.messages import Appraise, Finished, Loaded, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.eagle_heads import head_tensors, write_head
+from tests.engine.test_self_draft import loaded
 
 WIDTH, VOCABULARY = 256, 4096  # the embedded target's
 QUESTION = "<|bos|><|user|>Tell me a story about a fox.<|end|><|assistant|>"
 AGAIN = "<|end|><|user|>And now about a bear.<|end|><|assistant|>"
 
 
-def loaded(draft: str, **options: Any) -> tuple[Engine, Loaded]:
-    steps = load(0, open_pair(LoadOptions(draft=draft, weights="float32", device="cpu", **options)), Cancellation())
-    told: Loaded | None = None
-    while True:
-        try:
-            event = next(steps)
-        except StopIteration as end:
-            assert told
-            return end.value, told
-        told = event if isinstance(event, Loaded) else told
+def paired(draft: str, **options: Any) -> tuple[Engine, Loaded]:
+    """The embedded target with this draft."""
+    return loaded(LoadOptions(draft=draft, weights="float32", device="cpu", **options))
 
 
 def answered(engine: Engine, text: str, method: str, temperature: float = 0.0) -> tuple[list[int], int]:
@@ -70,7 +64,7 @@ class Beside:
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
-    plain, _ = loaded("none")
+    plain, _ = paired("none")
     said = torch.tensor(sorted(set(answered(plain, QUESTION, "none")[0])))
     tensors = head_tensors(WIDTH, VOCABULARY)
     tensors |= {"d2t": said - torch.arange(len(said)), "lm_head.weight": tensors["lm_head.weight"][: len(said)] / 4}
@@ -78,7 +72,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
     sizes = {"hidden_size": WIDTH, "vocab_size": VOCABULARY, "draft_vocab_size": len(said)}
     unnamed = {"eagle_aux_hidden_state_layer_ids": None}
     folder = write_head(tmp_path_factory.mktemp("heads") / "fox", tensors, **sizes, **unnamed)
-    engine, told = loaded(str(folder))
+    engine, told = paired(str(folder))
     yield Beside(plain, folder, engine, told)
     for each in (plain, engine):
         each.close()
@@ -103,7 +97,7 @@ def test_the_same_seed_writes_the_same_text(beside: Beside) -> None:
 @for_the_proofs
 def test_beside_a_target_that_streams_it_drafts_too(beside: Beside, tmp_path: Path) -> None:
     expected, passes = answered(beside.plain, QUESTION, "none")
-    engine, _ = loaded(str(beside.folder), place="ssd", cache_dir=str(tmp_path))
+    engine, _ = paired(str(beside.folder), place="ssd", cache_dir=str(tmp_path))
     found, fewer = answered(engine, QUESTION, "specexec")
     engine.close()
     assert found == expected

@@ -14,12 +14,11 @@ from app.hub.names import INDEX, SINGLE
 from app.system.json_text import count, parse_object
 from engine.errors import ModelError
 from engine.gguf_header import read_beginning
+from engine.protocol.heads import SPECULATOR_LAYER, is_eagle3
 
 _CONFIG = "config.json"
 _MOST_BYTES = 64 << 20
-_SPECULATOR_LAYER = "transformer_layer_config"  # where the library `speculators` describes the layer of a head
 _PREFIX_BYTES = 8  # before the table of a safetensors file: its length
-_EAGLE3 = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM` and the like
 # The projection that joins a token with what was computed before it, as Qwen, MiMo, and DeepSeek and GLM name it.
 _PROJECTION = re.compile(
     r"mtp\.fc\.\w+|model\.mtp\.layers\.0\.eh_proj\.\w+|(?:.*\.)?layers\.(?P<layer>\d+)\.eh_proj\.\w+", re.ASCII
@@ -48,12 +47,6 @@ class HeadFacts:
 NO_HEADS = HeadFacts()
 
 
-def is_eagle3(config: Mapping[str, object]) -> bool:
-    """Whether a config.json is that of an EAGLE-3 head."""
-    named = config.get("architectures")
-    return isinstance(named, list) and any(isinstance(name, str) and _EAGLE3.search(name) for name in named)
-
-
 def read_target(place: Path) -> HeadFacts:
     """The facts of a model that may be drafted for: a folder, if only with the beginnings of its files, or a GGUF file.
 
@@ -80,7 +73,7 @@ def read_candidate(place: Path) -> HeadFacts:
 def _from_config(folder: Path) -> tuple[HeadFacts, int]:
     """What config.json tells, and its number of layers."""
     config = parse_object(_beginning(folder / _CONFIG))
-    text, layer = config.get("text_config"), config.get(_SPECULATOR_LAYER)
+    text, layer = config.get("text_config"), config.get(SPECULATOR_LAYER)
     is_head = is_eagle3(config)
     config |= text if isinstance(text, dict) else layer if isinstance(layer, dict) else {}
     hidden = count(config.get("target_hidden_size") if is_head else 0) or count(config.get("hidden_size"))

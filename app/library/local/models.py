@@ -11,9 +11,9 @@ from pathlib import Path
 from app.hub.formats import FLOAT32, PLAIN, stored_format
 from app.hub.names import INDEX, QUANTIZATION, SINGLE, is_writable
 from app.i18n.translation import tr
-from app.library.local.heads import is_eagle3
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
+from engine.protocol.heads import is_eagle3
 
 _log = logging.getLogger(__name__)
 

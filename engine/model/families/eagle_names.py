@@ -1,16 +1,14 @@
-"""EAGLE-3 heads told by their config.json, and their tensors called as the network that runs them calls them.
+"""EAGLE-3 heads with their tensors called as the network that runs them calls them.
 
 So a head is opened, sized and planned for like a Llama of one layer.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from engine.model.safetensors_header import TensorInfo
+from engine.protocol.heads import SPECULATOR_LAYER
 
-NAMES = re.compile(r"eagle-?3", re.IGNORECASE)  # `LlamaForCausalLMEagle3`, `Eagle3LlamaForCausalLM`, `Eagle3Speculator`
-SPECULATOR_LAYER = "transformer_layer_config"  # where the library `speculators` describes the layer of a head
 LAYER = "model.layers.0."
 # How folders call the parts of a head, and how the network does; what is not named here keeps its name.
 PARTS: Mapping[str, str] = MappingProxyType(
@@ -26,12 +24,6 @@ PARTS: Mapping[str, str] = MappingProxyType(
     }
 )
 NOT_READ = ("t2d", "verifier_norm.", "verifier_lm_head.")  # the inverse of `d2t`, and copies of the target's weights
-
-
-def is_eagle3(config: Mapping[str, object]) -> bool:
-    """Whether a config.json is that of an EAGLE-3 head."""
-    named = config.get("architectures")
-    return isinstance(named, list) and any(isinstance(name, str) and NAMES.search(name) for name in named)
 
 
 def eagle_config(config: dict[str, object]) -> dict[str, object]:

@@ -4,8 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from engine.model.families.eagle_names import eagle_tensors, is_eagle3
+from engine.model.families.eagle_names import eagle_tensors
 from engine.model.safetensors_header import TensorInfo
+from engine.protocol.heads import is_eagle3
 
 # The parts of a config.json that only a model of several parts has.
 PARTS = ("text_config", "llm_config", "thinker_config", "vision_config", "audio_config", "encoder_config")

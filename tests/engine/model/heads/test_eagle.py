@@ -13,12 +13,12 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.families.eagle_names import is_eagle3
 from engine.model.heads.eagle import LAYER_IDS, EagleHead, load_eagle, recorded_layers
 from engine.model.heads.head_context import HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import wrap
 from engine.model.shape import model_sizes
+from engine.protocol.heads import is_eagle3
 from tests.engine.eagle_heads import LAYERS, OWN, PlainHead, as_speculator, head_tensors, write_head
 from tests.engine.tiny_models import VOCABULARY, tiny_model
 
