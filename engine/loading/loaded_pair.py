@@ -10,6 +10,7 @@ from engine.errors import Cancellation
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
 from engine.loading.memory_limits import MemoryLimits
+from engine.loading.number_type import fastest_type
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
@@ -148,7 +149,9 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     give_back_large_blocks()
     device = choose_device(pair.options.device)
     cancellation.check()
-    require_not_refused(pair.target, dtype_for(pair.options.weights, pair.target, device), device, pair.options)
+    fastest = fastest_type(pair.target, pair.options, device, cancellation.check)
+    dtype = dtype_for(pair.options.weights, pair.target, device, fastest)
+    require_not_refused(pair.target, dtype, device, pair.options)
     if pair.draft and not pair.drafts_with_heads_alone:
         require_not_refused(pair.draft, draft_dtype(pair.draft, pair.options, device), device, pair.options)
     good = MemoryLimits(pair, device, memory_now(device.type))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from engine.errors import Cancellation, InputError
+from engine.loading.number_type import fastest_type
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import plan_pair
 from engine.loading.preparation import (
@@ -25,7 +26,7 @@ from engine.loading.rates import Measured, benchmark_of, question_for
 from engine.loading.store import cache_folder, cache_root
 from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype
+from engine.model.device import choose_dtype, own_dtype
 from engine.model.network import Network
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import (
@@ -39,11 +40,13 @@ from engine.protocol.sentences import Amount, joined, say
 from engine.weights.codecs.codec import codec_named
 from engine.weights.codecs.packed import Packed
 from engine.weights.planning.arrangement import Tier, streamed_layers
+from engine.weights.planning.machine import FEW_ROWS
 from engine.weights.planning.placement import Plan
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from engine.weights.streaming.stored_weight import narrow_tables
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
@@ -98,12 +101,13 @@ def plan_target(
 
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
     """
-    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options))
+    fastest = fastest_type(checkpoint, options, device, cancellation.check)
+    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), fastest)
     measured = bench.recall()
-    plan = _plan(checkpoint, draft, options, device, measured)
+    plan = _plan(checkpoint, draft, options, device, measured, fastest)
     if measured is None and not plan.arrangement.ready:
         yield Loading(request, say("Measuring this machine"), 0, 1)
-        plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check))
+        plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check), fastest)
     return plan
 
 
@@ -117,7 +121,7 @@ def load_planned(
 ) -> Progress:
     """Load every layer to where the plan has it; yields progress. Raises `ModelError`, `Cancelled`."""
     if plan.arrangement.ready:
-        dtype = choose_dtype(options.weights, checkpoint, device)
+        dtype = choose_dtype(options.weights, checkpoint, device, fastest_type(checkpoint, options, device))
         return LoadedTarget((yield from load_ready(request, checkpoint, dtype, device, cancellation)), None, plan)
     return (yield from _load_streamed(request, checkpoint, plan, options, device, cancellation))
 
@@ -149,8 +153,10 @@ def _plan(
     options: LoadOptions,
     device: torch.device,
     measured: Measured | None,
+    fastest: torch.dtype | None,
 ) -> Plan:
-    plan = plan_pair(checkpoint, draft, device, question_for(PairIdentity(checkpoint, draft, options), measured))
+    question = question_for(PairIdentity(checkpoint, draft, options), measured, fastest=fastest)
+    plan = plan_pair(checkpoint, draft, device, question)
     if plan.verdict == "no":
         raise InputError(
             joined((say("'{name}' does not fit here.", name=checkpoint.name), plan.reason)),
@@ -167,12 +173,15 @@ def _load_streamed(
     device: torch.device,
     cancellation: Cancellation,
 ) -> Progress:
-    dtype = dtype_for(options.weights, checkpoint, device)
+    dtype = dtype_for(options.weights, checkpoint, device, fastest_type(checkpoint, options, device))
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
+    if plan.stays_stored:
+        narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter)
     if stored is None:
-        weights = options.weights if options.weights in COMPRESSED else str(dtype).removeprefix("torch.")
+        kept = own_dtype(checkpoint) if options.weights == "auto" else dtype
+        weights = options.weights if options.weights in COMPRESSED else str(kept).removeprefix("torch.")
         prepared = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
         stored = by_codec(prepared, streamable.converter)
     stream = LayerStream(
@@ -181,7 +190,7 @@ def _load_streamed(
         plan.arrangement.tiers,
         stored.decoders,
         copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
-        options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache),
+        options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache, few_rows=plan.few_rows),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
     return LoadedTarget(streamable.network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint))
@@ -242,6 +251,7 @@ def load_copies(
         ["device"] * len(own),
         decoders=[codec_named(COPY)] * len(own),
         copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
+        options=StreamOptions(few_rows=FEW_ROWS),
     )
     yield from _filled(stream, request, say("Copying {name} in 4 bits", name=checkpoint.name), len(own), cancellation)
     return LayerCopies(network, stream, sum(layout.nbytes for layout in layouts))

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,17 +11,20 @@ import transformers
 from torch import Tensor
 from torch.nn import functional
 
+from engine.model.assembly import Assembly, Piece
 from engine.model.context import Context
 from engine.model.formats.packed import PackedWeight
 from engine.model.network import wrap
 from engine.number_types import torch_types
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.codecs.codec import codec_named
+from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.codecs.packed import Packed
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.stored_weight import StoredWeight
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins
@@ -29,6 +32,7 @@ COPY_BYTES = 128 * MIB
 MATRIX_ELEMENTS = 1 << 25  # more than any processor's cache holds
 PACKED_ELEMENTS = 1 << 22
 PRODUCT_ROWS = (1, 8, 64, 256)
+STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.15
 NARROW_LAYERS, NARROW_REPEATS = 4, 12
@@ -154,6 +158,62 @@ def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
             codec.decode(stored, name, weight)
 
     return weights.numel() / timer.seconds(unpack)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSample:
+    """A weight [out, in] as it is stored: and what decodes it."""
+
+    name: str
+    decoder: Decoder
+    stored: Mapping[str, Tensor]
+    shape: tuple[int, int]
+
+
+def stored_product_time(sample: StoredSample, timer: DeviceTimer) -> tuple[PassTime, int]:
+    """Seconds of a product against rows, for 1e9 weights as they are stored, and up to how many rows it is not decoded.
+
+    Both ways are tried from one row on; once decoding has won, it is decoded for more rows too.
+    """
+    place = torch.zeros(sample.shape, dtype=timer.dtype)
+    weights = place.numel() / 1e9
+    seconds, few_rows, is_few = [], 0, True
+    for rows in STORED_ROWS:
+        states = torch.ones(rows, sample.shape[1], dtype=timer.dtype)
+        ways = [_seconds_of(sample, place, states, few, timer) for few in ((0, rows) if is_few else (0,))]
+        is_few = len(ways) > 1 and ways[1] < ways[0]
+        few_rows = rows if is_few else few_rows
+        seconds.append(min(ways) / weights)
+    return PassTime(tuple(map(float, STORED_ROWS)), tuple(seconds)), few_rows
+
+
+@torch.inference_mode()
+def _seconds_of(sample: StoredSample, place: Tensor, states: Tensor, few_rows: int, timer: DeviceTimer) -> float:
+    weight = StoredWeight(sample.name, sample.decoder, place, few_rows)
+
+    def multiply() -> None:
+        weight.point(sample.stored)
+        functional.linear(states, weight)
+
+    return timer.seconds(multiply)
+
+
+def coded_sample(codec_name: str, hidden: int, stored: torch.dtype) -> StoredSample:
+    """A weight of a layer's width in one of our codecs; `cast` keeps numbers of type `stored`."""
+    shape = (max(1, MATRIX_ELEMENTS // 2 // hidden), hidden)
+    codec, name = codec_named(codec_name), "mlp.up_proj.weight"
+    return StoredSample(name, codec, codec.encode(name, torch.full(shape, 0.01, dtype=stored)), shape)
+
+
+def packed_sample(weight: PackedWeight) -> StoredSample:
+    """A weight as its checkpoint packs it; its shapes count, nothing is read."""
+    assembly = Assembly(weight.shape, (Piece(weight),))
+    decoder = Packed({weight.name: assembly})
+    stored = {
+        name: torch.zeros(info.nbytes, dtype=torch.uint8).view(torch_types()[info.dtype]).view(info.shape)
+        for name, info in decoder.entries().items()
+    }
+    return StoredSample(weight.name, decoder, stored, (weight.shape[0], weight.shape[1]))
 
 
 def packed_rate(weight: PackedWeight, timer: DeviceTimer) -> float:

@@ -49,7 +49,8 @@ class Question:
     `weights`: `auto`, a number type, `nf4` or `int8`, of the target; a draft is never compressed. `context_tokens`: 0
     is automatic. `budget`: drafted nodes per tree; 0 where each round chooses: the plan then has room for larger trees
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
-    `rates`: of this machine, as measured; None if they were not. `memory`: what is free; None to look.
+    `rates`: of this machine, as measured; None if they were not; `fastest`: the number type that its processor computes
+    fastest in, likewise. `memory`: what is free; None to look.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -59,6 +60,7 @@ class Question:
     budget: int = 0
     tokens_per_pass: float = 0.0
     rates: Rates | None = None
+    fastest: torch.dtype | None = None
     memory: Memory | None = None
     drafts_itself: bool = False
     drafts_with_heads: bool = False
@@ -87,7 +89,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
-    needs = needs_of(target, sizes, question.weights, device)
+    needs = needs_of(target, sizes, question.weights, device, question.fastest)
     drafting = _drafting(target, draft, sizes, question, device) if draft else None
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
@@ -119,7 +121,7 @@ def _drafting(
     if not question.drafts_with_heads and not is_eagle:
         return _alone(draft, sizes, question, device)
     heads, recorded = (draft, len(recorded_layers(draft, target))) if is_eagle else (head_of(target), 1)
-    needs = needs_of(target, model_sizes(heads), question.weights, device)
+    needs = needs_of(target, model_sizes(heads), question.weights, device, question.fastest)
     shape = replace(needs.shape, vocabulary=max(needs.shape.vocabulary, sizes.vocabulary))
     needs = replace(needs, shape=shape, record_bytes=recorded * sizes.hidden * shape.value_bytes)
     return needs if draft == heads else merged(_alone(draft, sizes, question, device), needs)
@@ -170,9 +172,11 @@ def expected_tokens_per_pass(budget: int) -> float:
     return PUBLISHED_RATES[-1][1]
 
 
-def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: torch.device) -> ModelNeeds:
-    """What a checkpoint with its weights held in this way needs, for the planner."""
-    dtype = dtype_for(weights, checkpoint, device)
+def needs_of(
+    checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: torch.device, fastest: torch.dtype | None = None
+) -> ModelNeeds:
+    """What a checkpoint with its weights held in this way needs, for the planner; `fastest`: see `choose_dtype`."""
+    dtype = dtype_for(weights, checkpoint, device, fastest)
     codec = _codec(sizes, weights, dtype)
     states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
@@ -195,7 +199,15 @@ def needs_of(checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: to
             sum(state.text_bytes(dtype.itemsize) for state in states),
             sum(state.node_bytes(dtype.itemsize) for state in states),
         ),
+        stays_stored=codec == "cast" and _is_exact_for_speed(weights, checkpoint, device, fastest),
     )
+
+
+def _is_exact_for_speed(
+    weights: str, checkpoint: Checkpoint, device: torch.device, fastest: torch.dtype | None
+) -> bool:
+    """Whether it computes in float32 for speed, and not because it is small, or a person's wish."""
+    return dtype_for(weights, checkpoint, device, fastest) != dtype_for(weights, checkpoint, device)
 
 
 def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:
@@ -222,7 +234,7 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
     if sizes.formats:
         return "packed"
     stored = [weight for layer in sizes.layers for weight in layer.weights]
-    if not lies_in_shards(sizes):
+    if not lies_in_shards(sizes) and weights != "auto":
         return "plain"  # read once, written anew in the number type that computes
     return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
 

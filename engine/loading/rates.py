@@ -21,12 +21,15 @@ from engine.loading.measuring import (
     READ_BYTES,
     DeviceTimer,
     attention_time,
+    coded_sample,
     copy_rate,
     disk_rate,
     layer_overhead_seconds,
     link_rate,
     packed_rate,
+    packed_sample,
     product_time,
+    stored_product_time,
     unpacking_rate,
 )
 from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
@@ -34,12 +37,13 @@ from engine.loading.planning import Question, lies_in_shards, needs_of, usual_ra
 from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.loading.store import CacheFile, cache_root
 from engine.model.checkpoint import Checkpoint
+from engine.model.device import own_dtype
 from engine.model.formats.packed import PackedWeight
 from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.planning.machine import Memory, Rates
+from engine.weights.planning.machine import FEW_ROWS, Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
@@ -47,10 +51,11 @@ from engine.weights.streaming.copy_stream import CudaCopyStream
 
 NAME = "rates.json"
 VERSION = 1
-PASS_TIMES = ("products", "attention")
+PASS_TIMES = ("products", "attention", "stored")
 NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 
 GIGA, TERA = 1e9, 1e12
+MATRIX = 2  # dimensions
 LEAST_PASSES = 8  # of an answer that says something
 
 
@@ -102,8 +107,9 @@ class RatesFile:
 def _measured(value: Mapping[str, Any]) -> Measured:
     rates = value["rates"]
     at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
-    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES}
-    return Measured(Rates(**{name: _positive(rates[name]) for name in NUMBERS}, **passes), at)  # type: ignore[arg-type]
+    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES if name != "stored" or rates[name]}
+    numbers = {name: _positive(rates[name]) for name in NUMBERS}
+    return Measured(Rates(**numbers, **passes, few_rows=int(rates["few_rows"])), at)  # type: ignore[arg-type]
 
 
 def _pass_time(value: Mapping[str, Any]) -> PassTime:
@@ -128,11 +134,13 @@ def _positive(value: Any) -> float:
 class Benchmark:
     """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from.
 
-    `packed`: one of the model's own weights, if its layers are streamed as the checkpoint packs them.
+    `stored`: the number type in its files. `packed`: one of the model's own weights, if its layers are streamed as the
+    checkpoint packs them.
     """
 
     needs: ModelNeeds
     packed: PackedWeight | None
+    stored: torch.dtype
     dtype: torch.dtype
     device: torch.device
     shards: tuple[Path, ...]
@@ -145,7 +153,7 @@ class Benchmark:
         shape = self.needs.shape
         stored_as = self.packed.format.name if self.packed else self.needs.codec
         parts = (
-            _device_name(self.device), f"torch {torch.__version__}", f"{torch.get_num_threads()} threads",
+            device_name(self.device), f"torch {torch.__version__}", f"{torch.get_num_threads()} threads",
             f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}",
             f"{shape.hidden} x {shape.widest}, {shape.heads} heads",
         )  # fmt: skip
@@ -161,6 +169,7 @@ class Benchmark:
         usual = usual_rates(self.device)
         products = product_time(self.needs, timer)
         rows, seconds = products.rows[-1], products.seconds[-1]
+        stored, few_rows = self._stored(timer)
         rates = Rates(
             link=link_rate(CudaCopyStream(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
@@ -170,10 +179,22 @@ class Benchmark:
             call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
             products=products,
             attention=attention_time(self.needs, timer),
+            stored=stored,
+            few_rows=few_rows,
         )
         if self.device.type == "cuda":
             torch.cuda.empty_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
+
+    def _stored(self, timer: DeviceTimer) -> tuple[PassTime | None, int]:
+        """Of weights as they are stored, where they are decoded and the processor computes; and the few rows."""
+        codec = self.needs.codec
+        if self.device.type != "cpu" or codec == "plain" or (self.packed and len(self.packed.shape) != MATRIX):
+            return None, FEW_ROWS
+        sample = (
+            packed_sample(self.packed) if self.packed else coded_sample(codec, self.needs.shape.hidden, self.stored)
+        )
+        return stored_product_time(sample, timer)
 
     def _decode_rate(self, timer: DeviceTimer) -> float | None:
         """1e9 weights a second; None where none are packed."""
@@ -190,14 +211,19 @@ class Benchmark:
             return None
 
 
-def benchmark_of(checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path) -> Benchmark:
-    """What is to be measured for a checkpoint whose weights are held in this way; `cache` holds prepared layers too."""
+def benchmark_of(
+    checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path, fastest: torch.dtype | None = None
+) -> Benchmark:
+    """What is to be measured for a checkpoint whose weights are held in this way; `cache` holds prepared layers too.
+
+    `fastest`: see `choose_dtype`.
+    """
     sizes = model_sizes(checkpoint)
-    dtype = dtype_for(weights, checkpoint, device)
+    dtype = dtype_for(weights, checkpoint, device, fastest)
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
-    needs = needs_of(checkpoint, sizes, weights, device)
+    needs = needs_of(checkpoint, sizes, weights, device, fastest)
     packed = _typical(checkpoint, sizes.formats[0]) if needs.codec == "packed" else None
-    return Benchmark(needs, packed, dtype, device, tuple(checkpoint.shards), folder, cache)
+    return Benchmark(needs, packed, own_dtype(checkpoint), dtype, device, tuple(checkpoint.shards), folder, cache)
 
 
 def _typical(checkpoint: Checkpoint, name: str) -> PackedWeight:
@@ -222,10 +248,15 @@ def recall_answer(identity: PairIdentity, budget: int) -> LastAnswer | None:
     return RatesFile(cache_root(identity.options)).recall_answer(identity.by_folders(budget))
 
 
-def question_for(identity: PairIdentity, measured: Measured | None, memory: Memory | None = None) -> Question:
+def question_for(
+    identity: PairIdentity,
+    measured: Measured | None,
+    memory: Memory | None = None,
+    fastest: torch.dtype | None = None,
+) -> Question:
     """What the options of a pair ask the planner, with what was measured and learned; nothing is measured for it.
 
-    `memory`: what is free; None to look.
+    `memory`: what is free; None to look. `fastest`: see `choose_dtype`.
     """
     options = identity.options
     last_answer = recall_answer(identity, options.budget)
@@ -235,6 +266,7 @@ def question_for(identity: PairIdentity, measured: Measured | None, memory: Memo
         budget=options.budget,
         tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
         rates=measured.rates if measured else None,
+        fastest=fastest,
         memory=memory,
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),
@@ -263,7 +295,8 @@ def _sample(shards: Sequence[Path], folder: Path) -> Iterator[Sequence[Path]]:
         yield [Path(file.name)]
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
+    """What tells this processor or GPU from others."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     try:

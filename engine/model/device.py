@@ -22,13 +22,23 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def choose_dtype(weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
-    """The number type called `weights`; `auto` is the checkpoint's own, but float32 for small models on a CPU."""
+def choose_dtype(
+    weights: str, checkpoint: Checkpoint, device: torch.device, fastest: torch.dtype | None = None
+) -> torch.dtype:
+    """The number type called `weights`; `auto` is the checkpoint's own, but float32 for small models on a CPU.
+
+    `fastest`: which the CPU computes fastest in, where that was measured; float32 is taken for larger models as well.
+    """
     if weights != "auto":
         return computed_types()[weights]
     if device.type == "cpu" and checkpoint.parameters * 4 <= FLOAT32_ON_CPU_BYTES:
         return torch.float32
-    return own_dtype(checkpoint)
+    return exact_if_faster(own_dtype(checkpoint), device, fastest)
+
+
+def exact_if_faster(own: torch.dtype, device: torch.device, fastest: torch.dtype | None) -> torch.dtype:
+    """A model's own number type, or float32 on a CPU that is faster in it."""
+    return torch.float32 if device.type == "cpu" and fastest == torch.float32 else own
 
 
 def own_dtype(checkpoint: Checkpoint) -> torch.dtype:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.arrangement import Arrangement, streamed_layers
 from engine.weights.planning.machine import Machine, Rates
 from engine.weights.planning.needs import DRAFT_PASSES, ModelNeeds, Workload
@@ -55,9 +56,10 @@ def forecast(
     link_bytes = moved["ram"] + moved["ssd"] if machine.memory.has_gpu else 0
     drafting = _draft_seconds(draft, work, rates) if draft else _copy_seconds(target, arrangement, machine, work)
     decodes = target.codec != "plain" and not arrangement.ready
+    as_stored = rates.stored if decodes and not machine.memory.has_gpu else None
     return Forecast(
-        compute_seconds=_pass_seconds(target, work.rows, work.context_tokens, rates, rates.layer_seconds)
-        + (_decode_seconds(target, rates) if decodes and rates.layer_seconds is None else 0.0),
+        compute_seconds=_pass_seconds(target, work.rows, work.context_tokens, rates, as_stored)
+        + (_decode_seconds(target, rates) if decodes and as_stored is None else 0.0),
         link_seconds=link_bytes / (rates.link * GIGA),
         ssd_seconds=moved["ssd"] / (rates.ssd * GIGA),
         draft_seconds=drafting,
@@ -82,18 +84,20 @@ def _copy_seconds(target: ModelNeeds, arrangement: Arrangement, machine: Machine
 
 
 def _pass_seconds(
-    model: ModelNeeds, rows: int, context_tokens: int, rates: Rates, layer_seconds: float | None = None
+    model: ModelNeeds, rows: int, context_tokens: int, rates: Rates, as_stored: PassTime | None = None
 ) -> float:
-    """Computation alone, all layers on the device."""
+    """Computation alone, all layers on the device; `as_stored`: of weights that are decoded in passing, if they are."""
     shape = model.shape
     head = _product_seconds(shape.vocabulary * shape.hidden, rows, shape.value_bytes, rates)
-    if layer_seconds is not None:
-        return layer_seconds * len(model.layers) + head
     inside = rates.call_seconds * len(model.layers) + _attention_seconds(model, rows, context_tokens, rates)
     for layer, count in Counter(model.layers).items():
         touched = min(layer.elements, rows * layer.active_elements)  # of many experts, few rows choose only some
         rows_each = rows * layer.active_elements / max(1, touched)
-        inside += count * _product_seconds(touched, rows_each, shape.value_bytes, rates)
+        inside += count * (
+            touched / GIGA * as_stored(rows_each)
+            if as_stored
+            else _product_seconds(touched, rows_each, shape.value_bytes, rates)
+        )
     return inside + head
 
 

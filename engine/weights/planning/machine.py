@@ -66,15 +66,18 @@ class Memory:
         return Room(device, ram, shared=not self.has_gpu)
 
 
+FEW_ROWS = 16  # are multiplied with weights as they are stored, where nothing was measured
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
     """How fast the machine is, best measured on it.
 
     `link`: pinned RAM to device; `ssd`: direct reads; `memory`: the device's own memory, all in 1e9 bytes a second.
     `tflops`: matrix products in the weights' type; `decode`: 1e9 packed weights a second that become numbers again.
-    `call_seconds`: what one layer costs before it computes anything. `layer_seconds`: one decoder layer of the target
-    in one pass of the budget at hand, if it was measured. `products` and `attention`: what weights and cache slots take
-    with more and more rows, if that was measured; otherwise `memory` and `tflops` tell.
+    `call_seconds`: what one layer costs before it computes anything. `products` and `attention`: what 1e9 weights and
+    cache slots take with more and more rows, if that was measured; otherwise `memory` and `tflops` tell. `stored`: the
+    same of weights as they are stored, the faster way for each number of rows: not decoded up to `few_rows`.
     """
 
     link: float
@@ -83,9 +86,10 @@ class Rates:
     tflops: float
     decode: float
     call_seconds: float = 5e-4
-    layer_seconds: float | None = None
     products: PassTime | None = None
     attention: PassTime | None = None
+    stored: PassTime | None = None
+    few_rows: int = FEW_ROWS
 
 
 @dataclass(frozen=True, slots=True)

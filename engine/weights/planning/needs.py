@@ -98,7 +98,7 @@ class ModelNeeds:
 
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
     caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
-    target's hidden states, those of one token.
+    target's hidden states, those of one token. `stays_stored`: few rows are faster with layers as they are stored.
     """
 
     codec: Codec
@@ -108,6 +108,7 @@ class ModelNeeds:
     shape: PassShape
     state: StateNeeds = StateNeeds()
     record_bytes: int = 0
+    stays_stored: bool = False
 
     @property
     def is_packed(self) -> bool:
@@ -118,9 +119,9 @@ class ModelNeeds:
     def may_be_ready(self) -> bool:
         """Whether layers may be decoded once and for good, where there is room for that.
 
-        Not those that a person wants in fewer bits: they stay so.
+        Not those that a person wants in fewer bits, nor those that are faster in fewer.
         """
-        return self.codec not in ("nf4", "int8")
+        return self.codec not in ("nf4", "int8") and not self.stays_stored
 
     @property
     def drafts_itself(self) -> bool:

@@ -48,6 +48,7 @@ class Plan:
 
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
+    `few_rows`: see `Rates`; `stays_stored`: see `ModelNeeds`.
     """
 
     verdict: Verdict
@@ -60,6 +61,8 @@ class Plan:
     fits: bool
     largest_tree: int
     snapshots: int = 0
+    few_rows: int = 0
+    stays_stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,8 @@ def plan(
         fits=fits,
         largest_tree=work.largest,
         snapshots=kept.snapshots // snapshot if snapshot else 0,
+        few_rows=machine.rates.few_rows,
+        stays_stored=target.stays_stored,
     )
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from engine.weights.codecs.codec import Decoder
 from engine.weights.store.layout import LayerLayout
+from engine.weights.streaming.stored_weight import StoredWeight, multiplied_names
 
 
 class Binding(Protocol):
@@ -55,24 +56,48 @@ class Views:
 
 
 class Decoded:
-    """A layer whose stored bytes are an encoding: decoded into the scratch layer just before it runs."""
+    """A layer whose stored bytes are an encoding: decoded into the scratch layer just before it runs.
+
+    What its linear modules multiply with stays as it is stored where passes of few rows gain by that, see
+    `StoredWeight`.
+    """
 
     def __init__(
-        self, layer: nn.Module, layout: LayerLayout, decoder: Decoder, scratch: Scratch, left_out: str | None = None
+        self,
+        layer: nn.Module,
+        layout: LayerLayout,
+        decoder: Decoder,
+        scratch: Scratch,
+        left_out: str | None = None,
+        few_rows: int = 0,
     ) -> None:
-        """Weights whose names begin with `left_out` are bound elsewhere."""
+        """Weights whose names begin with `left_out` are bound elsewhere; `few_rows`: see `StoredWeight`, 0 for none."""
         self._layout = layout
         self._decoder = decoder
-        weights = scratch.weights_of(layer)
-        self._weights = {
-            name: weight for name, weight in weights.items() if left_out is None or not name.startswith(left_out)
+        self._views: dict[int, dict[str, Tensor]] = {}
+        weights = {
+            name: weight
+            for name, weight in scratch.weights_of(layer).items()
+            if left_out is None or not name.startswith(left_out)
         }
+        multiplied = multiplied_names(layer) if few_rows else frozenset()
+        self._multiplied = [
+            (name, StoredWeight(name, decoder, weights[name], few_rows)) for name in weights if name in multiplied
+        ]
+        self._weights = {name: weight for name, weight in weights.items() if name not in multiplied}
         for name, tensor in self._weights.items():
             _put(*_place(layer, name, tensor))
+        for name, stored in self._multiplied:
+            path, _, leaf = name.rpartition(".")
+            layer.get_submodule(path)._parameters[leaf] = stored  # type: ignore[assignment]  # no `Parameter`: it has no numbers
 
     def bind(self, buffer: Tensor) -> None:
         """Decode what lies in `buffer`; on a GPU this takes its turn on the stream that computes."""
-        stored = stored_views(self._layout, buffer)
+        stored = self._views.get(buffer.data_ptr())
+        if stored is None:
+            stored = self._views[buffer.data_ptr()] = stored_views(self._layout, buffer)
+        for _name, waiting in self._multiplied:
+            waiting.point(stored)
         for name, weight in self._weights.items():
             if name in stored:
                 weight.copy_(stored[name])

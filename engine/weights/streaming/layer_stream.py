@@ -25,7 +25,8 @@ class StreamOptions:
     """Slots of the ring between disk and host memory and of the ring on a device; `direct`: past the page cache.
 
     `expert_cache_bytes`: on the compute device, for experts that are loaded one by one (0: layers stay whole);
-    `choose` decides which passes load them so.
+    `choose` decides which passes load them so. `few_rows`: up to so many rows are multiplied with weights as they are
+    stored, where the processor computes (0: all are decoded).
     """
 
     disk_slots: int = 3
@@ -33,6 +34,7 @@ class StreamOptions:
     direct: bool = True
     expert_cache_bytes: int = 0
     choose: Choose = single_is_faster
+    few_rows: int = 0
 
 
 class LayerStream:
@@ -126,7 +128,8 @@ class LayerStream:
         if self._decoders is None:
             return Views(layer, layout)
         prefix = self._split[index].experts.prefix if index in self._split else None
-        return Decoded(layer, layout, self._decoders[index], self._scratch, prefix)
+        few_rows = 0 if self._copy_stream else self._options.few_rows
+        return Decoded(layer, layout, self._decoders[index], self._scratch, prefix, few_rows)
 
     def _hook(self) -> None:
         for index, layer in enumerate(self._layers):

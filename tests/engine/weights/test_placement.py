@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import InputError
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override, plan
@@ -131,10 +132,14 @@ def test_a_limit_on_the_device_bounds_it_without_a_gpu_too() -> None:
     )
 
 
-def test_measured_layers_count_instead_of_assumed_arithmetic() -> None:
-    measured = replace(GPU_RATES, layer_seconds=0.5)
-    found = plan(model(), None, gpu(24, 192, measured), Workload(8192))
-    assert found.forecast.seconds_per_pass == pytest.approx(40, rel=0.01)
+def test_layers_that_stay_stored_take_what_was_measured_of_them_and_no_decoding() -> None:
+    weights = sum(layer.elements for layer in small_model().layers)
+    slow = PassTime((1.0, 64.0), (1.0, 4.0))
+    for rows, seconds in ((1, 1.0), (64, 4.0)):
+        machine = replace(cpu(16), rates=replace(cpu(16).rates, stored=slow, products=PassTime((1.0,), (1e-9,))))
+        kept = plan(replace(small_model(), codec="cast", stays_stored=True), None, machine, Workload(64, rows - 1))
+        assert not kept.arrangement.ready
+        assert kept.forecast.compute_seconds == pytest.approx(weights / 1e9 * seconds, rel=0.2)
 
 
 def test_overrides_are_obeyed_or_refused() -> None:

@@ -1,0 +1,163 @@
+"""A linear layer's weight that stays as it is stored: multiplied so where few rows ask, decoded where many do.
+
+Decoding moves every number through memory two or three times, which few rows never earn back; many rows earn it back
+by the fast products of the processor's library.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from engine.weights.codecs.codec import Decoder, codec_named
+
+TABLE, TABLE_ROWS = "table", 8192  # its name among stored tensors, and how many of its rows are cast at a time
+
+_FACTS = {
+    *(getattr(Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "nbytes", "layout")),
+    *(getattr(Tensor, name).__get__ for name in ("requires_grad", "is_meta")),
+    *(Tensor.numel, Tensor.size, Tensor.dim, Tensor.element_size, Tensor.is_floating_point),
+}  # what is asked of a weight without touching its numbers
+
+
+class StoredWeight(Tensor):
+    """Stands where a network looks for the weight [out, in] of an `nn.Linear`: of its shape and type, without numbers.
+
+    `torch.nn.functional.linear` of at most `few_rows` rows multiplies with the stored tensors, where the decoder has a
+    product for them. All else, whatever a network does with the weight, finds it decoded.
+    """
+
+    _name: str
+    _decoder: Decoder
+    _place: Tensor
+    _few_rows: int
+    _stored: Mapping[str, Tensor]
+    _is_decoded: bool
+
+    @staticmethod
+    def __new__(cls, name: str, decoder: Decoder, place: Tensor, few_rows: int) -> "StoredWeight":
+        """`place`: where the weight is decoded to, of its shape and number type; between two runs others may use it."""
+        made: StoredWeight = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+            cls, place.shape, dtype=place.dtype, device=place.device
+        )
+        made._name, made._decoder, made._place, made._few_rows = name, decoder, place, few_rows
+        return made
+
+    def point(self, stored: Mapping[str, Tensor]) -> None:
+        """For the next run of the layer: its stored tensors, which stay where they are until the run is over."""
+        self._stored, self._is_decoded = stored, False
+
+    def decoded(self) -> Tensor:
+        """The weight itself, for this run of the layer."""
+        if not self._is_decoded:
+            self._decoder.decode(self._stored, self._name, self._place)
+            self._is_decoded = True
+        return self._place
+
+    def times(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
+        """What `functional.linear` gives: states [..., in] to [..., out], in the states' number type."""
+        out, width = self._place.shape
+        rows = states.numel() // width
+        few = 0 < rows <= self._few_rows and not self._is_decoded
+        product = self._decoder.product(self._stored, self._name, (out, width)) if few else None
+        if product is None:
+            return functional.linear(states, self.decoded(), bias)
+        found = product(states.reshape(rows, width).float().contiguous())
+        if bias is not None:
+            found += bias
+        return found.to(states.dtype).view(*states.shape[:-1], out)
+
+    def rows(self, numbers: Tensor) -> Tensor:
+        """What `functional.embedding` gives."""
+        return functional.embedding(numbers, self.decoded())
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Torch's own door for types of tensors: every function that is handed such a weight comes by here."""
+        named = dict(kwargs or {})
+        if func in _FACTS:
+            return super().__torch_function__(func, types, args, named)
+        if func is functional.linear and not named and isinstance(args[1], cls) and not isinstance(args[0], cls):
+            return args[1].times(args[0], *args[2:])
+        if func is functional.embedding and isinstance(args[1], cls):
+            return args[1].rows(args[0])
+        return func(*map(_decoded, args), **{name: _decoded(each) for name, each in named.items()})
+
+    @classmethod
+    def __torch_dispatch__(cls, func: object, *_rest: object) -> Any:
+        """Never reached: `__torch_function__` comes first, and hands on tensors that hold numbers."""
+        raise AssertionError(f"{func} was handed a weight without numbers")
+
+
+class NarrowTable(StoredWeight):
+    """An embedding or a head, or both in one, of float32 numbers that 16 bits hold exactly: kept in these for good.
+
+    Rows that are looked up become float32; a product of many rows casts some of the table at a time.
+    """
+
+    @staticmethod
+    def of(table: Tensor, dtype: torch.dtype, few_rows: int) -> "NarrowTable | None":
+        """Of `table`, float32 [rows, width], in `dtype`; None if that does not hold its numbers."""
+        narrow = table.to(dtype)
+        pairs = zip(narrow.split(TABLE_ROWS), table.split(TABLE_ROWS), strict=True)
+        if not all(torch.equal(some.float(), whole) for some, whole in pairs):
+            return None
+        shape = torch.empty(1).expand(table.shape)  # takes no memory
+        made = StoredWeight.__new__(NarrowTable, TABLE, codec_named("plain"), shape, few_rows)
+        made.point({TABLE: narrow})
+        assert isinstance(made, NarrowTable)
+        return made
+
+    def decoded(self) -> Tensor:
+        """All of it in float32, made anew."""
+        return self._stored[TABLE].float()
+
+    def times(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
+        """See `StoredWeight.times`."""
+        if 0 < states.numel() // states.shape[-1] <= self._few_rows:
+            return super().times(states, bias)
+        parts = self._stored[TABLE].split(TABLE_ROWS)
+        found = torch.cat([functional.linear(states, part.float()) for part in parts], -1)
+        return found if bias is None else found + bias
+
+    def rows(self, numbers: Tensor) -> Tensor:
+        """See `StoredWeight.rows`."""
+        return functional.embedding(numbers, self._stored[TABLE]).float()
+
+
+def multiplied_names(layer: nn.Module) -> frozenset[str]:
+    """The weights of a layer that its linear modules multiply with, by their names in it."""
+    linear = {name for name, module in layer.named_modules() if type(module) is nn.Linear}
+    return frozenset(f"{name}.weight" for name in linear)
+
+
+def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
+    """Keep embedding and head of a transformers model in `dtype`, where that holds their numbers; few_rows: as above."""
+    made: dict[int, NarrowTable | None] = {}
+    for module in (model.get_input_embeddings(), model.get_output_embeddings()):
+        table = None if module is None else module._parameters.get("weight")
+        if (
+            table is None
+            or table.dtype != torch.float32
+            or table.device.type != "cpu"
+            or not isinstance(module, nn.Embedding | nn.Linear)
+        ):
+            continue
+        if id(table) not in made:
+            made[id(table)] = NarrowTable.of(table, dtype, few_rows)
+        if (narrow := made[id(table)]) is not None:
+            module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
+
+
+def _decoded(value: Any) -> Any:
+    """The value itself, or the weight that it stands for; also inside of lists, as `torch.cat` takes them."""
+    if isinstance(value, StoredWeight):
+        return value.decoded()
+    return type(value)(map(_decoded, value)) if type(value) in (list, tuple) else value

@@ -1,0 +1,102 @@
+"""Weights that stay as they are stored: multiplied so for few rows, decoded for all else a network may do with them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from engine.weights.codecs.codec import codec_named
+from engine.weights.streaming.stored_weight import StoredWeight, multiplied_names
+from tests.engine.tiny_models import SOME, save_tiny_model
+from tests.engine.weights.test_layer_stream import Streamed, pack, passes
+
+NAME = "mlp.up_proj.weight"
+
+
+class Counting:
+    """A decoder that tells how often it decoded."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.decoded = 0
+        self.codec = codec_named("int8")
+        self.stored = self.codec.encode(NAME, weight)
+
+    def decode(self, stored: dict[str, Tensor], name: str, out: Tensor) -> None:
+        self.decoded += 1
+        self.codec.decode(stored, name, out)
+
+    def product(self, stored: dict[str, Tensor], name: str, shape: tuple[int, int]):  # type: ignore[no-untyped-def]
+        return self.codec.product(stored, name, shape)
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting(torch.randn(96, 64, generator=torch.Generator().manual_seed(1)))
+
+
+def weight_of(counting: Counting, few_rows: int) -> StoredWeight:
+    weight = StoredWeight(NAME, counting, torch.zeros(96, 64), few_rows)
+    weight.point(counting.stored)
+    return weight
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_few_rows_are_multiplied_without_decoding(counting: Counting, dtype: torch.dtype) -> None:
+    weight, bias = weight_of(counting, 8), torch.randn(96)
+    linear = nn.Linear(64, 96)
+    linear._parameters["weight"], linear.bias = weight, nn.Parameter(bias, requires_grad=False)  # type: ignore[assignment]
+    states = torch.randn(2, 4, 64).to(dtype)
+    found = functional.linear(states, weight, bias.to(dtype))
+    assert (found.shape, found.dtype, counting.decoded) == ((2, 4, 96), dtype, 0)
+    expected = functional.linear(states.float(), weight.decoded(), bias.to(dtype).float())
+    torch.testing.assert_close(found.float(), expected, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-4)
+
+
+def test_many_rows_are_decoded_once_a_run(counting: Counting) -> None:
+    weight = weight_of(counting, 8)
+    states = torch.randn(9, 64)
+    first, again = functional.linear(states, weight), functional.linear(states, weight)
+    assert torch.equal(first, again)
+    assert counting.decoded == 1
+    weight.point(counting.stored)
+    functional.linear(states, weight)
+    assert counting.decoded == 2
+
+
+def test_whatever_else_is_done_with_it_finds_the_numbers(counting: Counting) -> None:
+    weight = weight_of(counting, 8)
+    assert (weight.shape, weight.dtype, weight.ndim, weight.nbytes) == ((96, 64), torch.float32, 2, 96 * 64 * 4)
+    assert counting.decoded == 0, "that took no numbers"
+    states, plain = torch.randn(3, 64), weight.decoded()
+    assert torch.equal(states @ weight.T, states @ plain.T)
+    assert torch.equal(torch.cat([weight, weight]), torch.cat([plain, plain]))
+    assert torch.equal(weight[3:5], plain[3:5])
+    assert weight.sum() == plain.sum()
+    assert counting.decoded == 1
+
+
+@pytest.mark.parametrize("family", SOME)
+@pytest.mark.parametrize("codec", ["cast", "nf4"])
+def test_streamed_equals_resident_where_few_rows_are_not_decoded(family: str, codec: str, tmp_path: Path) -> None:
+    """Wherever layers are, the same ways are taken; and what comes is what decoded weights give, but for rounding."""
+    save_tiny_model(family, tmp_path / "model")
+    streamed = Streamed(tmp_path / "model")
+    layouts = pack(streamed.streamable, tmp_path, codec)
+    found = []
+    for tiers, few_rows in ((["ssd"] * 4, 64), (["ram", "ssd", "ram", "ram"], 64), (["ssd"] * 4, 0)):
+        stream = streamed.stream(layouts, tiers, few_rows=few_rows)  # type: ignore[arg-type]
+        found.append(passes(streamed.context))
+        stream.close()
+        streamed.context.rewind(0)
+    for one, same, decoded in zip(*found, strict=True):
+        assert torch.equal(one, same)
+        torch.testing.assert_close(one, decoded, rtol=1e-3, atol=1e-4)
+
+
+def test_only_the_weights_of_linear_modules_stay_stored() -> None:
+    layer = nn.ModuleDict(
+        {"proj": nn.Linear(4, 4), "norm": nn.LayerNorm(4), "own": type("Own", (nn.Linear,), {})(4, 4)}
+    )
+    assert multiplied_names(layer) == {"proj.weight"}
