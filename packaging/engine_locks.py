@@ -26,6 +26,7 @@ PACKAGES = (
     "jinja2",
     "psutil",
     "numpy",
+    "numba",
     "platformdirs",
 )
 ON_NVIDIA = ("bitsandbytes",)

@@ -46,7 +46,7 @@ def loaded() -> dict[str, set[str]]:
         ("start", {"httpx2", "requests", "ssl", "app.telemetry.panel"}),
         ("library", {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub", "httpx2", "keyring"}),
         ("window", {"ziamath", "ziafont", "latex2mathml", "pygments.lexers", "pypdf"}),
-        ("all", {"torch", "transformers", "tokenizers", "safetensors", "huggingface_hub"}),
+        ("all", {"torch", "numba", "transformers", "tokenizers", "safetensors", "huggingface_hub"}),
     ],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(step: str, heavy: set[str]) -> None:

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
-HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "bitsandbytes", "accelerate"}
+HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "bitsandbytes", "accelerate", "numba"}
 
 
 def imported(path: Path) -> set[str]:

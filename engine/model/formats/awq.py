@@ -18,6 +18,7 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
+from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -57,6 +58,11 @@ class Awq:
 
         in_chunks(decode, len(out), out.shape[1], out.device, multiple=PER_WORD)
 
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
+
 
 def _scaled(words: Tensor, places: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
     """Codes of words int32 [rows / 8, columns] less zero points times scales [rows, groups]."""
@@ -89,6 +95,11 @@ class AwqGemv:
             out[rows].copy_(fused(_scaled_inputs, out.device)(codes, parts[SCALES][rows, :groups].float(), zeros))
 
         in_chunks(decode, len(out), out.shape[1], out.device)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
 
 
 def _scaled_inputs(codes: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.four_bits import KINDS, unpacking_for
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, is_here, of_method, read_small
+from engine.model.products.product import Product, integers
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -71,6 +72,11 @@ class FourBits:
 
         in_chunks(decode, len(out), columns, out.device)
 
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
+
     def _absmax(self, parts: Mapping[str, Tensor], blocks: slice) -> Tensor:
         """Of some blocks, in float32."""
         absmax = parts[ABSMAX].reshape(-1)[blocks]
@@ -98,6 +104,11 @@ class EightBits:
             out[rows].copy_(codes[rows].float().mul_(absmax[rows]).mul_(PER_LEVEL))
 
         in_chunks(decode, len(out), out.shape[1], out.device)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del shape
+        return integers(parts[CODES], parts[ABSMAX].reshape(-1), PER_LEVEL)
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

@@ -17,6 +17,7 @@ from engine.model.formats.nvfp4 import float4_weight
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import BITS, CODES, ORDER, SCALES, WORD_BITS, ZEROS, PackedIntegers, words_for
 from engine.model.formats.stored import FLOATS, LARGEST_GROUP, check_part, of_method, read_small
+from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -47,6 +48,11 @@ class Integers8:
             out[rows].copy_(scale_groups(parts[CODES][rows].float(), scales[rows].float(), own, None))
 
         in_chunks(decode, len(out), out.shape[1], out.device)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from engine.model.decoding.float8 import BIAS, has_bits_of_float16, lessened, wi
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
+from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -60,6 +61,11 @@ class Fp8:
                 target[part].copy_(self._scaled(widen(matrix[part]), scale[own]))
 
             in_chunks(decode, rows, columns, out.device)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
 
     def _scaled(self, numbers: Tensor, scale: Tensor) -> Tensor:
         """`numbers` float32 [rows, columns] times `scale` [rows, grid columns], in place."""

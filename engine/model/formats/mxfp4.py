@@ -16,6 +16,7 @@ from engine.model.decoding.compiled import fused
 from engine.model.decoding.lookup import levels_of
 from engine.model.formats.faults import damaged
 from engine.model.formats.packed import PackedWeight
+from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -52,6 +53,12 @@ class Mxfp4:
                     _decode_turned(codes[tile, some], scales[tile, some], inputs[some, :, :, tile])
 
             in_chunks(decode, groups, BLOCK * rows, out.device, multiple=TILE_BLOCKS)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        # Stacks of experts, and turned.
+        del parts, shape
+        return None
 
 
 def _decode_turned(codes: Tensor, scales: Tensor, out: Tensor) -> None:

@@ -20,6 +20,7 @@ from engine.model.formats.faults import damaged
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part
+from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -51,6 +52,11 @@ class Float4:
             out[rows].copy_(fused(_scaled, out.device)(parts[CODES][rows], scales))
 
         in_chunks(decode, len(out), out.shape[1], out.device)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
 
 
 def _scaled(codes: Tensor, scales: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ from engine.model.safetensors_header import TensorInfo
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from engine.model.products.product import Product
+
 
 class PackedFormat(Protocol):
     """Decodes packed weights. Implementations are frozen dataclasses: their fields say which variant it is."""
@@ -27,6 +29,9 @@ class PackedFormat(Protocol):
         bits depend on `parts` and `out`'s type alone: not on device, threads or chunks. Never raises for any content
         of `parts`: shapes and types were checked when the weight was found.
         """
+
+    def product(self, parts: "Mapping[str, Tensor]", shape: tuple[int, int]) -> "Product | None":
+        """The matrix of this shape, to be multiplied as it is stored, on the CPU; None where it has to be decoded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from engine.model.decoding.chunks import in_chunks
 from engine.model.decoding.compiled import fused
 from engine.model.decoding.grouped import as_matrix, column_groups, in_rows, scale_groups
 from engine.model.decoding.lookup import Levels, unpack
+from engine.model.products.product import Product
 
 BITS = (2, 3, 4, 8)
 WORD_BITS = 32
@@ -67,6 +68,11 @@ class PackedIntegers:
             out[rows].copy_(step(stored, levels, lowest, out.shape[1], scales[rows].float(), own, group_of))
 
         in_chunks(decode, len(out), out.shape[1], out.device, multiple=WORD_BITS)
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
 
     def _turn(self, part: Tensor) -> Tensor:
         return part.t() if self.turned else part

@@ -15,6 +15,7 @@ from torch import Tensor
 from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
+from engine.model.products.product import Product
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
@@ -63,6 +64,11 @@ class Gguf:
                 count = target.numel() // target.shape[-1]
                 _fill(kind, part[begin : begin + count], target, undo)
                 begin += count
+
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `PackedFormat.product`."""
+        del parts, shape
+        return None
 
     def _undo(self) -> Undo | None:
         if self.is_log:

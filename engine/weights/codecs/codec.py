@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import InputError
+from engine.model.products.product import Product
 from engine.protocol.sentences import say
 from engine.weights.codecs.int8 import Int8
 from engine.weights.codecs.nf4 import Nf4
@@ -22,6 +23,13 @@ class Decoder(Protocol):
         Compressed tensors must be on `out`'s device. Temporaries stay within a chunk and a tenth of one matrix (on
         CUDA of one tensor). The bits depend on `stored` and `out`'s number type alone: not on device, threads or
         chunks. Raises `ModelError` if a stored tensor is missing or does not fit.
+        """
+
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+        """The matrix `name` of this shape, to be multiplied as it is stored; None where it has to be decoded.
+
+        Cheap to make. It reads the stored tensors whenever it is called: they must not change or go before that.
+        Raises `ModelError` as `decode` does.
         """
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.model.formats.bitsandbytes import PER_LEVEL
+from engine.model.products.product import Product, integers
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 LEVELS = 127.0
@@ -56,6 +57,13 @@ class Int8(Plain):
         for rows in _row_slices(weights):
             torch.mul(codes[rows] * absmax[rows], PER_LEVEL, out=weights[rows])
         return None
+
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+        """See `Decoder.product`."""
+        if name in stored:
+            return super().product(stored, name, shape)
+        codes, absmax = (stored_tensor(stored, name + CODES, shape), stored_tensor(stored, name + ABSMAX, shape[:1]))
+        return integers(codes, absmax, PER_LEVEL)
 
 
 def _row_slices(weights: Tensor) -> Iterator[slice]:

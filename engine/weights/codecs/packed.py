@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engine.model.assembly import Assembly, Piece, Source, View
 from engine.model.formats.packed import PackedWeight
+from engine.model.products.product import Joined, Product, plain
 from engine.model.safetensors_header import TensorInfo
 from engine.weights.codecs.members import member_name
 
@@ -58,6 +59,24 @@ class Packed:
             for piece, names in self._named(name):
                 _decode(piece, {role: stored[each][None] for role, each in names.items()}, out[None])
 
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+        """See `Decoder.product`: of pieces one below the other, each of which is multiplied as it is stored."""
+        if self._assemblies[name].shape != shape:
+            return None
+        found, below = [], 0
+        for piece, names in self._named(name):
+            rows = _rows(piece)
+            if rows is None or rows.start != below or rows.stop > shape[0]:
+                return None
+            part = _product(piece, {role: stored[each] for role, each in names.items()})
+            if part is None:
+                return None
+            found.append(part)
+            below = rows.stop
+        if below != shape[0]:
+            return None
+        return found[0] if len(found) == 1 else Joined(found)
+
     def _named(self, name: str) -> Iterator[tuple[Piece, dict[str, str]]]:
         """The pieces of a weight, and what their parts are called, by role."""
         assembly, members = self._assemblies[name], self._members[name]
@@ -88,6 +107,24 @@ def _decode(piece: Piece, parts: Mapping[str, Tensor], weight: Tensor) -> None:
         piece.source.format.decode(parts, place)
     else:
         place.copy_(parts[PLAIN])
+
+
+def _product(piece: Piece, parts: Mapping[str, Tensor]) -> Product | None:
+    if isinstance(piece.source, PackedWeight):
+        return piece.source.format.product(parts, (piece.source.shape[0], piece.source.shape[1]))
+    return plain(parts[PLAIN])
+
+
+def _rows(piece: Piece) -> range | None:
+    """Which rows of a matrix a piece is, as it is; None for anything else."""
+    if len(piece.source.shape) != 2:
+        return None
+    match piece.views:
+        case ():
+            return range(piece.source.shape[0])
+        case (View("narrow", (0, begin, count)),):
+            return range(begin, begin + count)
+    return None
 
 
 def _has_rows(assembly: Assembly) -> bool:

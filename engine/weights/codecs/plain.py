@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.model.products.product import Product, plain
 from engine.number_types import computed_types
 from engine.protocol.sentences import say
 
@@ -45,6 +46,10 @@ class Plain:
     def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
         """See `Codec.decode`."""
         out.copy_(stored_tensor(stored, name, tuple(out.shape)))
+
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+        """See `Decoder.product`."""
+        return plain(stored_tensor(stored, name, shape))
 
 
 class Cast(Plain):

@@ -1,0 +1,131 @@
+"""A weight that is multiplied as it is stored: few rows with a matrix, on the threads that torch may use.
+
+Nothing is copied: products are views of stored bytes, cheap to make, and valid as long as these lie where they are.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.model.decoding.workers import work_through
+from engine.model.products import layouts
+from engine.model.products.compiling import has_compiler
+from engine.model.products.layouts import UNIT
+
+SMALLEST = 1 << 16  # weights of a matrix: with fewer, calls take longer than what they save
+MOST_ROWS = 16  # of x at a time: they stay in the second-level cache beside two rows of the matrix
+WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
+SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
+QUICK = frozenset({layouts.Bfloats, layouts.Halves, layouts.Integers})
+"""Layouts whose numbers are decoded anew for every four rows of x."""
+
+
+class Product(Protocol):
+    """Multiplies rows with a weight [weight rows, columns], which it does not own."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x times the turned weight: float32 [rows, columns], contiguous, to float32 [rows, weight rows], on the CPU.
+
+        A row's bits depend on it and the weight alone: not on threads, nor on the rows beside it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A matrix [rows, columns] in one of the layouts."""
+
+    parts: Any
+    rows: int
+    columns: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Product`."""
+        y = x.new_empty(len(x), self.rows)
+        self.into(x, y)
+        return y
+
+    def into(self, x: Tensor, y: Tensor) -> None:
+        """Write the product into y [rows, weight rows], whose rows may lie apart."""
+        kernels = _kernels()
+        for begin in range(0, len(x), MOST_ROWS):
+            some, found = x[begin : begin + MOST_ROWS].numpy(), y[begin : begin + MOST_ROWS].numpy()
+            several = kernels.several_rows if type(self.parts) in QUICK else kernels.several_rows_decoded
+            kernel = kernels.one_row if len(some) == 1 else several
+            self._share(lambda rows: kernel(self.parts, some, found, rows.start, rows.stop), len(some))  # noqa: B023
+
+    def decode(self, out: Tensor) -> bool:
+        """Write the matrix into `out`, of its shape, on the CPU; False if that is no contiguous float32 or bfloat16."""
+        if not out.is_contiguous() or out.device.type != "cpu":
+            return False
+        if out.dtype not in {torch.float32, torch.bfloat16}:
+            return False
+        kernels, target = _kernels(), layouts.array(out)
+        decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
+        self._share(lambda rows: decode(self.parts, target, rows.start, rows.stop), 1)
+        return True
+
+    def _share(self, work: Callable[[slice], None], times: int) -> None:
+        """Do `work` for all rows, side by side where it is enough for that."""
+        threads = torch.get_num_threads()
+        most = self.rows * self.columns * times // WORTH_A_THREAD
+        count = max(1, min(SHARES * threads, most)) if threads > 1 else 1
+        step = -(-self.rows // count // 4) * 4
+        work_through(work, [slice(begin, min(begin + step, self.rows)) for begin in range(0, self.rows, step)], _CPU)
+
+
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Matrices of the same columns, one below the other."""
+
+    matrices: Sequence[Product]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Product`."""
+        return torch.cat([matrix(x) for matrix in self.matrices], dim=1)
+
+
+def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> Stored | None:
+    """A matrix in the layout that `make` gives.
+
+    None if there is no compiler, the matrix is small, or the tensors do not lie as loops need them.
+    """
+    if len(shape) != 2 or shape[1] % UNIT or shape[0] * shape[1] < SMALLEST:
+        return None
+    if not all(tensor.device.type == "cpu" and tensor.is_contiguous() for tensor in tensors):
+        return None
+    return Stored(make(), *shape) if has_compiler() else None
+
+
+def plain(numbers: Tensor) -> Stored | None:
+    """A matrix of bfloat16 or float16; None for others."""
+    if numbers.dtype == torch.bfloat16:
+        return stored(lambda: layouts.Bfloats(layouts.array(numbers)), numbers.shape, numbers)
+    if numbers.dtype == torch.float16:
+        return stored(lambda: layouts.Halves(layouts.array(numbers)), numbers.shape, numbers)
+    return None
+
+
+def integers(codes: Tensor, absmax: Tensor, level: float) -> Stored | None:
+    """A matrix of int8 [rows, columns] times float32 [rows] times a number."""
+    return stored(
+        lambda: layouts.Integers(layouts.array(codes), layouts.array(absmax), np.float32(level)),
+        codes.shape,
+        codes,
+        absmax,
+    )
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> Any:
+    """The compiled loops; numba is imported with them."""
+    from engine.model.products import kernels  # noqa: PLC0415
+
+    return kernels

@@ -1,0 +1,68 @@
+"""Weights of prepared models are multiplied as they are stored, and give what decoding and torch's product give."""
+
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.products import product
+from engine.model.products.product import Product
+from engine.weights.codecs.codec import codec_named
+from tests.engine.weights.codec_cases import WEIGHT, random_weight
+
+SHAPE = (1031, 96)  # an odd number of rows, and columns that are no power of two
+CASES = {
+    "bfloat16": ("plain", torch.bfloat16),
+    "float16": ("plain", torch.float16),
+    "cast": ("cast", torch.float32),
+    "int8": ("int8", torch.float32),
+}
+
+
+@cache
+def made(case: str) -> tuple[dict[str, Tensor], Product, Tensor]:
+    """What is stored of a random weight, its product, and the weight as it is decoded."""
+    name, dtype = CASES[case]
+    codec = codec_named(name)
+    stored = codec.encode(WEIGHT, random_weight(*SHAPE).to(dtype))
+    found, decoded = codec.product(stored, WEIGHT, SHAPE), torch.empty(SHAPE)
+    assert found is not None
+    codec.decode(stored, WEIGHT, decoded)
+    return stored, found, decoded
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_product_is_that_with_the_decoded_weight(case: str) -> None:
+    _, multiply, decoded = made(case)
+    x = torch.randn(17, SHAPE[1], generator=torch.Generator().manual_seed(1))
+    expected = x @ decoded.t()
+    for rows in (1, 3, 8, 17):
+        found = multiply(x[:rows].clone())
+        assert found.shape == (rows, SHAPE[0])
+        assert float((found - expected[:rows]).abs().max()) <= 1e-5 * float(expected.abs().max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bits_of_a_row_depend_on_nothing_else(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, multiply, _ = made(case)
+    x = torch.randn(18, SHAPE[1], generator=torch.Generator().manual_seed(2))
+    alone = torch.cat([multiply(row[None]) for row in x])
+    monkeypatch.setattr(product, "WORTH_A_THREAD", 1 << 10)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    for rows in (1, 3, 7, 16, 18):
+        assert torch.equal(multiply(x[:rows].clone()), alone[:rows])
+
+
+@pytest.mark.parametrize(
+    "weight", [torch.randn(1031, 96), torch.randn(1031, 100).bfloat16(), torch.randn(64, 96).bfloat16()]
+)
+def test_other_numbers_odd_columns_and_small_weights_are_decoded(weight: Tensor) -> None:
+    codec = codec_named("plain")
+    assert codec.product(codec.encode(WEIGHT, weight), WEIGHT, (len(weight), weight.shape[1])) is None
+
+
+def test_without_a_compiler_everything_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "has_compiler", lambda: False)
+    codec = codec_named("int8")
+    assert codec.product(codec.encode(WEIGHT, random_weight(*SHAPE)), WEIGHT, SHAPE) is None
