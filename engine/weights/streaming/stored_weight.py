@@ -7,6 +7,7 @@ by the fast products of the processor's library.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -139,16 +140,11 @@ def multiplied_names(layer: nn.Module) -> frozenset[str]:
 
 
 def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
-    """Keep embedding and head of a transformers model in `dtype`, where that holds their numbers; few_rows: as above."""
+    """Keep embedding and head of a transformers model in `dtype`, where that holds their numbers."""
     made: dict[int, NarrowTable | None] = {}
     for module in (model.get_input_embeddings(), model.get_output_embeddings()):
-        table = None if module is None else module._parameters.get("weight")
-        if (
-            table is None
-            or table.dtype != torch.float32
-            or table.device.type != "cpu"
-            or not isinstance(module, nn.Embedding | nn.Linear)
-        ):
+        table = module._parameters.get("weight") if isinstance(module, nn.Embedding | nn.Linear) else None
+        if table is None or table.dtype != torch.float32:
             continue
         if id(table) not in made:
             made[id(table)] = NarrowTable.of(table, dtype, few_rows)

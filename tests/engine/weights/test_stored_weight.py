@@ -33,30 +33,28 @@ class Counting:
 
 @pytest.fixture
 def counting() -> Counting:
-    return Counting(torch.randn(96, 64, generator=torch.Generator().manual_seed(1)))
+    return Counting(torch.randn(512, 256, generator=torch.Generator().manual_seed(1)))
 
 
 def weight_of(counting: Counting, few_rows: int) -> StoredWeight:
-    weight = StoredWeight(NAME, counting, torch.zeros(96, 64), few_rows)
+    weight = StoredWeight(NAME, counting, torch.zeros(512, 256), few_rows)
     weight.point(counting.stored)
     return weight
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_few_rows_are_multiplied_without_decoding(counting: Counting, dtype: torch.dtype) -> None:
-    weight, bias = weight_of(counting, 8), torch.randn(96)
-    linear = nn.Linear(64, 96)
-    linear._parameters["weight"], linear.bias = weight, nn.Parameter(bias, requires_grad=False)  # type: ignore[assignment]
-    states = torch.randn(2, 4, 64).to(dtype)
+    weight, bias = weight_of(counting, 8), torch.randn(512)
+    states = torch.randn(2, 4, 256).to(dtype)
     found = functional.linear(states, weight, bias.to(dtype))
-    assert (found.shape, found.dtype, counting.decoded) == ((2, 4, 96), dtype, 0)
+    assert (found.shape, found.dtype, counting.decoded) == ((2, 4, 512), dtype, 0)
     expected = functional.linear(states.float(), weight.decoded(), bias.to(dtype).float())
     torch.testing.assert_close(found.float(), expected, rtol=1e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-4)
 
 
 def test_many_rows_are_decoded_once_a_run(counting: Counting) -> None:
     weight = weight_of(counting, 8)
-    states = torch.randn(9, 64)
+    states = torch.randn(9, 256)
     first, again = functional.linear(states, weight), functional.linear(states, weight)
     assert torch.equal(first, again)
     assert counting.decoded == 1
@@ -67,9 +65,9 @@ def test_many_rows_are_decoded_once_a_run(counting: Counting) -> None:
 
 def test_whatever_else_is_done_with_it_finds_the_numbers(counting: Counting) -> None:
     weight = weight_of(counting, 8)
-    assert (weight.shape, weight.dtype, weight.ndim, weight.nbytes) == ((96, 64), torch.float32, 2, 96 * 64 * 4)
+    assert (weight.shape, weight.dtype, weight.ndim, weight.nbytes) == ((512, 256), torch.float32, 2, 512 * 256 * 4)
     assert counting.decoded == 0, "that took no numbers"
-    states, plain = torch.randn(3, 64), weight.decoded()
+    states, plain = torch.randn(3, 256), weight.decoded()
     assert torch.equal(states @ weight.T, states @ plain.T)
     assert torch.equal(torch.cat([weight, weight]), torch.cat([plain, plain]))
     assert torch.equal(weight[3:5], plain[3:5])
