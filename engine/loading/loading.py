@@ -27,6 +27,7 @@ from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype
 from engine.model.network import Network
+from engine.model.products.compiling import keep_compiled_in
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import (
     build_self_draft_network,
@@ -98,6 +99,7 @@ def plan_target(
 
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
     """
+    keep_compiled_in(cache_root(options) / "compiled")  # before anything could be compiled
     bench = benchmark_of(checkpoint, options.weights, device, cache_root(options))
     measured = bench.recall()
     plan = _plan(checkpoint, draft, options, device, measured)
