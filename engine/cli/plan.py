@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.loading.number_type import fastest_type  # noqa: PLC0415
+    from engine.loading.arithmetic import find_arithmetic, recall_arithmetic  # noqa: PLC0415
     from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
@@ -76,11 +76,13 @@ def plan(arguments: argparse.Namespace) -> None:
     )
     pair, common = _open(options)
     device = choose_device(arguments.device)
-    fastest = fastest_type(pair.target, options, device, (lambda: None) if arguments.measure else None)
-    benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options), fastest)
+    if arguments.measure:
+        find_arithmetic(pair, device, lambda: None)
+    arithmetic = recall_arithmetic(options, device)
+    benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options), arithmetic)
     measured = benchmark.measure(lambda: None) if arguments.measure else benchmark.recall()
     last_answer = recall_answer(pair, arguments.budget)
-    question = question_for(pair, measured, fastest=fastest)
+    question = question_for(pair, measured, arithmetic=arithmetic)
     question = replace(
         question,
         tokens_per_pass=arguments.tokens_per_pass or question.tokens_per_pass,

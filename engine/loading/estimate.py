@@ -8,7 +8,7 @@ import psutil
 import torch
 
 from engine.errors import CoppiceError
-from engine.loading.number_type import fastest_type
+from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity, draft_for, draft_source
 from engine.loading.planning import context_for, plan_pair
 from engine.loading.rates import benchmark_of, question_for
@@ -54,9 +54,9 @@ class Estimator:
         target = self._open(options.target, "target")
         source = draft_source(options)
         draft = draft_for(target, self._open(source, "draft") if source else None, options)
-        fastest = fastest_type(target, options, device)
-        measured = benchmark_of(target, options.weights, device, cache_root(options), fastest).recall()
-        asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device), fastest)
+        arithmetic = recall_arithmetic(options, device)
+        measured = benchmark_of(target, options.weights, device, cache_root(options), arithmetic).recall()
+        asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device), arithmetic)
         plan = plan_pair(target, draft, device, asked)
         _stamped, _target, sizes = self._known[find_model(options.target, "target")]
         context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)

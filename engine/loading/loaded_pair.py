@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 
 from engine.errors import Cancellation
+from engine.loading.arithmetic import find_arithmetic
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
-from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
+from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_draft, load_planned
 from engine.loading.memory_limits import MemoryLimits
-from engine.loading.number_type import fastest_type
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
@@ -18,6 +18,7 @@ from engine.loading.planning import context_for
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import remember_answer
+from engine.loading.store import cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
@@ -27,6 +28,7 @@ from engine.model.heads.head_context import Head, HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import load_head
 from engine.model.network import Network
+from engine.model.products.compiling import keep_compiled_in
 from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
@@ -149,8 +151,9 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     give_back_large_blocks()
     device = choose_device(pair.options.device)
     cancellation.check()
-    fastest = fastest_type(pair.target, pair.options, device, cancellation.check)
-    dtype = dtype_for(pair.options.weights, pair.target, device, fastest)
+    keep_compiled_in(cache_root(pair.options) / "compiled")  # before anything could be compiled
+    arithmetic = find_arithmetic(pair.identity, device, cancellation.check)
+    dtype = dtype_for(pair.options.weights, pair.target, device, arithmetic)
     require_not_refused(pair.target, dtype, device, pair.options)
     if pair.draft and not pair.drafts_with_heads_alone:
         require_not_refused(pair.draft, draft_dtype(pair.draft, pair.options, device), device, pair.options)
@@ -183,8 +186,7 @@ def _load(
         elif pair.drafts_with_heads_alone:
             draft, heads = heads, None
         elif pair.draft:
-            dtype = draft_dtype(pair.draft, pair.options, device)
-            network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
+            network = yield from load_draft(request, pair.draft, pair.options, device, cancellation)
             draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)

@@ -5,13 +5,14 @@ Compare SubSpec (Wang et al., NeurIPS 2025): the copy shares resident layers, em
 target, so it agrees with it most of the time, and takes a quarter of the streamed layers' memory.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from engine.errors import Cancellation, InputError
-from engine.loading.number_type import fastest_type
+from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import plan_pair
 from engine.loading.preparation import (
@@ -21,6 +22,7 @@ from engine.loading.preparation import (
     prepare_model,
     prepared_folder,
     source_fingerprint,
+    stays_stored,
 )
 from engine.loading.rates import Measured, benchmark_of, question_for
 from engine.loading.store import cache_folder, cache_root
@@ -46,7 +48,7 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
-from engine.weights.streaming.stored_weight import narrow_tables
+from engine.weights.streaming.stored_weight import narrow_tables, narrow_weights
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
@@ -101,13 +103,13 @@ def plan_target(
 
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
     """
-    fastest = fastest_type(checkpoint, options, device, cancellation.check)
-    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), fastest)
+    arithmetic = recall_arithmetic(options, device)
+    bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), arithmetic)
     measured = bench.recall()
-    plan = _plan(checkpoint, draft, options, device, measured, fastest)
+    plan = _plan(checkpoint, draft, options, device, measured)
     if measured is None and not plan.arrangement.ready:
         yield Loading(request, say("Measuring this machine"), 0, 1)
-        plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check), fastest)
+        plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check))
     return plan
 
 
@@ -121,17 +123,42 @@ def load_planned(
 ) -> Progress:
     """Load every layer to where the plan has it; yields progress. Raises `ModelError`, `Cancelled`."""
     if plan.arrangement.ready:
-        dtype = choose_dtype(options.weights, checkpoint, device, fastest_type(checkpoint, options, device))
+        dtype = choose_dtype(options.weights, checkpoint, device, recall_arithmetic(options, device))
         return LoadedTarget((yield from load_ready(request, checkpoint, dtype, device, cancellation)), None, plan)
     return (yield from _load_streamed(request, checkpoint, plan, options, device, cancellation))
 
 
-def load_ready(
-    request: int, checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, cancellation: Cancellation
+def load_draft(
+    request: int, draft: Checkpoint, options: LoadOptions, device: torch.device, cancellation: Cancellation
 ) -> Generator[Loading, None, Network]:
-    """Load all weights onto the device, decoded; host memory holds one layer beside them. Drafts are loaded so."""
+    """Load a draft: ready, but for weights that stay in 16 bits because this is faster on the processor."""
+    arithmetic = recall_arithmetic(options, device)
+    dtype = draft_dtype(draft, options, device)
+    if arithmetic is None or not stays_stored(draft, draft_weights(options.weights), device, arithmetic):
+        return (yield from load_ready(request, draft, dtype, device, cancellation))
+
+    def keep_narrow(layer: nn.Module) -> None:
+        narrow_weights(layer, own_dtype(draft), arithmetic.few_rows)
+
+    network = yield from load_ready(request, draft, dtype, device, cancellation, keep_narrow)
+    narrow_tables(network.model, own_dtype(draft), arithmetic.few_rows)
+    return network
+
+
+def load_ready(
+    request: int,
+    checkpoint: Checkpoint,
+    dtype: torch.dtype,
+    device: torch.device,
+    cancellation: Cancellation,
+    on_layer: Callable[[nn.Module], None] = lambda _layer: None,
+) -> Generator[Loading, None, Network]:
+    """Load all weights onto the device, decoded; host memory holds one layer beside them.
+
+    `on_layer` is called with each layer that is loaded.
+    """
     yield Loading(request, say("Loading {name}", name=checkpoint.name), 0, 1)
-    steps = load_layerwise(checkpoint, dtype, device)
+    steps = load_layerwise(checkpoint, dtype, device, on_layer)
     while True:
         cancellation.check()
         try:
@@ -144,7 +171,7 @@ def load_ready(
 
 def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -> torch.dtype:
     """The number type of a draft's weights."""
-    return choose_dtype(draft_weights(options.weights), draft, device)
+    return choose_dtype(draft_weights(options.weights), draft, device, recall_arithmetic(options, device))
 
 
 def _plan(
@@ -153,9 +180,9 @@ def _plan(
     options: LoadOptions,
     device: torch.device,
     measured: Measured | None,
-    fastest: torch.dtype | None,
 ) -> Plan:
-    question = question_for(PairIdentity(checkpoint, draft, options), measured, fastest=fastest)
+    arithmetic = recall_arithmetic(options, device)
+    question = question_for(PairIdentity(checkpoint, draft, options), measured, arithmetic=arithmetic)
     plan = plan_pair(checkpoint, draft, device, question)
     if plan.verdict == "no":
         raise InputError(
@@ -173,7 +200,7 @@ def _load_streamed(
     device: torch.device,
     cancellation: Cancellation,
 ) -> Progress:
-    dtype = dtype_for(options.weights, checkpoint, device, fastest_type(checkpoint, options, device))
+    dtype = dtype_for(options.weights, checkpoint, device, recall_arithmetic(options, device))
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
     if plan.stays_stored:

@@ -11,9 +11,9 @@ from itertools import pairwise
 import torch
 
 from engine.errors import InputError
-from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
+from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import own_dtype
+from engine.model.device import Arithmetic, own_dtype
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
@@ -49,8 +49,8 @@ class Question:
     `weights`: `auto`, a number type, `nf4` or `int8`, of the target; a draft is never compressed. `context_tokens`: 0
     is automatic. `budget`: drafted nodes per tree; 0 where each round chooses: the plan then has room for larger trees
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
-    `rates`: of this machine, as measured; None if they were not; `fastest`: the number type that its processor computes
-    fastest in, likewise. `memory`: what is free; None to look.
+    `rates`: of this machine, as measured; None if they were not; `arithmetic`: what is fastest on its processor,
+    likewise. `memory`: what is free; None to look.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -60,7 +60,7 @@ class Question:
     budget: int = 0
     tokens_per_pass: float = 0.0
     rates: Rates | None = None
-    fastest: torch.dtype | None = None
+    arithmetic: Arithmetic | None = None
     memory: Memory | None = None
     drafts_itself: bool = False
     drafts_with_heads: bool = False
@@ -89,7 +89,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
-    needs = needs_of(target, sizes, question.weights, device, question.fastest)
+    needs = needs_of(target, sizes, question.weights, device, question.arithmetic)
     drafting = _drafting(target, draft, sizes, question, device) if draft else None
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
@@ -121,7 +121,7 @@ def _drafting(
     if not question.drafts_with_heads and not is_eagle:
         return _alone(draft, sizes, question, device)
     heads, recorded = (draft, len(recorded_layers(draft, target))) if is_eagle else (head_of(target), 1)
-    needs = needs_of(target, model_sizes(heads), question.weights, device, question.fastest)
+    needs = needs_of(target, model_sizes(heads), question.weights, device, question.arithmetic)
     shape = replace(needs.shape, vocabulary=max(needs.shape.vocabulary, sizes.vocabulary))
     needs = replace(needs, shape=shape, record_bytes=recorded * sizes.hidden * shape.value_bytes)
     return needs if draft == heads else merged(_alone(draft, sizes, question, device), needs)
@@ -129,7 +129,9 @@ def _drafting(
 
 def _alone(draft: Checkpoint, target: ModelSizes, question: Question, device: torch.device) -> ModelNeeds:
     """What a draft model needs. Its logits may become those of the target's vocabulary, so the larger one counts."""
-    needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device)
+    needs = needs_of(draft, model_sizes(draft), draft_weights(question.weights), device, question.arithmetic)
+    if needs.stays_stored:
+        needs = replace(needs, layers=tuple(replace(each, run_bytes=each.stored_bytes) for each in needs.layers))
     return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
 
 
@@ -173,16 +175,21 @@ def expected_tokens_per_pass(budget: int) -> float:
 
 
 def needs_of(
-    checkpoint: Checkpoint, sizes: ModelSizes, weights: str, device: torch.device, fastest: torch.dtype | None = None
+    checkpoint: Checkpoint,
+    sizes: ModelSizes,
+    weights: str,
+    device: torch.device,
+    arithmetic: Arithmetic | None = None,
 ) -> ModelNeeds:
-    """What a checkpoint with its weights held in this way needs, for the planner; `fastest`: see `choose_dtype`."""
-    dtype = dtype_for(weights, checkpoint, device, fastest)
+    """What a checkpoint with its weights held in this way needs, for the planner; `arithmetic`: see `choose_dtype`."""
+    dtype = dtype_for(weights, checkpoint, device, arithmetic)
     codec = _codec(sizes, weights, dtype)
+    stays = codec == "cast" and stays_stored(checkpoint, weights, device, arithmetic)
     states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
         codec=codec,
         layers=tuple(_layer(layer, codec, dtype) for layer in sizes.layers),
-        rest_bytes=sizes.rest_elements * dtype.itemsize,
+        rest_bytes=sizes.rest_elements * (own_dtype(checkpoint) if stays else dtype).itemsize,
         kv_bytes=sizes.kv_width * dtype.itemsize,
         shape=PassShape(
             vocabulary=sizes.vocabulary,
@@ -199,15 +206,8 @@ def needs_of(
             sum(state.text_bytes(dtype.itemsize) for state in states),
             sum(state.node_bytes(dtype.itemsize) for state in states),
         ),
-        stays_stored=codec == "cast" and _is_exact_for_speed(weights, checkpoint, device, fastest),
+        stays_stored=stays,
     )
-
-
-def _is_exact_for_speed(
-    weights: str, checkpoint: Checkpoint, device: torch.device, fastest: torch.dtype | None
-) -> bool:
-    """Whether it computes in float32 for speed, and not because it is small, or a person's wish."""
-    return dtype_for(weights, checkpoint, device, fastest) != dtype_for(weights, checkpoint, device)
 
 
 def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:

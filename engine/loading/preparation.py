@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype, exact_if_faster, own_dtype
+from engine.model.device import Arithmetic, choose_dtype, is_exact_faster, own_dtype
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
@@ -46,15 +46,20 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
 
 
 def dtype_for(
-    weights: str, checkpoint: Checkpoint, device: torch.device, fastest: torch.dtype | None = None
+    weights: str, checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None = None
 ) -> torch.dtype:
     """The number type that a target computes in, with its weights held in this way on this device.
 
-    `fastest`: see `choose_dtype`.
+    `arithmetic`: see `choose_dtype`.
     """
     if weights in COMPRESSED:
-        return exact_if_faster(own_dtype(checkpoint), device, fastest)
-    return choose_dtype(weights, checkpoint, device, fastest)
+        return torch.float32 if is_exact_faster(checkpoint, device, arithmetic) else own_dtype(checkpoint)
+    return choose_dtype(weights, checkpoint, device, arithmetic)
+
+
+def stays_stored(checkpoint: Checkpoint, weights: str, device: torch.device, arithmetic: Arithmetic | None) -> bool:
+    """Whether weights in 16 bits stay so, and are multiplied so, because that is faster than holding them ready."""
+    return weights == "auto" and is_exact_faster(checkpoint, device, arithmetic)
 
 
 def draft_weights(weights: str) -> str:

@@ -37,7 +37,7 @@ from engine.loading.planning import Question, lies_in_shards, needs_of, usual_ra
 from engine.loading.preparation import COMPRESSED, dtype_for
 from engine.loading.store import CacheFile, cache_root
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import own_dtype
+from engine.model.device import Arithmetic, own_dtype
 from engine.model.formats.packed import PackedWeight
 from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
@@ -212,16 +212,16 @@ class Benchmark:
 
 
 def benchmark_of(
-    checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path, fastest: torch.dtype | None = None
+    checkpoint: Checkpoint, weights: str, device: torch.device, cache: Path, arithmetic: Arithmetic | None = None
 ) -> Benchmark:
     """What is to be measured for a checkpoint whose weights are held in this way; `cache` holds prepared layers too.
 
-    `fastest`: see `choose_dtype`.
+    `arithmetic`: what is fastest here, where it was measured.
     """
     sizes = model_sizes(checkpoint)
-    dtype = dtype_for(weights, checkpoint, device, fastest)
+    dtype = dtype_for(weights, checkpoint, device, arithmetic)
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
-    needs = needs_of(checkpoint, sizes, weights, device, fastest)
+    needs = needs_of(checkpoint, sizes, weights, device, arithmetic)
     packed = _typical(checkpoint, sizes.formats[0]) if needs.codec == "packed" else None
     return Benchmark(needs, packed, own_dtype(checkpoint), dtype, device, tuple(checkpoint.shards), folder, cache)
 
@@ -252,11 +252,11 @@ def question_for(
     identity: PairIdentity,
     measured: Measured | None,
     memory: Memory | None = None,
-    fastest: torch.dtype | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> Question:
     """What the options of a pair ask the planner, with what was measured and learned; nothing is measured for it.
 
-    `memory`: what is free; None to look. `fastest`: see `choose_dtype`.
+    `memory`: what is free; None to look. `arithmetic`: what is fastest here, likewise.
     """
     options = identity.options
     last_answer = recall_answer(identity, options.budget)
@@ -266,7 +266,7 @@ def question_for(
         budget=options.budget,
         tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
         rates=measured.rates if measured else None,
-        fastest=fastest,
+        arithmetic=arithmetic,
         memory=memory,
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),

@@ -1,5 +1,7 @@
 """On which device, and in which number type, a model's weights are held."""
 
+from dataclasses import dataclass
+
 import torch
 
 from engine.errors import InputError
@@ -7,6 +9,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.number_types import computed_types
 from engine.protocol.sentences import say
 
+SMALLEST = 1 << 25  # parameters of a model for which it matters how its weights are multiplied
 FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
 
 
@@ -22,23 +25,36 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """How a processor is fastest with 16-bit weights, as measured.
+
+    `type_name`: the number type that it computes in; `few_rows`: up to so many, weights are multiplied as they are.
+    """
+
+    type_name: str
+    few_rows: int
+
+
 def choose_dtype(
-    weights: str, checkpoint: Checkpoint, device: torch.device, fastest: torch.dtype | None = None
+    weights: str, checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None = None
 ) -> torch.dtype:
     """The number type called `weights`; `auto` is the checkpoint's own, but float32 for small models on a CPU.
 
-    `fastest`: which the CPU computes fastest in, where that was measured; float32 is taken for larger models as well.
+    `arithmetic`: what was found to be fastest here, which may be float32 for larger models as well; None for unknown.
     """
     if weights != "auto":
         return computed_types()[weights]
     if device.type == "cpu" and checkpoint.parameters * 4 <= FLOAT32_ON_CPU_BYTES:
         return torch.float32
-    return exact_if_faster(own_dtype(checkpoint), device, fastest)
+    return torch.float32 if is_exact_faster(checkpoint, device, arithmetic) else own_dtype(checkpoint)
 
 
-def exact_if_faster(own: torch.dtype, device: torch.device, fastest: torch.dtype | None) -> torch.dtype:
-    """A model's own number type, or float32 on a CPU that is faster in it."""
-    return torch.float32 if device.type == "cpu" and fastest == torch.float32 else own
+def is_exact_faster(checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None) -> bool:
+    """Whether a model in 16 bits is faster in float32, its weights staying as they are; small ones may do as before."""
+    if device.type != "cpu" or arithmetic is None or arithmetic.type_name != "float32":
+        return False
+    return own_dtype(checkpoint) != torch.float32 and checkpoint.parameters >= SMALLEST
 
 
 def own_dtype(checkpoint: Checkpoint) -> torch.dtype:

@@ -1,6 +1,6 @@
 """Networks made from a checkpoint: without their layers' weights, with all of them, or sharing those of another one."""
 
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass, replace
 
 import torch
@@ -50,12 +50,15 @@ def build_streamable(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.d
 
 
 def load_layerwise(
-    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
+    checkpoint: Checkpoint,
+    dtype: torch.dtype,
+    device: torch.device,
+    on_layer: Callable[[nn.Module], None] = lambda _layer: None,
 ) -> Generator[tuple[int, int], None, Network]:
     """Load every weight of the checkpoint onto `device` as numbers of `dtype`, however the checkpoint stores them.
 
-    Equals the network that transformers makes. Yields (layers loaded, layers); raises `ModelError` for
-    what cannot be used.
+    Equals the network that transformers makes. Calls `on_layer` with each layer once it is loaded, and yields (layers
+    loaded, layers); raises `ModelError` for what cannot be used.
     """
     streamable = build_streamable(checkpoint, dtype, device)
     layers = streamable.network.layers
@@ -63,6 +66,7 @@ def load_layerwise(
         layer.load_state_dict(
             {name: weight.to(device) for name, weight in streamable.converter.weights(index)}, assign=True
         )
+        on_layer(layer)
         yield index + 1, len(layers)
     return streamable.network
 

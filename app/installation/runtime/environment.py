@@ -29,7 +29,7 @@ _ENGINE_PREFIXES = (
     "CUDA_", "CUDNN_", "CUBLAS_", "NVIDIA_", "NCCL_", "NVRTC_", "GPU_", "HIP_", "HSA_", "ROCM_", "ROCR_", "ROCBLAS_",
     "HIPBLASLT_", "MIOPEN_", "AMD_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "ATEN_", "TRITON_", "BNB_",
     "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "DNNL_", "ONEDNN_", "NUMEXPR_", "MALLOC_",
-    "BITSANDBYTES_", "TOKENIZERS_",
+    "BITSANDBYTES_", "TOKENIZERS_", "NUMBA_",
 )  # fmt: skip
 _SECRET_NAME = re.compile(r"TOKEN(?!IZERS)|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)|(^|_)(API_?)?KEY(_|$|S$)|PROXY")
 _SECRET_VALUE = re.compile(r"://[^/\s@]+@|\bhf_[A-Za-z0-9]{30,}")

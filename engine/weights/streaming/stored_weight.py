@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from engine.weights.codecs.codec import Decoder, codec_named
 
+SMALLEST = 1 << 16  # numbers that are worth being kept narrow
 TABLE, TABLE_ROWS = "table", 8192  # its name among stored tensors, and how many of its rows are cast at a time
 
 _FACTS = {
@@ -97,23 +98,23 @@ class StoredWeight(Tensor):
         raise AssertionError(f"{func} was handed a weight without numbers")
 
 
-class NarrowTable(StoredWeight):
+class NarrowWeight(StoredWeight):
     """An embedding or a head, or both in one, of float32 numbers that 16 bits hold exactly: kept in these for good.
 
     Rows that are looked up become float32; a product of many rows casts some of the table at a time.
     """
 
     @staticmethod
-    def of(table: Tensor, dtype: torch.dtype, few_rows: int) -> "NarrowTable | None":
+    def of(table: Tensor, dtype: torch.dtype, few_rows: int) -> "NarrowWeight | None":
         """Of `table`, float32 [rows, width], in `dtype`; None if that does not hold its numbers."""
         narrow = table.to(dtype)
         pairs = zip(narrow.split(TABLE_ROWS), table.split(TABLE_ROWS), strict=True)
         if not all(torch.equal(some.float(), whole) for some, whole in pairs):
             return None
         shape = torch.empty(1).expand(table.shape)  # takes no memory
-        made = StoredWeight.__new__(NarrowTable, TABLE, codec_named("plain"), shape, few_rows)
+        made = StoredWeight.__new__(NarrowWeight, TABLE, codec_named("plain"), shape, few_rows)
         made.point({TABLE: narrow})
-        assert isinstance(made, NarrowTable)
+        assert isinstance(made, NarrowWeight)
         return made
 
     def decoded(self) -> Tensor:
@@ -139,15 +140,26 @@ def multiplied_names(layer: nn.Module) -> frozenset[str]:
     return frozenset(f"{name}.weight" for name in linear)
 
 
+def narrow_weights(layer: nn.Module, dtype: torch.dtype, few_rows: int) -> None:
+    """Keep what a layer's linear modules multiply with in `dtype`, where that holds its numbers."""
+    for name in multiplied_names(layer):
+        module = layer.get_submodule(name.rpartition(".")[0])
+        weight = module._parameters["weight"]
+        if weight is None or weight.numel() < SMALLEST or weight.dtype != torch.float32:
+            continue
+        if (narrow := NarrowWeight.of(weight, dtype, few_rows)) is not None:
+            module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
+
+
 def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
     """Keep embedding and head of a transformers model in `dtype`, where that holds their numbers."""
-    made: dict[int, NarrowTable | None] = {}
+    made: dict[int, NarrowWeight | None] = {}
     for module in (model.get_input_embeddings(), model.get_output_embeddings()):
         table = module._parameters.get("weight") if isinstance(module, nn.Embedding | nn.Linear) else None
         if table is None or table.dtype != torch.float32:
             continue
         if id(table) not in made:
-            made[id(table)] = NarrowTable.of(table, dtype, few_rows)
+            made[id(table)] = NarrowWeight.of(table, dtype, few_rows)
         if (narrow := made[id(table)]) is not None:
             module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
 

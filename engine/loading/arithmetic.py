@@ -1,0 +1,70 @@
+"""How this machine's processor is fastest with 16-bit weights: measured once, not assumed.
+
+Few desktop processors have units for bfloat16. Without them its products take several times as long as those in
+float32, which are exact besides; weights stay in 16 bits either way, in memory and on their way.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from engine.loading.measuring import DeviceTimer, coded_sample, stored_product_time
+from engine.loading.pair import PairIdentity
+from engine.loading.preparation import COMPRESSED
+from engine.loading.rates import NAME, VERSION, device_name
+from engine.loading.store import CacheFile, cache_root
+from engine.model.device import SMALLEST, Arithmetic, own_dtype
+from engine.number_types import COMPUTED
+from engine.protocol.options import LoadOptions
+
+SECTION = "arithmetic"
+WIDTH, ROWS = 4096, 64  # of the product that decides: a layer's, with the rows of a usual tree
+WORTH = 1.25  # so many times as fast float32 must be: its cache takes twice the memory
+
+
+def recall_arithmetic(options: LoadOptions, device: torch.device) -> Arithmetic | None:
+    """What was found to be fastest here; None if nothing was yet, or the device is no CPU."""
+    if device.type != "cpu":
+        return None
+    return CacheFile(cache_root(options) / NAME, VERSION).entry(SECTION, _key(device), _parsed)
+
+
+def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[], None]) -> Arithmetic | None:
+    """The same, found out now, in about a second, if one of these models needs it and nothing was found yet.
+
+    `check` is called in between and may raise.
+    """
+    found = recall_arithmetic(pair.options, device)
+    models = [model for model in (pair.target, pair.draft) if model is not None]
+    matters = any(own_dtype(model) != torch.float32 and model.parameters >= SMALLEST for model in models)
+    if found or device.type != "cpu" or not matters or pair.options.weights not in {"auto", *COMPRESSED}:
+        return found
+    found = _measured(device, check)
+    CacheFile(cache_root(pair.options) / NAME, VERSION).put(SECTION, _key(device), asdict(found))
+    return found
+
+
+def _key(device: torch.device) -> str:
+    return f"{device_name(device)} | torch {torch.__version__} | {torch.get_num_threads()} threads"
+
+
+def _parsed(value: Mapping[str, Any]) -> Arithmetic:
+    found = Arithmetic(str(value["type_name"]), int(value["few_rows"]))
+    if found.type_name not in COMPUTED or found.few_rows < 0:
+        raise ValueError("nothing that was measured")
+    return found
+
+
+@torch.inference_mode()
+def _measured(device: torch.device, check: Callable[[], None]) -> Arithmetic:
+    """float32, its weights in 16 bits, where that is faster by far; else bfloat16."""
+    sample = coded_sample("cast", WIDTH, torch.bfloat16)
+    stored = sample.stored[sample.name]
+    exact, few_rows = stored_product_time(sample, DeviceTimer(device, torch.float32, check))
+    states = torch.ones(ROWS, WIDTH, dtype=torch.bfloat16)
+    narrow = DeviceTimer(device, torch.bfloat16, check).seconds(lambda: functional.linear(states, stored))
+    is_faster = exact(ROWS) * stored.numel() / 1e9 * WORTH < narrow
+    return Arithmetic("float32" if is_faster else "bfloat16", few_rows)
