@@ -40,9 +40,7 @@ class StoredWeight(Tensor):
     @staticmethod
     def __new__(cls, name: str, decoder: Decoder, place: Tensor, few_rows: int) -> "StoredWeight":
         """`place`: where the weight is decoded to, of its shape and number type; between two runs others may use it."""
-        made: StoredWeight = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls, place.shape, dtype=place.dtype, device=place.device
-        )
+        made: StoredWeight = Tensor._make_wrapper_subclass(cls, place.shape, dtype=place.dtype, device=place.device)
         made._name, made._decoder, made._place, made._few_rows = name, decoder, place, few_rows
         return made
 
@@ -85,7 +83,7 @@ class StoredWeight(Tensor):
         """Torch's own door for types of tensors: every function that is handed such a weight comes by here."""
         named = dict(kwargs or {})
         if func in _FACTS:
-            return super().__torch_function__(func, types, args, named)
+            return super().__torch_function__(func, types, args, named)  # type: ignore[no-untyped-call]  # of torch
         if func is functional.linear and not named and isinstance(args[1], cls) and not isinstance(args[0], cls):
             return args[1].times(args[0], *args[2:])
         if func is functional.embedding and isinstance(args[1], cls):
@@ -108,7 +106,7 @@ class NarrowWeight(StoredWeight):
     def of(table: Tensor, dtype: torch.dtype, few_rows: int) -> "NarrowWeight | None":
         """Of `table`, float32 [rows, width], in `dtype`; None if that does not hold its numbers."""
         narrow = table.to(dtype)
-        pairs = zip(narrow.split(TABLE_ROWS), table.split(TABLE_ROWS), strict=True)
+        pairs = zip(torch.split(narrow, TABLE_ROWS), torch.split(table, TABLE_ROWS), strict=True)
         if not all(torch.equal(some.float(), whole) for some, whole in pairs):
             return None
         shape = torch.empty(1).expand(table.shape)  # takes no memory
@@ -125,7 +123,7 @@ class NarrowWeight(StoredWeight):
         """See `StoredWeight.times`."""
         if 0 < states.numel() // states.shape[-1] <= self._few_rows:
             return super().times(states, bias)
-        parts = self._stored[TABLE].split(TABLE_ROWS)
+        parts = torch.split(self._stored[TABLE], TABLE_ROWS)
         found = torch.cat([functional.linear(states, part.float()) for part in parts], -1)
         return found if bias is None else found + bias
 
@@ -161,7 +159,7 @@ def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
         if id(table) not in made:
             made[id(table)] = NarrowWeight.of(table, dtype, few_rows)
         if (narrow := made[id(table)]) is not None:
-            module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
+            module._parameters["weight"] = narrow  # no `Parameter`, as it has no numbers
 
 
 def _decoded(value: Any) -> Any:

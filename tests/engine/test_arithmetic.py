@@ -1,0 +1,153 @@
+"""The number type of the arithmetic is measured: where float32 is faster, 16-bit models compute in it."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import Cancellation, Cancelled
+from engine.loading import arithmetic
+from engine.loading.arithmetic import find_arithmetic, recall_arithmetic
+from engine.loading.loaded_pair import LoadedPair, load_pair
+from engine.loading.pair import Pair, open_pair
+from engine.loading.planning import needs_of
+from engine.loading.preparation import dtype_for
+from engine.model import device
+from engine.model.checkpoint import open_checkpoint
+from engine.model.device import Arithmetic
+from engine.model.model_folder import EMBEDDED_MODELS
+from engine.model.shape import model_sizes
+from engine.protocol.options import LoadOptions
+from engine.weights.streaming import stored_weight
+from engine.weights.streaming.stored_weight import NarrowWeight
+from tests.engine.tiny_models import save_tiny_model
+
+CPU = torch.device("cpu")
+EXACT = Arithmetic("float32", 16)
+
+
+def with_tokenizer(folder: Path, dtype: torch.dtype) -> Path:
+    save_tiny_model("llama", folder, dtype, vocab_size=4096)
+    for path in (EMBEDDED_MODELS / "demo-target").glob("*token*"):
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def narrow_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model in bfloat16."""
+    folder: Path = tmp_path_factory.mktemp("arithmetic") / "model"
+    return with_tokenizer(folder, torch.bfloat16)
+
+
+@pytest.fixture(autouse=True)
+def large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny models count as large."""
+    monkeypatch.setattr(device, "SMALLEST", 1)
+    monkeypatch.setattr(arithmetic, "SMALLEST", 1)
+    monkeypatch.setattr(device, "FLOAT32_ON_CPU_BYTES", 0)
+    monkeypatch.setattr(stored_weight, "SMALLEST", 1)
+
+
+def pair_of(model: Path, cache: Path, draft: str = "", **options: object) -> Pair:
+    return open_pair(replace(LoadOptions(str(model), draft, "cpu", context_tokens=64, cache_dir=str(cache)), **options))  # type: ignore[arg-type]
+
+
+def loaded(pair: Pair) -> LoadedPair:
+    steps = load_pair(1, pair, Cancellation())
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: LoadedPair = end.value
+            return found
+
+
+def test_it_is_measured_once_and_found_again(narrow_model: Path, tmp_path: Path) -> None:
+    pair = pair_of(narrow_model, tmp_path).identity
+    assert recall_arithmetic(pair.options, CPU) is None
+    checks: list[int] = []
+    found = find_arithmetic(pair, CPU, lambda: checks.append(1))
+    assert found is not None
+    assert found.type_name in {"float32", "bfloat16"}
+    assert len(checks) > 4, "it can be stopped in between"
+    checks.clear()
+    assert find_arithmetic(pair, CPU, lambda: checks.append(1)) == found == recall_arithmetic(pair.options, CPU)
+    assert not checks
+    assert recall_arithmetic(pair.options, torch.device("cuda")) is None
+
+
+def test_it_is_not_measured_for_models_that_it_does_not_matter_to(tmp_path: Path, narrow_model: Path) -> None:
+    def fail() -> None:
+        raise AssertionError
+
+    exact = with_tokenizer(tmp_path / "exact", torch.float32)
+    assert find_arithmetic(pair_of(exact, tmp_path).identity, CPU, fail) is None
+    assert find_arithmetic(pair_of(narrow_model, tmp_path, weights="bfloat16").identity, CPU, fail) is None
+    assert find_arithmetic(pair_of(narrow_model, tmp_path).identity, torch.device("cuda"), fail) is None
+
+
+def test_stopping_leaves_nothing_behind(narrow_model: Path, tmp_path: Path) -> None:
+    def stop() -> None:
+        raise Cancelled
+
+    pair = pair_of(narrow_model, tmp_path).identity
+    with pytest.raises(Cancelled):
+        find_arithmetic(pair, CPU, stop)
+    assert recall_arithmetic(pair.options, CPU) is None
+
+
+@pytest.mark.parametrize("entry", ['{"type_name": "int8", "few_rows": 4}', '{"type_name": "float32", "few_rows": -1}'])
+def test_what_cannot_be_counts_as_unknown(entry: str, narrow_model: Path, tmp_path: Path) -> None:
+    options = pair_of(narrow_model, tmp_path).options
+    file = tmp_path / arithmetic.NAME
+    file.write_text(f'{{"version": {arithmetic.VERSION}, "arithmetic": {{"{arithmetic._key(CPU)}": {entry}}}}}')
+    assert recall_arithmetic(options, CPU) is None
+
+
+def test_only_what_nobody_decided_is_computed_exactly(narrow_model: Path) -> None:
+    checkpoint = open_checkpoint(str(narrow_model))
+    for weights, expected in (("auto", torch.float32), ("nf4", torch.float32), ("bfloat16", torch.bfloat16)):
+        assert dtype_for(weights, checkpoint, CPU, EXACT) == expected
+    for known in (None, Arithmetic("bfloat16", 16)):
+        assert dtype_for("auto", checkpoint, CPU, known) == torch.bfloat16
+    assert dtype_for("auto", checkpoint, torch.device("cuda"), EXACT) == torch.bfloat16
+
+
+def test_the_plan_counts_weights_in_16_bits_and_a_cache_in_32(narrow_model: Path) -> None:
+    checkpoint = open_checkpoint(str(narrow_model))
+    usual, exact = (needs_of(checkpoint, model_sizes(checkpoint), "auto", CPU, known) for known in (None, EXACT))
+    assert exact.stays_stored
+    assert not exact.may_be_ready
+    assert not usual.stays_stored
+    assert [each.stored_bytes for each in exact.layers] == [each.stored_bytes for each in usual.layers]
+    assert exact.rest_bytes == usual.rest_bytes
+    assert exact.kv_bytes == 2 * usual.kv_bytes
+
+
+def test_target_and_draft_stay_in_16_bits_and_give_what_float32_gives(
+    narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arithmetic, "_measured", lambda *_: EXACT)
+    pair = loaded(pair_of(narrow_model, tmp_path, str(narrow_model)))
+    assert pair.draft is not None
+    assert pair.stream is not None
+    heads = [each.network.model.get_output_embeddings().weight for each in (pair.target, pair.draft)]
+    assert all(isinstance(head, NarrowWeight) for head in heads)
+    ready = loaded(pair_of(narrow_model, tmp_path, weights="float32"))
+    for rows in (3, 40):  # few, and so many that they are decoded
+        wanted = ready.target.score(list(range(5, 5 + rows)), [-1] * rows)
+        for context in (pair.target, pair.draft):
+            found = context.score(list(range(5, 5 + rows)), [-1] * rows)
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+            assert context.network.dtype == torch.float32
+            context.rewind(0)
+        ready.target.rewind(0)
+    pair.weights.close()
+
+
+def test_numbers_that_16_bits_do_not_hold_stay(narrow_model: Path) -> None:
+    assert NarrowWeight.of(torch.tensor([[1.0, 1.0001]]), torch.bfloat16, 4) is None
+    assert NarrowWeight.of(torch.tensor([[1.0, 1.0001]]).bfloat16().float(), torch.bfloat16, 4) is not None
