@@ -15,12 +15,16 @@ from engine.model.decoding.tables import table
 from engine.model.gguf.block_fields import halves, looked_up, nibbles, part, spread_bits, weave, words
 from engine.model.gguf.block_types import BlockType
 from engine.model.gguf.grid_decoders import GRID_DECODERS
+from engine.model.products.product import blocks as stored_blocks
 
 FIRST_E8M0 = (2.0**-128, 2.0**-127)  # of exponents below those of normal numbers, halved
 
 
 def decode_blocks(kind: BlockType, blocks: Tensor) -> Tensor:
     """The numbers of blocks uint8 [count, bytes of a block], in the order of the row: float32 [count x elements]."""
+    if not blocks.is_cuda and (matrix := stored_blocks(kind.name, blocks, kind.elements)):
+        matrix.decode(numbers := torch.empty(len(blocks), kind.elements))
+        return numbers.view(-1)
     if blocks.storage_offset() % 2:
         blocks = blocks.clone()  # so that they can be seen as numbers of 16 bits
     return fused(DECODERS[kind.name], blocks.device)(blocks).view(-1)

@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
-from engine.model.products.product import Product
+from engine.model.products.product import Joined, Product, Woven, blocks, plain
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
@@ -66,9 +66,20 @@ class Gguf:
                 begin += count
 
     def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
-        """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        """See `PackedFormat.product`: of parts as they are, one below the other, or with the rows of heads woven."""
+        if self._undo() or self.order not in {"same", "joined", "heads"}:
+            return None
+        columns, found = shape[1], []
+        for number, kind in enumerate(self.kinds):
+            part = parts[str(number)]
+            rows = part.view(-1, columns) if kind.plain else part.reshape(-1, columns // kind.elements * kind.nbytes)
+            matrix = plain(rows) if kind.plain else blocks(kind.name, rows, columns)
+            if matrix is None:
+                return None
+            found.append(matrix)
+        if self.order == "heads":
+            return Woven(found[0], self.heads)
+        return found[0] if len(found) == 1 else Joined(found)
 
     def _undo(self) -> Undo | None:
         if self.is_log:
@@ -110,6 +121,10 @@ def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> N
     """Decode the rows of a part into `target`, whose last dimensions are a row's, and whose others are all rows."""
     columns = target.numel() // (part.numel() // part.shape[-1]) if part.ndim > 1 else target.shape[-1]
     rows = part.view(-1, columns) if kind.plain else part.view(-1, part.shape[-1])
+    if not kind.plain and not undo and target.is_contiguous():
+        matrix = blocks(kind.name, rows, columns)
+        if matrix and matrix.decode(target.view(-1, columns)):
+            return
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension

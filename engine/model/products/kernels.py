@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from engine.model.products.compiling import compiled
-from engine.model.products.layouts import Array
-from engine.model.products.units import Unit, bare_unit, factor, unit
+from engine.model.products.layouts import Array, Unit
+from engine.model.products.units import bare_unit, factor, unit
 from engine.model.products.vectors import fused, numbers, splat, store, total
 
 

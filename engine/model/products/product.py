@@ -92,6 +92,19 @@ class Joined:
         return torch.cat([matrix(x) for matrix in self.matrices], dim=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Woven:
+    """A matrix whose rows are stored, in each of the `heads`, with those of both halves in turns."""
+
+    matrix: Product
+    heads: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Product`."""
+        y = self.matrix(x)
+        return y.view(len(y), self.heads, -1, 2).transpose(2, 3).reshape(y.shape)
+
+
 def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> Stored | None:
     """A matrix in the layout that `make` gives.
 
@@ -121,6 +134,15 @@ def integers(codes: Tensor, absmax: Tensor, level: float) -> Stored | None:
         codes,
         absmax,
     )
+
+
+def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
+    """A matrix of GGUF's blocks of a type, uint8 [rows, bytes]; None for types without a loop."""
+    layout = layouts.BLOCKS.get(kind)
+    if layout is None:
+        return None
+    levels = (layouts.levels("iq4"),) if "levels" in layout._fields else ()
+    return stored(lambda: layout(layouts.array(rows), *levels), (len(rows), columns), rows)
 
 
 @lru_cache(maxsize=1)

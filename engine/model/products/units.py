@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from engine.model.products import layouts
+from engine.model.products import block_units, layouts
+from engine.model.products.layouts import Unit
 from engine.model.products.vectors import bfloats, halves, signed, splat, times
-
-Unit = tuple[Any, Any, Any, Any]
 
 
 def unit(parts: Any, row: int, at: int) -> Unit:
@@ -68,6 +67,7 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.Bfloats: _bfloats,
     layouts.Halves: _halves,
     layouts.Integers: _integers,
+    **block_units.UNITS,
 }
 
 
