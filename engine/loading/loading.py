@@ -14,7 +14,7 @@ from torch import nn
 from engine.errors import Cancellation, InputError
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity
-from engine.loading.planning import plan_pair
+from engine.loading.planning import may_stay_packed, plan_pair
 from engine.loading.preparation import (
     COMPRESSED,
     draft_weights,
@@ -107,7 +107,7 @@ def plan_target(
     bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), arithmetic)
     measured = bench.recall()
     plan = _plan(checkpoint, draft, options, device, measured)
-    if measured is None and not plan.arrangement.ready:
+    if measured is None and (not plan.arrangement.ready or may_stay_packed(checkpoint, bench.needs, device)):
         yield Loading(request, say("Measuring this machine"), 0, 1)
         plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check))
     return plan

@@ -13,7 +13,7 @@ import torch
 from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import Arithmetic, own_dtype
+from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
@@ -31,6 +31,7 @@ from engine.weights.store.layout import round_up
 DEFAULT_CONTEXT_TOKENS = 8192
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
+PAYS_FROM = 8  # rows that packed weights are multiplied with as they are, and the layers are kept so
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
 
@@ -90,6 +91,8 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
     needs = needs_of(target, sizes, question.weights, device, question.arithmetic)
+    if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
+        needs = replace(needs, stays_stored=True)
     drafting = _drafting(target, draft, sizes, question, device) if draft else None
     machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
     plan_for = partial(
@@ -208,6 +211,11 @@ def needs_of(
         ),
         stays_stored=stays,
     )
+
+
+def may_stay_packed(checkpoint: Checkpoint, needs: ModelNeeds, device: torch.device) -> bool:
+    """Whether packed layers might be multiplied as they are stored, where a processor is measured to be fast at that."""
+    return device.type == "cpu" and needs.codec == "packed" and checkpoint.parameters >= SMALLEST
 
 
 def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:
