@@ -214,7 +214,7 @@ def needs_of(
 
 
 def may_stay_packed(checkpoint: Checkpoint, needs: ModelNeeds, device: torch.device) -> bool:
-    """Whether packed layers might be multiplied as they are stored, where a processor is measured to be fast at that."""
+    """Whether packed layers might be multiplied as they are, where a processor is measured to be fast at that."""
     return device.type == "cpu" and needs.codec == "packed" and checkpoint.parameters >= SMALLEST
 
 
