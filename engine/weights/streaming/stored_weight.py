@@ -62,11 +62,14 @@ class StoredWeight(Tensor):
         few = 0 < rows <= self._few_rows and not self._is_decoded
         product = self._decoder.product(self._stored, self._name, (out, width)) if few else None
         if product is None:
-            return functional.linear(states, self.decoded(), bias)
+            return self._many_times(states, bias)
         found = product(states.reshape(rows, width).float().contiguous())
         if bias is not None:
             found += bias
         return found.to(states.dtype).view(*states.shape[:-1], out)
+
+    def _many_times(self, states: Tensor, bias: Tensor | None) -> Tensor:
+        return functional.linear(states, self.decoded(), bias)
 
     def rows(self, numbers: Tensor) -> Tensor:
         """What `functional.embedding` gives."""
@@ -119,10 +122,7 @@ class NarrowWeight(StoredWeight):
         """All of it in float32, made anew."""
         return self._stored[TABLE].float()
 
-    def times(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
-        """See `StoredWeight.times`."""
-        if 0 < states.numel() // states.shape[-1] <= self._few_rows:
-            return super().times(states, bias)
+    def _many_times(self, states: Tensor, bias: Tensor | None) -> Tensor:
         parts = torch.split(self._stored[TABLE], TABLE_ROWS)
         found = torch.cat([functional.linear(states, part.float()) for part in parts], -1)
         return found if bias is None else found + bias
