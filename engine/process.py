@@ -242,7 +242,7 @@ def _configure_process() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one text at a time: threads of the library would have no work
     cores = psutil.cpu_count(logical=False) or 2
-    os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # all: what paints has its turn first, see `os.nice` in `main`
+    os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # all: what paints has its turn first, see `main`
     if sys.platform != "win32":
         import resource  # noqa: PLC0415  # not on Windows
 
@@ -272,8 +272,8 @@ def main() -> None:
     _configure_process()
     reading: Future[None] = Future()
     threading.Thread(target=_read_ahead, args=(reading,), name="imports", daemon=True).start()
-    if sys.platform != "win32":
-        os.nice(5)  # a CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is
+    # A CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is.
+    psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else 5)
     try:
         EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
     except BaseException:  # noqa: BLE001  # a process without an application must end
