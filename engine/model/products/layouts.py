@@ -177,6 +177,14 @@ class Iq4Xs(NamedTuple):
     levels: Array
 
 
+class Mxfp4(NamedTuple):
+    """GGUF's MXFP4, the sixteen `levels` of its codes, and what each byte stands for as a scale, float32 `steps`."""
+
+    blocks: Array
+    levels: Array
+    steps: Array
+
+
 BLOCKS: dict[str, type[Any]] = {
     "Q4_0": Q40,
     "Q4_1": Q41,
@@ -186,6 +194,7 @@ BLOCKS: dict[str, type[Any]] = {
     "Q6_K": Q6K,
     "IQ4_NL": Iq4Nl,
     "IQ4_XS": Iq4Xs,
+    "MXFP4": Mxfp4,
 }
 """By the name of the blocks' type."""
 
@@ -213,3 +222,9 @@ def places(size: int) -> int | None:
 def levels(kind: str) -> Array:
     """The sixteen numbers that codes of 4 bits stand for, float32, by a key of `NUMBERS`."""
     return np.array(NUMBERS[kind], np.float32)
+
+
+@lru_cache
+def half_powers() -> Array:
+    """Half of 2 ** (exponent - 127) for every byte, float32 [256]; the two smallest are subnormal."""
+    return np.ldexp(np.float32(1), np.arange(256) - 128)

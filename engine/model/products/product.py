@@ -5,7 +5,7 @@ Nothing is copied: products are views of stored bytes, cheap to make, and valid 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +25,14 @@ SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does no
 WRITTEN = frozenset({torch.float32, torch.bfloat16})
 QUICK = frozenset({layouts.Bfloats, layouts.Halves, layouts.Integers})
 """Layouts whose numbers are decoded anew for every four rows of x."""
+
+
+TABLES: dict[str, tuple[Callable[[], layouts.Array], ...]] = {
+    "IQ4_NL": (partial(layouts.levels, "iq4"),),
+    "IQ4_XS": (partial(layouts.levels, "iq4"),),
+    "MXFP4": (partial(layouts.levels, "e2m1 doubled"), layouts.half_powers),
+}
+"""What layouts of GGUF's blocks hold besides them."""
 
 
 class Product(Protocol):
@@ -149,8 +157,8 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
     layout = layouts.BLOCKS.get(kind)
     if layout is None:
         return None
-    levels = (layouts.levels("iq4"),) if "levels" in layout._fields else ()
-    return stored(lambda: layout(layouts.array(rows), *levels), (len(rows), columns), rows)
+    tables = TABLES.get(kind, ())
+    return stored(lambda: layout(layouts.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
 
 
 @lru_cache(maxsize=1)
