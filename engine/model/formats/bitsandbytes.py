@@ -8,8 +8,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +20,8 @@ from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.four_bits import KINDS, unpacking_for
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part, is_here, of_method, read_small
-from engine.model.products.product import Product, integers
+from engine.model.products.layouts import Levels, NestedLevels, array, levels, places
+from engine.model.products.product import Stored, decoded, integers, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -53,6 +56,8 @@ class FourBits:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
         codes, columns, block = parts[CODES].reshape(-1).view(torch.uint8), out.shape[1], self.block
         unpack = unpacking_for(self.kind, out.device)
 
@@ -72,10 +77,24 @@ class FourBits:
 
         in_chunks(decode, len(out), columns, out.device)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        absmax, block, group = parts[ABSMAX].reshape(-1), places(self.block), places(self.group)
+        codes = parts[CODES].reshape(-1).view(torch.uint8)
+        if block is None or shape[1] % self.block or codes.numel() * 2 != shape[0] * shape[1]:
+            return None
+        packed = codes.view(shape[0], -1)
+        if not self.group:
+            if absmax.dtype != torch.float32:
+                return None
+            return stored(lambda: Levels(array(packed), array(absmax), block, levels(self.kind)), shape, packed, absmax)
+        if group is None:
+            return None
+        steps, scales = parts[GROUP_LEVELS].reshape(-1), parts[GROUP_ABSMAX].reshape(-1)
+        make = partial(
+            NestedLevels, array(packed), array(absmax), block, levels(self.kind), array(steps), array(scales), group
+        )
+        return stored(lambda: make(np.float32(self.offset)), shape, packed, absmax, steps, scales)
 
     def _absmax(self, parts: Mapping[str, Tensor], blocks: slice) -> Tensor:
         """Of some blocks, in float32."""
@@ -98,6 +117,8 @@ class EightBits:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
         codes, absmax = parts[CODES], parts[ABSMAX].reshape(-1, 1)
 
         def decode(rows: slice) -> None:
@@ -105,7 +126,7 @@ class EightBits:
 
         in_chunks(decode, len(out), out.shape[1], out.device)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
         del shape
         return integers(parts[CODES], parts[ABSMAX].reshape(-1), PER_LEVEL)

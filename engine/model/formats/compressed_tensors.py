@@ -17,7 +17,7 @@ from engine.model.formats.nvfp4 import float4_weight
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.packed_integers import BITS, CODES, ORDER, SCALES, WORD_BITS, ZEROS, PackedIntegers, words_for
 from engine.model.formats.stored import FLOATS, LARGEST_GROUP, check_part, of_method, read_small
-from engine.model.products.product import Product
+from engine.model.products.product import Stored, decoded, integers
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -40,6 +40,8 @@ class Integers8:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
         scales = as_matrix(parts[SCALES], len(out))
         zeros = as_matrix(parts[ZEROS], len(out)) if ZEROS in parts else None
 
@@ -49,10 +51,12 @@ class Integers8:
 
         in_chunks(decode, len(out), out.shape[1], out.device)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        scales = parts[SCALES].reshape(-1)
+        if ZEROS in parts or len(scales) not in {1, shape[0]}:
+            return None
+        return integers(parts[CODES], scales.float().expand(shape[0]).contiguous(), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

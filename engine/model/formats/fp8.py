@@ -16,13 +16,15 @@ from engine.model.decoding.float8 import BIAS, has_bits_of_float16, lessened, wi
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
-from engine.model.products.product import Product
+from engine.model.products.layouts import Bytes, array, places
+from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
 STORED = ("F8_E4M3", "F8_E5M2")
 SCALES = ("F32", "BF16", "F16", "F8_E8M0", "U8")  # bytes are exponents, as e8m0 has them
 LARGEST_BLOCK = 1 << 16
+ONE_BLOCK = 62  # of so many numbers, as a power of two
 LARGEST_SCALE = 1e36  # times `BIAS` it is still a number
 
 WEIGHT, SCALE = "weight", "scale"
@@ -47,6 +49,8 @@ class Fp8:
         """See `PackedFormat.decode`: number times scale."""
         weight = parts[WEIGHT]
         rows, columns = weight.shape[-2:]
+        if decoded(lambda: self.product(parts, (rows, columns)), out):
+            return
         grid = -(-rows // self.block_rows), -(-columns // self.block_columns)
         matrices, scales = weight.view(-1, rows, columns), _numbers(parts[SCALE]).view(-1, *grid)
         widen = widened
@@ -62,10 +66,22 @@ class Fp8:
 
             in_chunks(decode, rows, columns, out.device)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        weight, (rows, columns) = parts[WEIGHT], shape
+        sides = self._side(self.block_rows, rows), self._side(self.block_columns, columns)
+        if weight.dtype != torch.float8_e4m3fn or weight.shape != shape or sides[0] is None or sides[1] is None:
+            return None
+        scales = _numbers(parts[SCALE]).reshape(-(-rows // self.block_rows), -1)
+        if not bool((scales.abs() < LARGEST_SCALE).all()):
+            return None
+        block = sides[0], sides[1]
+        return stored(lambda: Bytes(array(weight), array(scales * BIAS), *block), shape, weight)
+
+    @staticmethod
+    def _side(size: int, whole: int) -> int | None:
+        """Which power of two a side of a block is; one beyond all columns where there is but one block."""
+        return ONE_BLOCK if size >= whole else places(size)
 
     def _scaled(self, numbers: Tensor, scale: Tensor) -> Tensor:
         """`numbers` float32 [rows, columns] times `scale` [rows, grid columns], in place."""

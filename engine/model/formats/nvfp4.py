@@ -7,6 +7,7 @@ powers of two. Activations' scales are of no use here: nothing is ever computed 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -20,7 +21,8 @@ from engine.model.formats.faults import damaged
 from engine.model.formats.mxfp4 import E2M1
 from engine.model.formats.packed import PackedWeight
 from engine.model.formats.stored import check_part
-from engine.model.products.product import Product
+from engine.model.products.layouts import ScaledLevels, array, levels, places
+from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -42,6 +44,8 @@ class Float4:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`: level times (scale times or by the weight's scale)."""
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
 
         def decode(rows: slice) -> None:
             scales = parts[SCALES][rows]
@@ -53,10 +57,30 @@ class Float4:
 
         in_chunks(decode, len(out), out.shape[1], out.device)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        codes, scales = parts[CODES], parts[SCALES]
+        steps = _every_scale(scales.dtype == torch.float8_e4m3fn)
+        if WHOLE in parts:
+            whole = parts[WHOLE].reshape(-1)
+            steps = steps / whole if self.divides else steps * whole
+        group = places(shape[1] // scales.shape[1])
+        if group is None:
+            return None
+        exponents = scales.view(torch.uint8)
+        return stored(
+            lambda: ScaledLevels(array(codes), levels(E2M1), array(exponents), array(steps), group),
+            shape,
+            codes,
+            exponents,
+        )
+
+
+@lru_cache
+def _every_scale(is_e4m3: bool) -> Tensor:
+    """What each byte stands for as a scale, float32 [256]."""
+    codes = torch.arange(256, dtype=torch.uint8)
+    return codes.view(torch.float8_e4m3fn if is_e4m3 else torch.float8_e8m0fnu).float()
 
 
 def _scaled(codes: Tensor, scales: Tensor) -> Tensor:

@@ -13,10 +13,12 @@ from engine.model.decoding.chunks import in_chunks
 from engine.model.decoding.compiled import fused
 from engine.model.decoding.grouped import as_matrix, column_groups, in_rows, scale_groups
 from engine.model.decoding.lookup import Levels, unpack
-from engine.model.products.product import Product
+from engine.model.products.layouts import Groups, GroupsWithZeros, TurnedGroups, array, places, scales
+from engine.model.products.product import Stored, decoded, stored
 
 BITS = (2, 3, 4, 8)
 WORD_BITS = 32
+UNIT_PLACES = 5  # compiled loops decode so many numbers with one scale, as a power of two
 CODES, SCALES, ZEROS, ORDER = "codes", "scales", "zeros", "order"
 
 
@@ -47,6 +49,8 @@ class PackedIntegers:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
         codes, scales = self._turn(parts[CODES]), as_matrix(self._turn(parts[SCALES]), len(out))
         zeros = self._turn(parts[ZEROS]) if ZEROS in parts else None
         unsigned = zeros is not None and zeros.dtype == torch.int32
@@ -69,10 +73,30 @@ class PackedIntegers:
 
         in_chunks(decode, len(out), out.shape[1], out.device, multiple=WORD_BITS)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        group, codes, found, zeros = places(self.group), parts[CODES], parts[SCALES], parts.get(ZEROS)
+        if self.bits != 4 or group is None or group < UNIT_PLACES or (zeros is not None and zeros.dtype != torch.int32):
+            return None
+        groups = shape[1] >> group
+        if found.shape != ((groups, shape[0]) if self.turned else (shape[0], groups)):
+            return None
+        if ORDER in parts and column_groups(parts[ORDER], shape[1], self.group, groups, codes.device) is not None:
+            return None
+        if zeros is None:
+            if self.turned:
+                return None
+            return stored(lambda: Groups(array(codes.view(torch.uint8)), scales(found), group), shape, codes, found)
+
+        def make() -> GroupsWithZeros | TurnedGroups:
+            others = scales(found), group, array(zeros), self.zero_offset
+            return (
+                TurnedGroups(array(codes), *others)
+                if self.turned
+                else GroupsWithZeros(array(codes.view(torch.uint8)), *others)
+            )
+
+        return stored(make, shape, codes, found, zeros)
 
     def _turn(self, part: Tensor) -> Tensor:
         return part.t() if self.turned else part

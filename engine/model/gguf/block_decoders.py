@@ -16,14 +16,15 @@ from engine.model.gguf.block_fields import halves, looked_up, nibbles, part, spr
 from engine.model.gguf.block_types import BlockType
 from engine.model.gguf.grid_decoders import GRID_DECODERS
 from engine.model.products.product import blocks as stored_blocks
+from engine.model.products.product import decoded
 
 FIRST_E8M0 = (2.0**-128, 2.0**-127)  # of exponents below those of normal numbers, halved
 
 
 def decode_blocks(kind: BlockType, blocks: Tensor) -> Tensor:
     """The numbers of blocks uint8 [count, bytes of a block], in the order of the row: float32 [count x elements]."""
-    if not blocks.is_cuda and (matrix := stored_blocks(kind.name, blocks, kind.elements)):
-        matrix.decode(numbers := torch.empty(len(blocks), kind.elements))
+    numbers = torch.empty(len(blocks), kind.elements, device=blocks.device)
+    if decoded(lambda: stored_blocks(kind.name, blocks, kind.elements), numbers):
         return numbers.view(-1)
     if blocks.storage_offset() % 2:
         blocks = blocks.clone()  # so that they can be seen as numbers of 16 bits

@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
-from engine.model.products.product import Joined, Product, Woven, blocks, plain
+from engine.model.products.product import Joined, Product, Woven, blocks, decoded, plain
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
@@ -121,10 +121,9 @@ def _fill(kind: BlockType, part: Tensor, target: Tensor, undo: Undo | None) -> N
     """Decode the rows of a part into `target`, whose last dimensions are a row's, and whose others are all rows."""
     columns = target.numel() // (part.numel() // part.shape[-1]) if part.ndim > 1 else target.shape[-1]
     rows = part.view(-1, columns) if kind.plain else part.view(-1, part.shape[-1])
-    if not kind.plain and not undo and target.is_contiguous():
-        matrix = blocks(kind.name, rows, columns)
-        if matrix and matrix.decode(target.view(-1, columns)):
-            return
+    is_direct = not kind.plain and not undo and target.is_contiguous()
+    if is_direct and decoded(lambda: blocks(kind.name, rows, columns), target.view(-1, columns)):
+        return
     if target.ndim == 1:
         target = target.unsqueeze(0)
     inner = len(rows) // len(target)  # rows for every index of the first dimension

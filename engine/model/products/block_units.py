@@ -126,7 +126,7 @@ def _q6_k(parts: Any, row: int, at: int) -> Unit:
 
 
 @compiled
-def _iq4(line: Array, i: int, levels: Array, scale: Any) -> Unit:
+def _levels(line: Array, i: int, levels: Array, scale: Any) -> Unit:
     """32 levels, whose codes begin at a byte, times a scale."""
     codes = sixteen(line, i)
     low, high = masked(codes, 15), shifted(codes, 4)
@@ -140,7 +140,7 @@ def _iq4(line: Array, i: int, levels: Array, scale: Any) -> Unit:
 
 def _iq4_nl(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 18 * at
-    return _iq4(line, i + 2, parts.levels, splat(half(line, i)))
+    return _levels(line, i + 2, parts.levels, splat(half(line, i)))
 
 
 def _iq4_xs(parts: Any, row: int, at: int) -> Unit:
@@ -148,7 +148,12 @@ def _iq4_xs(parts: Any, row: int, at: int) -> Unit:
     low = line[i + 4 + (group >> 1)] >> 4 * (group & 1) & 15
     high = line[i + 2 + (group >> 2)] >> 2 * (group & 3) & 3
     scale = np.float32((low | high << 4) - 32) * half(line, i)
-    return _iq4(line, i + 8 + 16 * group, parts.levels, splat(scale))
+    return _levels(line, i + 8 + 16 * group, parts.levels, splat(scale))
+
+
+def _mxfp4(parts: Any, row: int, at: int) -> Unit:
+    line, i = parts.blocks[row], 17 * at
+    return _levels(line, i + 1, parts.levels, splat(parts.steps[line[i]]))
 
 
 UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
@@ -160,4 +165,5 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.Q6K: _q6_k,
     layouts.Iq4Nl: _iq4_nl,
     layouts.Iq4Xs: _iq4_xs,
+    layouts.Mxfp4: _mxfp4,
 }

@@ -40,6 +40,93 @@ class Integers(NamedTuple):
     level: np.float32
 
 
+class Levels(NamedTuple):
+    """Sixteen `levels` by codes of 4 bits, uint8 [rows, columns / 2], the first one high, times `absmax` float32.
+
+    2 ** `block` numbers share an absmax; blocks run on across rows.
+    """
+
+    codes: Array
+    absmax: Array
+    block: int
+    levels: Array
+
+
+class NestedLevels(NamedTuple):
+    """The same with an absmax in 8 bits: one of 256 `steps`, times `scales` float32, plus `offset`.
+
+    2 ** `group` blocks share a scale.
+    """
+
+    codes: Array
+    absmax: Array
+    block: int
+    levels: Array
+    steps: Array
+    scales: Array
+    group: int
+    offset: np.float32
+
+
+class ScaledLevels(NamedTuple):
+    """Sixteen `levels` by codes of 4 bits, uint8 [rows, columns / 2], the first one low.
+
+    2 ** `group` columns share a scale: one of 256 `steps` by `scales` uint8 [rows, groups].
+    """
+
+    codes: Array
+    levels: Array
+    scales: Array
+    steps: Array
+    group: int
+
+
+class Bytes(NamedTuple):
+    """e4m3, its bits as int8 [rows, columns], times `scales` float32 [grid rows, grid columns] by 1/256.
+
+    2 ** `block_rows` times 2 ** `block_columns` numbers share a scale.
+    """
+
+    codes: Array
+    scales: Array
+    block_rows: int
+    block_columns: int
+
+
+class Groups(NamedTuple):
+    """Codes of 4 bits, uint8 [rows, columns / 2], the first one low, less 8, times `scales` [rows, groups].
+
+    2 ** `group` columns share a scale, in float32, float16 or (its bits) bfloat16.
+    """
+
+    codes: Array
+    scales: Array
+    group: int
+
+
+class GroupsWithZeros(NamedTuple):
+    """The same less zero points of 4 bits: `zeros` int32 [words, groups], each those of eight rows, plus `offset`."""
+
+    codes: Array
+    scales: Array
+    group: int
+    zeros: Array
+    offset: int
+
+
+class TurnedGroups(NamedTuple):
+    """Codes of 4 bits in `words` int32 [columns / 8, rows], of eight columns each, less zero points, times scales.
+
+    `scales` [groups, rows], as above; `zeros` int32 [groups, rows / 8], each those of eight rows, plus `offset`.
+    """
+
+    words: Array
+    scales: Array
+    group: int
+    zeros: Array
+    offset: int
+
+
 class Q40(NamedTuple):
     """GGUF's Q4_0: uint8 [rows, bytes], block behind block."""
 
@@ -90,6 +177,14 @@ class Iq4Xs(NamedTuple):
     levels: Array
 
 
+class Mxfp4(NamedTuple):
+    """GGUF's MXFP4, the sixteen `levels` of its codes, and what each byte stands for as a scale, float32 `steps`."""
+
+    blocks: Array
+    levels: Array
+    steps: Array
+
+
 BLOCKS: dict[str, type[Any]] = {
     "Q4_0": Q40,
     "Q4_1": Q41,
@@ -99,6 +194,7 @@ BLOCKS: dict[str, type[Any]] = {
     "Q6_K": Q6K,
     "IQ4_NL": Iq4Nl,
     "IQ4_XS": Iq4Xs,
+    "MXFP4": Mxfp4,
 }
 """By the name of the blocks' type."""
 
@@ -107,10 +203,28 @@ def array(tensor: Tensor) -> Array:
     """A tensor's memory as an array; numbers of 16 bits are seen as their bits, those of 8 as int8."""
     if tensor.dtype in {torch.bfloat16, torch.float16}:
         return tensor.view(torch.uint16).numpy()
+    if tensor.dtype in {torch.float8_e4m3fn, torch.float8_e8m0fnu}:
+        return tensor.view(torch.int8).numpy()
     return tensor.numpy()
+
+
+def scales(tensor: Tensor) -> Array:
+    """A tensor's memory as an array: float32, the bits of float16 as uint16, or those of bfloat16 as int16."""
+    return tensor.view(torch.int16).numpy() if tensor.dtype == torch.bfloat16 else array(tensor)
+
+
+def places(size: int) -> int | None:
+    """Which power of two a size is; None for others."""
+    return size.bit_length() - 1 if size > 0 and not size & (size - 1) else None
 
 
 @lru_cache
 def levels(kind: str) -> Array:
     """The sixteen numbers that codes of 4 bits stand for, float32, by a key of `NUMBERS`."""
     return np.array(NUMBERS[kind], np.float32)
+
+
+@lru_cache
+def half_powers() -> Array:
+    """Half of 2 ** (exponent - 127) for every byte, float32 [256]; the two smallest are subnormal."""
+    return np.ldexp(np.float32(1), np.arange(256) - 128)

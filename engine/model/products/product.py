@@ -5,7 +5,7 @@ Nothing is copied: products are views of stored bytes, cheap to make, and valid 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,9 +20,19 @@ from engine.model.products.layouts import UNIT
 SMALLEST = 1 << 16  # weights of a matrix: with fewer, calls take longer than what they save
 MOST_ROWS = 16  # of x at a time: they stay in the second-level cache beside two rows of the matrix
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
+TOGETHER = 16  # rows whose words may lie in one line of the cache
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
+WRITTEN = frozenset({torch.float32, torch.bfloat16})
 QUICK = frozenset({layouts.Bfloats, layouts.Halves, layouts.Integers})
 """Layouts whose numbers are decoded anew for every four rows of x."""
+
+
+TABLES: dict[str, tuple[Callable[[], layouts.Array], ...]] = {
+    "IQ4_NL": (partial(layouts.levels, "iq4"),),
+    "IQ4_XS": (partial(layouts.levels, "iq4"),),
+    "MXFP4": (partial(layouts.levels, "e2m1 doubled"), layouts.half_powers),
+}
+"""What layouts of GGUF's blocks hold besides them."""
 
 
 class Product(Protocol):
@@ -58,23 +68,18 @@ class Stored:
             kernel = kernels.one_row if len(some) == 1 else several
             self._share(lambda rows: kernel(self.parts, some, found, rows.start, rows.stop), len(some))  # noqa: B023
 
-    def decode(self, out: Tensor) -> bool:
-        """Write the matrix into `out`, of its shape, on the CPU; False if that is no contiguous float32 or bfloat16."""
-        if not out.is_contiguous() or out.device.type != "cpu":
-            return False
-        if out.dtype not in {torch.float32, torch.bfloat16}:
-            return False
+    def decode(self, out: Tensor) -> None:
+        """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
         kernels, target = _kernels(), layouts.array(out)
         decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
         self._share(lambda rows: decode(self.parts, target, rows.start, rows.stop), 1)
-        return True
 
     def _share(self, work: Callable[[slice], None], times: int) -> None:
         """Do `work` for all rows, side by side where it is enough for that."""
         threads = torch.get_num_threads()
         most = self.rows * self.columns * times // WORTH_A_THREAD
         count = max(1, min(SHARES * threads, most)) if threads > 1 else 1
-        step = -(-self.rows // count // 4) * 4
+        step = -(-self.rows // count // TOGETHER) * TOGETHER
         work_through(work, [slice(begin, min(begin + step, self.rows)) for begin in range(0, self.rows, step)], _CPU)
 
 
@@ -117,6 +122,17 @@ def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> S
     return Stored(make(), *shape) if has_compiler() else None
 
 
+def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:
+    """Write the matrix that `find` gives into `out`; False, and nothing is written, if it gives none for this `out`."""
+    if out.ndim != 2 or out.device.type != "cpu" or out.dtype not in WRITTEN or not out.is_contiguous():
+        return False
+    matrix = find() if out.numel() >= SMALLEST else None
+    if matrix is None:
+        return False
+    matrix.decode(out)
+    return True
+
+
 def plain(numbers: Tensor) -> Stored | None:
     """A matrix of bfloat16 or float16; None for others."""
     if numbers.dtype == torch.bfloat16:
@@ -141,8 +157,8 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
     layout = layouts.BLOCKS.get(kind)
     if layout is None:
         return None
-    levels = (layouts.levels("iq4"),) if "levels" in layout._fields else ()
-    return stored(lambda: layout(layouts.array(rows), *levels), (len(rows), columns), rows)
+    tables = TABLES.get(kind, ())
+    return stored(lambda: layout(layouts.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from engine.model.products import block_units, layouts
+from engine.model.products import block_units, code_units, layouts
 from engine.model.products.layouts import Unit
 from engine.model.products.vectors import bfloats, halves, signed, splat, times
 
@@ -68,6 +68,7 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.Halves: _halves,
     layouts.Integers: _integers,
     **block_units.UNITS,
+    **code_units.UNITS,
 }
 
 

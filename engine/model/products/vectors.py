@@ -54,11 +54,13 @@ def _operation(result: types.Type, arguments: tuple[types.Type, ...], build: Bui
 
 def _with_arguments(sign: Callable[..., Any], count: int) -> Callable[..., Any]:
     """numba counts the arguments that a function names."""
-    if count == 1:
-        return lambda context, a: sign(context, a)  # noqa: PLW0108
-    if count == 2:
-        return lambda context, a, b: sign(context, a, b)  # noqa: PLW0108
-    return lambda context, a, b, c: sign(context, a, b, c)  # noqa: PLW0108
+    counted: dict[int, Callable[..., Any]] = {
+        1: lambda context, a: sign(context, a),  # noqa: PLW0108
+        2: lambda context, a, b: sign(context, a, b),  # noqa: PLW0108
+        3: lambda context, a, b, c: sign(context, a, b, c),  # noqa: PLW0108
+        4: lambda context, a, b, c, d: sign(context, a, b, c, d),  # noqa: PLW0108
+    }
+    return counted[count]
 
 
 def _place(context: Any, builder: Any, kind: Any, values: Any, content: ir.Type) -> Any:
@@ -121,8 +123,6 @@ half = _load(types.float32, _F16, lambda builder, loaded: builder.fpext(loaded, 
 """One float16 number that begins at a byte, or at an item of 16 bits."""
 sixteen = _load(_PACKED, ir.VectorType(_I8, BYTES), lambda _, loaded: loaded)
 """Sixteen bytes."""
-word = _load(types.uint32, _I32, lambda _, loaded: loaded)
-"""Four bytes as one number, the first one lowest."""
 
 
 def _splat(builder: Any, number: Any) -> Any:
@@ -179,6 +179,17 @@ lifted = _operation(_PACKED, (_PACKED, types.int64), _lifted)
 """Every byte moved to the left."""
 joined = _operation(_PACKED, (_PACKED, _PACKED), lambda builder, a, b: builder.or_(a, b))
 """The bits of both."""
+
+
+def _stacked(builder: Any, *words: Any) -> Any:
+    found = ir.Constant(ir.VectorType(_I32, len(words)), ir.Undefined)
+    for place, each in enumerate(words):
+        found = builder.insert_element(found, each, ir.Constant(_I32, place))
+    return builder.bitcast(found, ir.VectorType(_I8, BYTES))
+
+
+stacked = _operation(_PACKED, (types.int32,) * 4, _stacked)
+"""Four words, one behind the other."""
 
 
 def _woven(first: int) -> Build:
@@ -262,10 +273,10 @@ store = _store()
 
 
 def _as_number() -> Any:
-    """An item of an array as float32: float32, float16, or bfloat16 in 16 bits."""
+    """An item of an array as float32; see `layouts.scales`."""
 
     def sign(_context: Any, array: Any, _index: Any) -> Any:
-        contents = {types.float32: _F32, types.float16: _F16, types.uint16: _I16}
+        contents = {types.float32: _F32, types.uint16: _F16, types.int16: _I16}
         content = contents[array.dtype]
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -283,4 +294,4 @@ def _as_number() -> Any:
 
 
 number = _as_number()
-"""One number of an array of float32, float16 or (as 16 bits) bfloat16."""
+"""One number of an array of scales."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.model.formats.bitsandbytes import PER_LEVEL
-from engine.model.products.product import Product, integers
+from engine.model.products.product import Product, decoded, integers
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 LEVELS = 127.0
@@ -54,6 +54,8 @@ class Int8(Plain):
         weights = out.view(-1, out.shape[-1])
         codes = stored_tensor(stored, name + CODES, tuple(out.shape)).view(weights.shape)
         absmax = stored_tensor(stored, name + ABSMAX, tuple(out.shape[:-1])).view(-1, 1)
+        if decoded(lambda: integers(codes, absmax.view(-1), PER_LEVEL), weights):
+            return None
         for rows in _row_slices(weights):
             torch.mul(codes[rows] * absmax[rows], PER_LEVEL, out=weights[rows])
         return None

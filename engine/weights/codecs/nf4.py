@@ -7,7 +7,7 @@ taken off and kept, the rest is rounded to Dettmers' dynamic 8-bit numbers (arXi
 Codes become weights by table on any device, by bitsandbytes' kernel on CUDA, with the same bits either way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -17,6 +17,9 @@ from torch.nn.functional import pad
 
 from engine.model.decoding.lookup import NUMBERS
 from engine.model.formats.four_bits import unpacking_for
+from engine.model.products.layouts import NestedLevels, array, levels
+from engine.model.products.product import Product, Stored, decoded
+from engine.model.products.product import stored as stored_matrix
 from engine.weights.codecs.plain import Plain, chunk_weights, is_compressible, require_finite, stored_tensor
 
 BLOCK = 64  # weights that share an absmax
@@ -66,23 +69,59 @@ class Nf4(Plain):
         tensors = [stored_tensor(stored, part, tuple(meta.shape)) for part, meta in outline.items()]
         matrices = out.view(-1, prod(out.shape[-2:]))
         codes, *statistics = (tensor.view(len(matrices), -1) for tensor in tensors)
+        shape = (out.shape[-2], out.shape[-1])
         unpack = unpacking_for(self.name, out.device)
         step = len(matrices) if out.is_cuda else 1  # few launches there, small temporaries here
         for begin in range(0, len(matrices), step):
             some = slice(begin, begin + step)
+            if decoded(lambda: _matrix(codes[begin], statistics, begin, shape), matrices[begin].view(shape)):  # noqa: B023
+                continue
             pairs, absmax = codes[some].view(torch.uint8).view(-1), restore_absmax(*(part[some] for part in statistics))
             unpack(self.name, BLOCK, pairs, absmax, matrices[some].view(-1))
         return None
 
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+        """See `Decoder.product`."""
+        if name in stored:
+            return super().product(stored, name, shape)
+        codes, *statistics = (stored_tensor(stored, part, sizes) for part, (sizes, _) in _parts(name, shape).items())
+        return _matrix(codes, [part.view(1, -1) for part in statistics], 0, shape)
+
+
+def _matrix(codes: Tensor, statistics: Sequence[Tensor], number: int, shape: tuple[int, int]) -> Stored | None:
+    """One matrix of a stack as it is stored, for compiled loops; None if there are none."""
+    absmax, scales, offset = (part[number] for part in statistics)
+
+    def make() -> NestedLevels:
+        return NestedLevels(
+            codes=array(codes.view(torch.uint8).view(shape[0], -1)),
+            absmax=array(absmax),
+            block=BLOCK.bit_length() - 1,
+            levels=levels("nf4"),
+            steps=array(_dynamic_numbers(codes.device)),
+            scales=array(scales),
+            group=GROUP.bit_length() - 1,
+            offset=array(offset)[0],
+        )
+
+    return stored_matrix(make, shape, codes, absmax, scales)
+
 
 def _compressed_outline(name: str, shape: tuple[int, ...]) -> dict[str, Tensor]:
     """The four tensors that hold a compressed weight, on the meta device."""
+    return {
+        part: torch.empty(sizes, dtype=dtype, device="meta") for part, (sizes, dtype) in _parts(name, shape).items()
+    }
+
+
+def _parts(name: str, shape: tuple[int, ...]) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """Their shapes and number types."""
     stack, blocks = shape[:-2], prod(shape[-2:]) // BLOCK
     return {
-        name + CODES: torch.empty(*shape[:-1], shape[-1] // 4, dtype=torch.int16, device="meta"),
-        name + ABSMAX: torch.empty(*stack, blocks, dtype=torch.uint8, device="meta"),
-        name + SCALES: torch.empty(*stack, groups_of(blocks), dtype=torch.float32, device="meta"),
-        name + OFFSET: torch.empty(*stack, 1, dtype=torch.float32, device="meta"),
+        name + CODES: ((*shape[:-1], shape[-1] // 4), torch.int16),
+        name + ABSMAX: ((*stack, blocks), torch.uint8),
+        name + SCALES: ((*stack, groups_of(blocks)), torch.float32),
+        name + OFFSET: ((*stack, 1), torch.float32),
     }
 
 

@@ -1,0 +1,119 @@
+"""Units of numbers in 4 and 8 bits whose scales lie elsewhere: NF4, FP4, MXFP4, NVFP4, FP8, integers in groups."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.model.products import layouts
+from engine.model.products.compiling import compiled
+from engine.model.products.layouts import Array, Unit
+from engine.model.products.vectors import (
+    e4m3,
+    first,
+    first_levels,
+    last,
+    last_levels,
+    masked,
+    minus,
+    number,
+    shifted,
+    sixteen,
+    splat,
+    stacked,
+    times,
+    woven_first,
+    woven_last,
+)
+
+
+@compiled
+def _levels_high_first(line: Array, at: int, levels: Array, factor: Any) -> Unit:
+    codes = sixteen(line, 16 * at)
+    high, low = shifted(codes, 4), masked(codes, 15)
+    begin, end, scale = woven_first(high, low), woven_last(high, low), splat(factor)
+    return (
+        times(first_levels(levels, begin), scale),
+        times(last_levels(levels, begin), scale),
+        times(first_levels(levels, end), scale),
+        times(last_levels(levels, end), scale),
+    )
+
+
+def _levels(parts: Any, row: int, at: int) -> Unit:
+    absmax = parts.absmax[(row * 2 * parts.codes.shape[1] + 32 * at) >> parts.block]
+    return _levels_high_first(parts.codes[row], at, parts.levels, absmax)
+
+
+def _nested_levels(parts: Any, row: int, at: int) -> Unit:
+    block = (row * 2 * parts.codes.shape[1] + 32 * at) >> parts.block
+    absmax = parts.steps[parts.absmax[block]] * parts.scales[block >> parts.group]
+    return _levels_high_first(parts.codes[row], at, parts.levels, absmax + parts.offset)
+
+
+def _scaled_levels(parts: Any, row: int, at: int) -> Unit:
+    codes, levels, scales = sixteen(parts.codes[row], 16 * at), parts.levels, parts.scales[row]
+    low, high = masked(codes, 15), shifted(codes, 4)
+    begin, end = woven_first(low, high), woven_last(low, high)
+    factor = splat(parts.steps[scales[32 * at >> parts.group]])
+    other = splat(parts.steps[scales[32 * at + 16 >> parts.group]])
+    return (
+        times(first_levels(levels, begin), factor),
+        times(last_levels(levels, begin), factor),
+        times(first_levels(levels, end), other),
+        times(last_levels(levels, end), other),
+    )
+
+
+def _bytes(parts: Any, row: int, at: int) -> Unit:
+    line, i = parts.codes[row], 32 * at
+    scale = splat(parts.scales[row >> parts.block_rows, i >> parts.block_columns])
+    return (
+        times(e4m3(line, i), scale),
+        times(e4m3(line, i + 8), scale),
+        times(e4m3(line, i + 16), scale),
+        times(e4m3(line, i + 24), scale),
+    )
+
+
+@compiled
+def _less(codes: Any, zero: Any, factor: Any) -> Unit:
+    """Codes of 4 bits, the first one low, less a zero point, times a scale."""
+    least, scale = splat(zero), splat(factor)
+    low, high = masked(codes, 15), shifted(codes, 4)
+    begin, end = woven_first(low, high), woven_last(low, high)
+    return (
+        times(minus(first(begin), least), scale),
+        times(minus(last(begin), least), scale),
+        times(minus(first(end), least), scale),
+        times(minus(last(end), least), scale),
+    )
+
+
+def _groups(parts: Any, row: int, at: int) -> Unit:
+    factor = number(parts.scales[row], 32 * at >> parts.group)
+    return _less(sixteen(parts.codes[row], 16 * at), np.float32(8), factor)
+
+
+def _groups_with_zeros(parts: Any, row: int, at: int) -> Unit:
+    group = 32 * at >> parts.group
+    zero = (parts.zeros[row >> 3, group] >> 4 * (row & 7)) + parts.offset & 15
+    return _less(sixteen(parts.codes[row], 16 * at), np.float32(zero), number(parts.scales[row], group))
+
+
+def _turned_groups(parts: Any, row: int, at: int) -> Unit:
+    words, group = parts.words, 32 * at >> parts.group
+    zero = (parts.zeros[group, row >> 3] >> 4 * (row & 7)) + parts.offset & 15
+    codes = stacked(words[4 * at, row], words[4 * at + 1, row], words[4 * at + 2, row], words[4 * at + 3, row])
+    return _less(codes, np.float32(zero), number(parts.scales[group], row))
+
+
+UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
+    layouts.Levels: _levels,
+    layouts.NestedLevels: _nested_levels,
+    layouts.ScaledLevels: _scaled_levels,
+    layouts.Bytes: _bytes,
+    layouts.Groups: _groups,
+    layouts.GroupsWithZeros: _groups_with_zeros,
+    layouts.TurnedGroups: _turned_groups,
+}
