@@ -273,7 +273,10 @@ def main() -> None:
     reading: Future[None] = Future()
     threading.Thread(target=_read_ahead, args=(reading,), name="imports", daemon=True).start()
     # A CPU-bound pass must not take the window's turn; on Linux the thread before this stays as it is.
-    psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else 5)
+    if sys.platform == "win32":
+        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+    else:
+        os.nice(5)
     try:
         EngineProcess(Client(address, authkey=bytes.fromhex(key)), reading).run()
     except BaseException:  # noqa: BLE001  # a process without an application must end
