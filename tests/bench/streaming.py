@@ -19,15 +19,17 @@ import psutil
 import torch
 
 from engine.cli.contenders import forget
+from engine.errors import Cancellation
+from engine.loading.loaded_pair import LoadedPair, load_pair
+from engine.loading.pair import open_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.streamable_network import build_streamable
+from engine.protocol.options import NO_DRAFT, LoadOptions, Place
 from engine.weights.store.disk import PIECE_BYTES, DiskReader
 from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.streaming.host_memory import HostArena
-from engine.weights.streaming.layer_stream import LayerStream
 from tests.bench.inflate import inflate
-from tests.engine.resident import load_resident
 
 CPU, DTYPE = torch.device("cpu"), torch.bfloat16
 PREFIX = list(range(100, 164))
@@ -56,27 +58,41 @@ def measure(model: Path, row_counts: Sequence[int], passes: int) -> dict[str, An
 
     What a virtual disk gives changes from second to second: only what took turns can be compared.
     """
-    checkpoint = open_checkpoint(str(model))
-    streamable = build_streamable(checkpoint, DTYPE, CPU)
-    layouts = [
-        layout_of_shards(index, streamable.converter.one_to_one(index) or {})
-        for index in range(len(streamable.network.layers))
-    ]
-    complete = [layout for layout in layouts if layout]
-    stream = LayerStream(list(streamable.network.layers), complete, ["ssd"] * len(complete))
-    for _ in stream.load():
-        pass
-    streamed, resident = Context(streamable.network, 512), Context(load_resident(checkpoint, DTYPE, CPU), 512)
-    for context in (streamed, resident):
-        context.prefill(PREFIX)
+    layouts = _layouts(model)
+    streamed, resident = (_loaded(model, place) for place in ("ssd", "ram"))
+    for each in (streamed, resident):
+        each.target.prefill(PREFIX)
     found: dict[str, Any] = {
-        "model_bytes": sum(layout.nbytes for layout in complete),
+        "model_bytes": sum(layout.nbytes for layout in layouts),
         "threads": torch.get_num_threads(),
+        "computed_in": str(streamed.target.network.dtype).removeprefix("torch."),
     }
     with offloaded(model) as accelerate:
-        found["rows"] = [_row(rows, passes, streamed, resident, accelerate, complete) for rows in row_counts]
-    stream.close()
+        contenders = streamed.target, resident.target, accelerate
+        found["rows"] = [_row(rows, passes, *contenders, layouts) for rows in row_counts]
+    for each in (streamed, resident):
+        each.weights.close()
     return found
+
+
+def _layouts(model: Path) -> list[LayerLayout]:
+    """The layers as they lie in the model's files."""
+    converter = build_streamable(open_checkpoint(str(model)), DTYPE, CPU).converter
+    found = (layout_of_shards(index, converter.one_to_one(index) or {}) for index in range(len(converter)))
+    return [layout for layout in found if layout]
+
+
+def _loaded(model: Path, place: Place) -> LoadedPair:
+    """The model as a person loads it, every layer in this place; the machine is measured for it."""
+    cache = str(model.parent / "cache")
+    options = LoadOptions(str(model), NO_DRAFT, "cpu", context_tokens=512, place=place, cache_dir=cache)
+    steps = load_pair(1, open_pair(options), Cancellation())
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            pair: LoadedPair = end.value
+            return pair
 
 
 def _row(
