@@ -4,7 +4,7 @@ CUDA's and ROCm's devices are of torch's type `cuda`, Intel's are `xpu`. Functio
 (`torch.device`) and ask torch's module for that type; those that say so do what is right on a CPU: nothing to wait for,
 no memory of its own. What only CUDA has (pinning through its runtime, bitsandbytes) stays with those who use it.
 
-    which:    `find`, `is_accelerator`, `is_in_use`, `name`
+    which:    `find`, `is_accelerator`, `types_in_use`, `name`
     memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`
     streams:  `current_stream`, `make_stream`, `on_stream`, `wait_for_current_stream`
     events:   `make_event`, `record_event`
@@ -63,18 +63,18 @@ def is_accelerator(device: "torch.device") -> bool:
     return device.type in TYPES
 
 
-def is_in_use() -> bool:
-    """Whether this process has used an accelerator; never imports torch, and never begins to use one."""
-    torch = sys.modules.get("torch")
-    return torch is not None and any(getattr(torch, kind).is_initialized() for kind in TYPES)
+def types_in_use() -> tuple[str, ...]:
+    """The types of accelerators that this process has used; never imports torch, and never begins to use one."""
+    torch = sys.modules.get("torch")  # whoever uses one has imported it
+    return tuple(each for each in TYPES if torch is not None and getattr(torch, each).is_initialized())
 
 
 def name(device: "torch.device") -> str:
-    """What the maker calls the device, an accelerator."""
-    return str(_module(device).get_device_name(device))
+    """What the maker calls the device; of others the type."""
+    return str(_module(device).get_device_name(device)) if is_accelerator(device) else device.type
 
 
-def free_bytes(device: "torch.device") -> int:
+def free_bytes(device: "torch.device | str") -> int:
     """What is free on an accelerator, and what torch's allocator holds there without using it."""
     module = _module(device)
     free, _total = module.mem_get_info(device)
@@ -93,20 +93,13 @@ def allocated_bytes(device: "torch.device") -> int:
 
 def peak_bytes() -> int:
     """The most memory of accelerators that this process has held so far; 0 where it has used none."""
-    if not is_in_use():
-        return 0
-    torch = sys.modules["torch"]
-    in_use = [module for kind in TYPES if (module := getattr(torch, kind)).is_initialized()]
-    return max(int(module.max_memory_reserved()) for module in in_use)
+    return max((int(_module(each).max_memory_reserved()) for each in types_in_use()), default=0)
 
 
 def give_back_cache() -> None:
     """Return memory that torch's allocators hold without using it, if an accelerator was used at all."""
-    if is_in_use():
-        torch = sys.modules["torch"]
-        for kind in TYPES:
-            if (module := getattr(torch, kind)).is_initialized():
-                module.empty_cache()
+    for each in types_in_use():
+        _module(each).empty_cache()
 
 
 def current_stream(device: "torch.device") -> Any:
@@ -157,11 +150,12 @@ def wait_for_current_stream(device: "torch.device") -> None:
 def computes_bfloat16(device: "torch.device") -> bool:
     """Whether the device's matrix units take bfloat16; where it is emulated, float16 is many times as fast.
 
-    True for a CPU: one without such units has none for float16 either.
+    True for a CPU: one without such units has none for float16 either. True for a device that is planned for but not
+    there.
     """
-    if not is_accelerator(device):
-        return True
     module = _module(device)
+    if not is_accelerator(device) or not module.is_available():
+        return True
     properties = module.get_device_properties(device)
     if device.type == "xpu":
         return bool(properties.has_bfloat16_conversions)
@@ -177,7 +171,7 @@ def _amd_architecture(properties: Any) -> str:
     return str(properties.gcnArchName) if torch.version.hip else ""
 
 
-def _module(device: "torch.device") -> Any:
+def _module(device: "torch.device | str") -> Any:
     import torch  # noqa: PLC0415
 
     return torch.get_device_module(device)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype, own_dtype
+from engine.model.device import choose_dtype, own_dtype, own_dtype_on
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
@@ -47,7 +47,7 @@ def storage(weights: str, checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
 
 def dtype_for(weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
     """The number type that a target computes in, with its weights held in this way on this device."""
-    return own_dtype(checkpoint) if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
+    return own_dtype_on(device, checkpoint) if weights in COMPRESSED else choose_dtype(weights, checkpoint, device)
 
 
 def draft_weights(weights: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine import accelerator
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
@@ -225,10 +226,9 @@ class Context:
                 use_cache=True,
                 **{self.network.cache_name: self._cache},
             ).float()
-        if device.type == "cuda":
-            torch.cuda.synchronize(
-                device
-            )  # the next step reads the logits anyway, and the stopwatch then measures the pass
+        # The next step reads the logits anyway, and the stopwatch then measures the pass. Not the whole device, whose
+        # other streams copy the next layers meanwhile.
+        accelerator.wait_for_current_stream(device)
         return logits
 
     def _run(self, tokens: Tensor, positions: Tensor, last: int, **arguments: Any) -> Tensor:
