@@ -12,6 +12,7 @@ from engine import accelerator
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
+from engine.model.sight import Sight
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
@@ -102,10 +103,8 @@ class Context:
         with self._undone_on_error(before):
             visible = self._pending.append(tokens, parents)
             self._begin_tree(before)
-            slots = torch.cat([torch.arange(self.length), self._pending.positions(self.length)])
-            prefix = torch.ones(len(tokens), self.length, dtype=torch.bool)
-            visible = torch.cat([prefix, visible], 1)
-            return self._forward(tokens, visible, slots[-len(tokens) :], slots, self.length, last)
+            sight = Sight(self.length, len(tokens), self._pending.positions(self.length), visible)
+            return self._forward(tokens, sight, last)
 
     def settle(self) -> None:
         """Recompute what is cached for a text of another length, with all pending nodes; few models need it.
@@ -182,22 +181,17 @@ class Context:
         """Passes over `tokens` from `begin` on, which is where the cache ends; at most `prefill_rows` in each."""
         for start in range(begin, len(tokens), self.prefill_rows):
             rows = tokens[start : start + self.prefill_rows]
-            positions = torch.arange(start + len(rows))
-            visible = positions[None, :] <= positions[start:, None]
             self._begin_chain(len(rows))
-            self._forward(rows, visible, positions[start:], positions, start, last=1)
+            self._forward(rows, Sight.of_text(start, start + len(rows)), last=1)
             self._cache.states.commit(len(rows))
 
     def _read_pending(self) -> None:
         """One pass over the nodes that are pending already."""
         if not len(self._pending):
             return
-        positions = self._pending.positions(self.length)
-        prefix = torch.ones(len(positions), self.length, dtype=torch.bool)
-        visible = torch.cat([prefix, self._pending.visible()], 1)
-        slots = torch.cat([torch.arange(self.length), positions])
         self._begin_tree(0)
-        self._forward(self._pending.tokens, visible, positions, slots, self.length, last=1)
+        positions, visible = self._pending.positions(self.length), self._pending.visible()
+        self._forward(self._pending.tokens, Sight(self.length, len(self._pending), positions, visible), last=1)
 
     def _begin_chain(self, rows: int) -> None:
         """The next pass is over tokens of the text; one alone is read as a tree of one node, see `StateCache.begin`."""
@@ -211,10 +205,13 @@ class Context:
             visible = self._pending.visible()
             self._cache.states.begin(TreePaths(visible, begin).to(self.network.device))
 
+    def _forward(self, tokens: Sequence[int], sight: Sight, last: int) -> Tensor:
+        with torch.inference_mode():
+            mask = self._masks.build(sight, self._cache)
+        return self._pass(tokens, sight.query_positions, mask, last)
+
     @torch.inference_mode()
-    def _forward(
-        self, tokens: Sequence[int], visible: Tensor, positions: Tensor, slots: Tensor, base: int, last: int
-    ) -> Tensor:
+    def _pass(self, tokens: Sequence[int], positions: Tensor, mask: Any, last: int) -> Tensor:
         device = self.network.device
         with self._turning(positions):
             logits = self._run(
@@ -222,7 +219,7 @@ class Context:
                 positions,
                 last,
                 position_ids=positions[None].to(device, non_blocking=True),
-                attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
+                attention_mask=mask,
                 use_cache=True,
                 **{self.network.cache_name: self._cache},
             ).float()
