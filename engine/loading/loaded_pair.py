@@ -3,9 +3,11 @@
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from engine.accelerator import FIRST, is_accelerator, make_stream
 from engine.errors import Cancellation
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
@@ -82,6 +84,11 @@ class LoadedPair:
             return target, draft
         heads = GuardedContext(self.merged, say("the draft"))
         return target, MergedDraft(draft, heads, self.target.network.vocabulary)
+
+    @property
+    def draft_stream(self) -> Any:
+        """Where the draft computes while the target does, too; None where it has no stream of its own."""
+        return self.draft.stream if self.draft else None
 
     @property
     def draft_forgets(self) -> bool:
@@ -182,7 +189,9 @@ def _load(
         elif pair.draft:
             dtype = draft_dtype(pair.draft, pair.options, device)
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
-            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots)
+            # Behind a resident target nothing is ever drafted while it computes.
+            stream = make_stream(device, FIRST) if weights.stream and is_accelerator(device) else None
+            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots, stream=stream)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)

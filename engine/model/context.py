@@ -11,6 +11,7 @@ from torch import Tensor
 from engine import accelerator
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.own_stream import begin_stream, on_own_stream
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.sight import Sight
 from engine.model.state.state_cache import SNAPSHOTS
@@ -36,12 +37,15 @@ class Context:
         capacity: int,
         between_layers: Callable[[], None] = lambda: None,
         snapshots: int = SNAPSHOTS,
+        stream: Any = None,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
-        `snapshots`: how many are kept of the states that some networks have, to go back to.
+        `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on,
+        see `engine.model.own_stream`.
         """
         self.network = network
+        self.stream = begin_stream(stream)
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
         self._cache = TreeCache(network.spans, capacity, snapshots)
@@ -66,6 +70,7 @@ class Context:
         assert not self.tokens, "what was read before cannot be recorded"
         self._cache.hidden = hidden
 
+    @on_own_stream
     def prefill(self, tokens: Sequence[int]) -> int:
         """Make the committed tokens equal `tokens`; returns how many of them were in the cache already.
 
@@ -91,6 +96,7 @@ class Context:
             common = min(common, self._turned.fitting(len(tokens) + 1))
         return self._cache.states.nearest(common)
 
+    @on_own_stream
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """Append nodes to the pending tree and run ONE pass over them; returns logits, float32 [n, vocabulary].
 
@@ -106,6 +112,7 @@ class Context:
             sight = Sight(self.length, len(tokens), self._pending.positions(self.length), visible)
             return self._forward(tokens, sight, last)
 
+    @on_own_stream
     def settle(self) -> None:
         """Recompute what is cached for a text of another length, with all pending nodes; few models need it.
 
@@ -139,6 +146,7 @@ class Context:
         self._cache.crop_to(length)
         return length
 
+    @on_own_stream
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Commit the path of pending nodes, first to last; forget every other pending node but those of `rest`.
 
@@ -158,6 +166,7 @@ class Context:
             self._turned.commit(self.length)
         self._pending.retain(rest, above=len(nodes))
 
+    @on_own_stream
     def rewind(self, length: int) -> None:
         """Forget all pending nodes and every committed token from `length` on."""
         self._forget(length)

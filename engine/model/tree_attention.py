@@ -49,11 +49,10 @@ def adopt(model: nn.Module) -> bool:
 
 @cache
 def _names_attention(module_name: str) -> bool:
-    module = sys.modules.get(module_name)
-    if module is None or not module_name.startswith("transformers.models."):
+    if not module_name.startswith("transformers.models."):
         return False
     try:
-        return NAMES_ATTENTION.search(inspect.getsource(module)) is not None
+        return NAMES_ATTENTION.search(inspect.getsource(sys.modules[module_name])) is not None
     except OSError:  # without its source nobody knows
         return True
 
