@@ -8,6 +8,7 @@ no memory of its own. What only CUDA has (pinning through its runtime, bitsandby
     memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`
     streams:  `current_stream`, `make_stream`, `on_stream`, `wait_for_current_stream`
     events:   `make_event`, `record_event`
+    graphs:   `has_graphs`, `make_graph`
     numbers:  `computes_bfloat16`
 
 torch is imported by whoever calls; the process that answers commands reads this file before torch is there.
@@ -145,6 +146,16 @@ def wait_for_current_stream(device: "torch.device") -> None:
     """
     if is_accelerator(device):
         record_event(device).synchronize()
+
+
+def has_graphs(device: "torch.device") -> bool:
+    """Whether work on the device can be recorded, and launched again at once."""
+    return device.type == "cuda"
+
+
+def make_graph(device: "torch.device") -> Any:
+    """An empty `torch.cuda.CUDAGraph` of a device that has graphs."""
+    return _module(device).CUDAGraph()
 
 
 def computes_bfloat16(device: "torch.device") -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from engine.accelerator import FIRST, is_accelerator, make_stream
+from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_planned, load_ready
@@ -23,6 +23,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
 from engine.model.families.text_tensors import reads_more_than_text
+from engine.model.graphed_passes import CudaGraphs
 from engine.model.heads.eagle import load_eagle, recorded_layers
 from engine.model.heads.head_context import Head, HeadContext
 from engine.model.heads.hidden_states import HiddenStates
@@ -191,7 +192,8 @@ def _load(
             network = yield from load_ready(request, pair.draft, dtype, device, cancellation)
             # Behind a resident target nothing is ever drafted while it computes.
             stream = make_stream(device, FIRST) if weights.stream and is_accelerator(device) else None
-            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots, stream=stream)
+            graphs = CudaGraphs(device) if has_graphs(device) else None
+            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots, stream, graphs)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
+from engine.model.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.own_stream import begin_stream, on_own_stream
@@ -38,11 +39,12 @@ class Context:
         between_layers: Callable[[], None] = lambda: None,
         snapshots: int = SNAPSHOTS,
         stream: Any = None,
+        graphs: GraphBackend | None = None,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
         `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on,
-        see `engine.model.own_stream`.
+        see `engine.model.own_stream`. `graphs`: to record small passes with, see `engine.model.graphed_passes`.
         """
         self.network = network
         self.stream = begin_stream(stream)
@@ -52,6 +54,8 @@ class Context:
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
         self._turned = TurnedTokens(network.rope) if network.rope else None
+        self._graphs = GraphedPasses(network, self._cache, self._masks, graphs, self._compute) if graphs else None
+        self._between_layers = between_layers
         for layer in network.layers:
             layer.register_forward_pre_hook(lambda _layer, _args: between_layers())
 
@@ -214,10 +218,20 @@ class Context:
             visible = self._pending.visible()
             self._cache.states.begin(TreePaths(visible, begin).to(self.network.device))
 
+    @torch.inference_mode()
     def _forward(self, tokens: Sequence[int], sight: Sight, last: int) -> Tensor:
-        with torch.inference_mode():
-            mask = self._masks.build(sight, self._cache)
-        return self._pass(tokens, sight.query_positions, mask, last)
+        def plain() -> Tensor:
+            return self._pass(tokens, sight.query_positions, self._masks.build(sight, self._cache), last)
+
+        if self._graphs is None or self._graphs.is_plain:
+            return plain()
+        self._between_layers()
+        return self._graphs.score(self._readable(tokens), sight, last, plain)
+
+    def _compute(self, tokens: Tensor, positions: Tensor, mask: Any) -> Tensor:
+        """A pass of the network alone: logits [n, vocabulary]."""
+        arguments = {self.network.cache_name: self._cache, "use_cache": True, "attention_mask": mask}
+        return self._run(tokens, positions, 0, position_ids=positions[None], **arguments)
 
     @torch.inference_mode()
     def _pass(self, tokens: Sequence[int], positions: Tensor, mask: Any, last: int) -> Tensor:

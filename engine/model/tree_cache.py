@@ -1,6 +1,7 @@
 """What a pass over a token tree reads: keys and values, the ancestry of the pending nodes, and attention masks."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,23 @@ from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
 
+@dataclass(frozen=True, slots=True)
+class FixedSlots:
+    """For a pass that is recorded: `slots`, int64 [n], where its rows are written, and the `length` that all attend to.
+
+    Slots that no row may see are for the mask to hide; there are numbers in them.
+    """
+
+    slots: Tensor
+    length: int
+
+
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
     """One decoder layer's keys and values, preallocated: [1, heads, capacity, head_dim].
 
     Slots [0, length) are in use. `start` is the oldest slot that any query of the running pass can still see; a
-    layer of bounded span hands out only [start, length), which keeps its cost at the span's size.
+    layer of bounded span hands out only [start, length), which keeps its cost at the span's size. With `fixed` slots a
+    pass is written there, and `length` stays for whoever set them.
     """
 
     is_sliding = False  # the masks are ours; transformers must never trim this layer
@@ -35,6 +48,7 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         self.span = span
         self.length = 0
         self.start = 0
+        self.fixed: FixedSlots | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Allocate for the shapes, type and device of the first keys and values [1, heads, n, head_dim]."""
@@ -47,6 +61,10 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         """Append n keys and values; returns views of everything the running pass may attend to."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        if self.fixed is not None:
+            for stored, states in ((self.keys, key_states), (self.values, value_states)):
+                stored.index_copy_(2, self.fixed.slots, states.to(stored.dtype))
+            return self.keys[:, :, : self.fixed.length], self.values[:, :, : self.fixed.length]
         end = self.length + key_states.shape[-2]
         if end > self.capacity:
             self._grow(end)

@@ -40,13 +40,13 @@ class Module:
     def get_device_properties(self, _device: torch.device) -> SimpleNamespace:
         return self._properties
 
-    def current_stream(self, _device: torch.device) -> "Stream":
+    def current_stream(self, _device: torch.device) -> Any:
         return self._current
 
-    def Stream(self, device: torch.device, priority: int) -> "Stream":  # torch's name
+    def Stream(self, device: torch.device, priority: int) -> Any:  # torch's name
         return Stream(self, f"own {priority}", device.index)
 
-    def Event(self, enable_timing: bool = False, blocking: bool = False) -> "Event":
+    def Event(self, enable_timing: bool = False, blocking: bool = False) -> Any:
         return Event(self, enable_timing, blocking)
 
     def mem_get_info(self, _device: object) -> tuple[int, int]:
@@ -65,7 +65,7 @@ class Module:
         self.log.append("empty cache")
 
     @contextmanager
-    def stream(self, stream: "Stream") -> Iterator[None]:
+    def stream(self, stream: Any) -> Iterator[None]:
         before, self._current = self._current, stream
         try:
             yield
@@ -110,7 +110,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Module:
     return played(monkeypatch, major=8, minor=0)
 
 
-def played(monkeypatch: pytest.MonkeyPatch, hip: str | None = None, **properties: Any) -> Module:
+def played(monkeypatch: pytest.MonkeyPatch, hip: Any = None, **properties: Any) -> Module:
     module = Module(**properties)
     monkeypatch.setattr(torch, "get_device_module", lambda _device: module)
     monkeypatch.setattr(torch.version, "hip", hip)
@@ -143,7 +143,12 @@ def test_a_context_computes_on_its_own_stream_alone(cuda: Module, monkeypatch: p
     places: set[str] = set()
     network.layers[0].register_forward_pre_hook(lambda *_: places.add(cuda.current_stream(CUDA).name))
     keep = context._cache.keep
-    monkeypatch.setattr(context._cache, "keep", lambda *args: (places.add(cuda.current_stream(CUDA).name), keep(*args)))
+
+    def kept(*args: Any) -> None:
+        places.add(cuda.current_stream(CUDA).name)
+        keep(*args)
+
+    monkeypatch.setattr(context._cache, "keep", kept)
     handed: list[str] = []
     monkeypatch.setattr(Tensor, "record_stream", lambda _tensor, stream: handed.append(stream.name))
     context.prefill(PREFIX)

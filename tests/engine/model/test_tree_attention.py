@@ -15,8 +15,9 @@ from engine.model.shape import CHUNKED, SLIDING
 from engine.model.sight import Sight
 from engine.model.tree_attention import tree_mask
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
+from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, path_to, random_tree
-from tests.engine.tiny_models import FAMILIES, tiny_network
+from tests.engine.tiny_models import FAMILIES, SOME, tiny_network
 
 CPU = torch.device("cpu")
 SPANS = (Span(), Span(SLIDING, 7), Span(CHUNKED, 8))
@@ -141,7 +142,7 @@ def test_only_what_is_pending_goes_to_the_device() -> None:
     assert there.mask(0).device.type == "meta"
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", choose((*SOME, "qwen3_5", "mistral_sliding"), tuple(FAMILIES)))
 def test_passes_are_as_on_a_cpu_with_the_masks_of_a_gpu(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     network = tiny_network(family)
     here, there = Context(network, 96), Context(network, 96)
