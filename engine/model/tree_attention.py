@@ -32,6 +32,9 @@ FEW_ROWS = 8  # up to here the rows of a group fill one block of a kernel, and o
 ALIGNMENT = 8  # numbers: CUDA's kernels copy a mask whose rows begin elsewhere, in every layer
 NAMES_ATTENTION = re.compile(r"_attn_implementation\s*(==|!=|in\b|not in\b)\s*[(\[]?\s*[\"'](eager|sdpa)")
 
+# gemma4 asks whether it may drop rows whose outputs nobody reads: the last ones stay, as this attention has them.
+HARMLESS = ("transformers.models.gemma4.", "transformers.models.gemma4_unified.")
+
 
 def adopt(model: nn.Module) -> bool:
     """Have a network that was built for `sdpa` use this attention; False where its own code asks for that name.
@@ -49,7 +52,7 @@ def adopt(model: nn.Module) -> bool:
 
 @cache
 def _names_attention(module_name: str) -> bool:
-    if not module_name.startswith("transformers.models."):
+    if not module_name.startswith("transformers.models.") or module_name.startswith(HARMLESS):
         return False
     try:
         return NAMES_ATTENTION.search(inspect.getsource(sys.modules[module_name])) is not None
