@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from engine import accelerator
 from engine.errors import Cancelled
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.planning import AUTO_BUDGET
@@ -88,8 +89,13 @@ class Answering:
         if stream is None or not self._loaded.pair.options.overlap:
             yield
             return
-        stream.on_wait = self._parts.keep_drafting
+        stream.on_wait = self._keep_drafting
         try:
             yield
         finally:
             stream.on_wait = None
+
+    def _keep_drafting(self) -> bool:
+        """One pass of the draft, and what it gives: both where the target's layers are not ahead of them."""
+        with accelerator.on_stream(self._loaded.draft_stream):
+            return self._parts.keep_drafting()

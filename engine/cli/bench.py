@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers
 
-from engine import __version__
+from engine import __version__, accelerator
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders
@@ -21,7 +21,7 @@ from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS
 from engine.text.prompt import Prompt
-from engine.weights.planning.machine import peak_rss_bytes, peak_vram_bytes
+from engine.weights.planning.machine import peak_rss_bytes
 
 PROMPTS = Path(__file__).parents[2] / "resources" / "bench" / "prompts.jsonl"
 WARM_UP_TOKENS = 8
@@ -46,7 +46,7 @@ def bench(arguments: argparse.Namespace) -> None:
         say(f"prompt {number} of {len(prompts)} done")
     memory = {
         "peak_rss_bytes": peak_rss_bytes(),
-        "peak_vram_bytes": peak_vram_bytes(),
+        "peak_vram_bytes": accelerator.peak_bytes(),
         "planned_bytes": session.planned_bytes,
     }
     document = {"machine": _machine(session), "settings": _settings(arguments), "rows": rows(runs), **found, **memory}
@@ -81,12 +81,12 @@ def _save(document: dict[str, Any], path: Path) -> None:
 def _machine(session: Session) -> dict[str, Any]:
     assert session.loaded
     target, draft = session.loaded.target, session.loaded.draft
-    cuda = torch.cuda.get_device_name() if target.device.startswith("cuda") else None
+    device = torch.device(target.device)
     return {
         "platform": platform.platform(),
         "processor": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
-        "cuda": cuda,
+        "gpu": accelerator.name(device) if accelerator.is_accelerator(device) else None,
         "coppice": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -7,13 +7,14 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from engine import accelerator
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.session import CollectedAnswer, Session, read_json, read_messages, say
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions
 from engine.text.prompt import Prompt
-from engine.weights.planning.machine import peak_rss_bytes, peak_vram_bytes
+from engine.weights.planning.machine import peak_rss_bytes
 
 
 def generate(arguments: argparse.Namespace) -> None:
@@ -78,7 +79,7 @@ def _document(session: Session, answer: CollectedAnswer) -> dict[str, Any]:
         "bytes_streamed": statistics.bytes_streamed,
         "stream_gb_per_second": statistics.stream_gb_per_second,
         "peak_rss_bytes": peak_rss_bytes(),
-        "peak_vram_bytes": peak_vram_bytes(),
+        "peak_vram_bytes": accelerator.peak_bytes(),
         "planned_bytes": session.planned_bytes,
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import torch
 
+from engine import accelerator
 from engine.errors import CoppiceError
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity, draft_for, draft_source
@@ -79,7 +80,7 @@ class Estimator:
         now = memory_now(device.type)
         if time.monotonic() - self._held[0] > SECONDS_FRESH:
             self._held = (time.monotonic(), max(0, _own_bytes() - self._library_bytes))
-        vram = torch.cuda.memory_allocated() if now.has_gpu else 0
+        vram = accelerator.allocated_bytes(device)
         return replace(now, ram_free=now.ram_free + self._held[1], vram_free=now.vram_free + vram)
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation
 from engine.loading.arithmetic import find_arithmetic
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
@@ -23,6 +25,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
 from engine.model.families.text_tensors import reads_more_than_text
+from engine.model.graphed_passes import CudaGraphs
 from engine.model.heads.eagle import load_eagle, recorded_layers
 from engine.model.heads.head_context import Head, HeadContext
 from engine.model.heads.hidden_states import HiddenStates
@@ -85,6 +88,11 @@ class LoadedPair:
             return target, draft
         heads = GuardedContext(self.merged, say("the draft"))
         return target, MergedDraft(draft, heads, self.target.network.vocabulary)
+
+    @property
+    def draft_stream(self) -> Any:
+        """Where the draft computes while the target does, too; None where it has no stream of its own."""
+        return self.draft.stream if self.draft else None
 
     @property
     def draft_forgets(self) -> bool:
@@ -187,7 +195,10 @@ def _load(
             draft, heads = heads, None
         elif pair.draft:
             network = yield from load_draft(request, pair.draft, pair.options, device, cancellation)
-            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots)
+            # Behind a resident target nothing is ever drafted while it computes.
+            stream = make_stream(device, FIRST) if weights.stream and is_accelerator(device) else None
+            graphs = CudaGraphs(device) if has_graphs(device) else None
+            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots, stream, graphs)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)

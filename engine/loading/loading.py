@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from engine import accelerator
 from engine.errors import Cancellation, InputError
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity
@@ -216,7 +217,7 @@ def _load_streamed(
         stored.layouts,
         plan.arrangement.tiers,
         stored.decoders,
-        copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
+        copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache, few_rows=plan.few_rows),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
@@ -268,7 +269,7 @@ def load_copies(
     Yields progress. Raises `ModelError`, `Cancelled`, `MemoryError`, and `CoppiceError` if they cannot be prepared.
     """
     device = loaded.network.device
-    own = streamed_layers(loaded.tiers, has_gpu=device.type == "cuda")
+    own = streamed_layers(loaded.tiers, has_gpu=accelerator.is_accelerator(device))
     every = yield from prepared_layers(request, checkpoint, COPY, options, cancellation)
     layouts = [every[index] for index in own]
     network = build_self_draft_network(loaded.network, checkpoint, own)
@@ -277,7 +278,7 @@ def load_copies(
         layouts,
         ["device"] * len(own),
         decoders=[codec_named(COPY)] * len(own),
-        copy_stream=CudaCopyStream(device) if device.type == "cuda" else None,
+        copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
         options=StreamOptions(few_rows=FEW_ROWS),
     )
     yield from _filled(stream, request, say("Copying {name} in 4 bits", name=checkpoint.name), len(own), cancellation)

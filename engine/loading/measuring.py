@@ -11,6 +11,7 @@ import transformers
 from torch import Tensor
 from torch.nn import functional
 
+from engine import accelerator
 from engine.model.assembly import Assembly, Piece
 from engine.model.context import Context
 from engine.model.formats.packed import PackedWeight
@@ -56,15 +57,11 @@ class DeviceTimer:
 
     def _timed(self, run: Callable[[], object]) -> float:
         self.check()
-        self._settle()
+        accelerator.wait_for_current_stream(self.device)
         begin = time.perf_counter()
         run()
-        self._settle()
+        accelerator.wait_for_current_stream(self.device)
         return time.perf_counter() - begin
-
-    def _settle(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
 
 
 def disk_rate(files: Sequence[Path], check: Callable[[], None]) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from engine import accelerator
 from engine.loading.pair import Pair
 from engine.loading.store import CacheFile, cache_root
 from engine.protocol.options import LoadOptions
@@ -136,7 +137,7 @@ class MemoryLimits:
 
     def _key(self) -> str:
         """What memory use depends on: both models' files, the options, the device."""
-        device = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else self._device.type
+        device = accelerator.name(self._device)
         options = replace(self._pair.options, target="", draft="", cache_dir="")
         files = self._pair.identity.by_files()
         parts = (files["target"], files["draft"] if self._pair.draft else "", device, repr(options))

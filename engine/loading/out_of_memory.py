@@ -10,6 +10,7 @@ import re
 import sys
 from contextlib import suppress
 
+from engine import accelerator
 from engine.errors import OutOfMemory
 from engine.protocol.sentences import say
 from engine.weights.planning.machine import gib, memory_now
@@ -65,8 +66,7 @@ def out_of_memory_of(error: BaseException, doing: str, hint: str = HINT) -> OutO
 def give_back_memory() -> None:
     """Collect reference cycles, and return GPU memory that torch's allocator caches."""
     gc.collect()
-    if _uses_cuda():
-        sys.modules["torch"].cuda.empty_cache()
+    accelerator.give_back_cache()
 
 
 def _says_so(error: BaseException) -> bool:
@@ -87,16 +87,11 @@ def _asked_bytes(words: str) -> int:
 
 def _free() -> str:
     ram = gib(memory_now("cpu").ram_free)
-    if _uses_cuda():
+    for device in accelerator.types_in_use():
         with suppress(RuntimeError):  # a driver that has run out of memory may refuse even this
-            gpu = gib(memory_now("cuda").vram_free)
+            gpu = gib(memory_now(device).vram_free)
             return say("{gpu} of GPU memory and {ram} of RAM were free", gpu=gpu, ram=ram)
     return say("{ram} of RAM were free", ram=ram)
-
-
-def _uses_cuda() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.cuda.is_initialized())
 
 
 def give_back_large_blocks() -> bool:

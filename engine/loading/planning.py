@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import torch
 
+from engine import accelerator
 from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
@@ -152,7 +153,7 @@ def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | Non
 
 def usual_rates(device: torch.device) -> Rates:
     """Conservative rates of a machine with such a device, for one that was not measured."""
-    return GPU_RATES if device.type == "cuda" else CPU_RATES
+    return GPU_RATES if accelerator.is_accelerator(device) else CPU_RATES
 
 
 def context_for(name: str, longest: int, asked: int) -> int:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import Arithmetic, choose_dtype, is_exact_faster, own_dtype
+from engine.model.device import Arithmetic, choose_dtype, is_exact_faster, own_dtype, own_dtype_on
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
@@ -53,7 +53,7 @@ def dtype_for(
     `arithmetic`: see `choose_dtype`.
     """
     if weights in COMPRESSED:
-        return torch.float32 if is_exact_faster(checkpoint, device, arithmetic) else own_dtype(checkpoint)
+        return torch.float32 if is_exact_faster(checkpoint, device, arithmetic) else own_dtype_on(device, checkpoint)
     return choose_dtype(weights, checkpoint, device, arithmetic)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from engine import accelerator
 from engine.errors import ModelError
 from engine.loading.measuring import (
     MATRIX_ELEMENTS,
@@ -166,12 +167,12 @@ class Benchmark:
     def measure(self, check: Callable[[], None]) -> Measured:
         """Measure now, which takes a second or two, and remember it; `check` is called in between and may raise."""
         timer = DeviceTimer(self.device, self.dtype, check)
-        usual = usual_rates(self.device)
+        usual, has_link = usual_rates(self.device), accelerator.is_accelerator(self.device)
         products = product_time(self.needs, timer)
         rows, seconds = products.rows[-1], products.seconds[-1]
         stored, few_rows = self._stored(timer)
         rates = Rates(
-            link=link_rate(CudaCopyStream(self.device), timer) / GIGA if self.device.type == "cuda" else usual.link,
+            link=link_rate(CudaCopyStream(self.device), timer) / GIGA if has_link else usual.link,
             ssd=self._disk_rate(check) or usual.ssd,
             memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
@@ -182,8 +183,7 @@ class Benchmark:
             stored=stored,
             few_rows=few_rows,
         )
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()  # the buffers must not fragment the memory of the layers
+        accelerator.give_back_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
 
     def _stored(self, timer: DeviceTimer) -> tuple[PassTime | None, int]:
@@ -297,8 +297,8 @@ def _sample(shards: Sequence[Path], folder: Path) -> Iterator[Sequence[Path]]:
 
 def device_name(device: torch.device) -> str:
     """What tells this processor or GPU from others."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+    if accelerator.is_accelerator(device):
+        return accelerator.name(device)
     try:
         found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:

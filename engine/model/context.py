@@ -8,9 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine import accelerator
+from engine.model.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.own_stream import begin_stream, on_own_stream
 from engine.model.rope import BOUNDLESS, TurnedTokens
+from engine.model.sight import Sight
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
@@ -34,18 +38,24 @@ class Context:
         capacity: int,
         between_layers: Callable[[], None] = lambda: None,
         snapshots: int = SNAPSHOTS,
+        stream: Any = None,
+        graphs: GraphBackend | None = None,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
-        `snapshots`: how many are kept of the states that some networks have, to go back to.
+        `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on,
+        see `engine.model.own_stream`. `graphs`: to record small passes with, see `engine.model.graphed_passes`.
         """
         self.network = network
+        self.stream = begin_stream(stream)
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
         self._cache = TreeCache(network.spans, capacity, snapshots)
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
         self._turned = TurnedTokens(network.rope) if network.rope else None
+        self._graphs = GraphedPasses(network, self._cache, self._masks, graphs, self._compute) if graphs else None
+        self._between_layers = between_layers
         for layer in network.layers:
             layer.register_forward_pre_hook(lambda _layer, _args: between_layers())
 
@@ -64,6 +74,7 @@ class Context:
         assert not self.tokens, "what was read before cannot be recorded"
         self._cache.hidden = hidden
 
+    @on_own_stream
     def prefill(self, tokens: Sequence[int]) -> int:
         """Make the committed tokens equal `tokens`; returns how many of them were in the cache already.
 
@@ -89,6 +100,7 @@ class Context:
             common = min(common, self._turned.fitting(len(tokens) + 1))
         return self._cache.states.nearest(common)
 
+    @on_own_stream
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
         """Append nodes to the pending tree and run ONE pass over them; returns logits, float32 [n, vocabulary].
 
@@ -101,11 +113,10 @@ class Context:
         with self._undone_on_error(before):
             visible = self._pending.append(tokens, parents)
             self._begin_tree(before)
-            slots = torch.cat([torch.arange(self.length), self._pending.positions(self.length)])
-            prefix = torch.ones(len(tokens), self.length, dtype=torch.bool)
-            visible = torch.cat([prefix, visible], 1)
-            return self._forward(tokens, visible, slots[-len(tokens) :], slots, self.length, last)
+            sight = Sight(self.length, len(tokens), self._pending.positions(self.length), visible)
+            return self._forward(tokens, sight, last)
 
+    @on_own_stream
     def settle(self) -> None:
         """Recompute what is cached for a text of another length, with all pending nodes; few models need it.
 
@@ -139,6 +150,7 @@ class Context:
         self._cache.crop_to(length)
         return length
 
+    @on_own_stream
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Commit the path of pending nodes, first to last; forget every other pending node but those of `rest`.
 
@@ -158,6 +170,7 @@ class Context:
             self._turned.commit(self.length)
         self._pending.retain(rest, above=len(nodes))
 
+    @on_own_stream
     def rewind(self, length: int) -> None:
         """Forget all pending nodes and every committed token from `length` on."""
         self._forget(length)
@@ -181,22 +194,17 @@ class Context:
         """Passes over `tokens` from `begin` on, which is where the cache ends; at most `prefill_rows` in each."""
         for start in range(begin, len(tokens), self.prefill_rows):
             rows = tokens[start : start + self.prefill_rows]
-            positions = torch.arange(start + len(rows))
-            visible = positions[None, :] <= positions[start:, None]
             self._begin_chain(len(rows))
-            self._forward(rows, visible, positions[start:], positions, start, last=1)
+            self._forward(rows, Sight.of_text(start, start + len(rows)), last=1)
             self._cache.states.commit(len(rows))
 
     def _read_pending(self) -> None:
         """One pass over the nodes that are pending already."""
         if not len(self._pending):
             return
-        positions = self._pending.positions(self.length)
-        prefix = torch.ones(len(positions), self.length, dtype=torch.bool)
-        visible = torch.cat([prefix, self._pending.visible()], 1)
-        slots = torch.cat([torch.arange(self.length), positions])
         self._begin_tree(0)
-        self._forward(self._pending.tokens, visible, positions, slots, self.length, last=1)
+        positions, visible = self._pending.positions(self.length), self._pending.visible()
+        self._forward(self._pending.tokens, Sight(self.length, len(self._pending), positions, visible), last=1)
 
     def _begin_chain(self, rows: int) -> None:
         """The next pass is over tokens of the text; one alone is read as a tree of one node, see `StateCache.begin`."""
@@ -211,9 +219,22 @@ class Context:
             self._cache.states.begin(TreePaths(visible, begin).to(self.network.device))
 
     @torch.inference_mode()
-    def _forward(
-        self, tokens: Sequence[int], visible: Tensor, positions: Tensor, slots: Tensor, base: int, last: int
-    ) -> Tensor:
+    def _forward(self, tokens: Sequence[int], sight: Sight, last: int) -> Tensor:
+        def plain() -> Tensor:
+            return self._pass(tokens, sight.query_positions, self._masks.build(sight, self._cache), last)
+
+        if self._graphs is None or self._graphs.is_plain:
+            return plain()
+        self._between_layers()
+        return self._graphs.score(self._readable(tokens), sight, last, plain)
+
+    def _compute(self, tokens: Tensor, positions: Tensor, mask: Any) -> Tensor:
+        """A pass of the network alone: logits [n, vocabulary]."""
+        arguments = {self.network.cache_name: self._cache, "use_cache": True, "attention_mask": mask}
+        return self._run(tokens, positions, 0, position_ids=positions[None], **arguments)
+
+    @torch.inference_mode()
+    def _pass(self, tokens: Sequence[int], positions: Tensor, mask: Any, last: int) -> Tensor:
         device = self.network.device
         with self._turning(positions):
             logits = self._run(
@@ -221,14 +242,13 @@ class Context:
                 positions,
                 last,
                 position_ids=positions[None].to(device, non_blocking=True),
-                attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
+                attention_mask=mask,
                 use_cache=True,
                 **{self.network.cache_name: self._cache},
             ).float()
-        if device.type == "cuda":
-            torch.cuda.synchronize(
-                device
-            )  # the next step reads the logits anyway, and the stopwatch then measures the pass
+        # The next step reads the logits anyway, and the stopwatch then measures the pass. Not the whole device, whose
+        # other streams copy the next layers meanwhile.
+        accelerator.wait_for_current_stream(device)
         return logits
 
     def _run(self, tokens: Tensor, positions: Tensor, last: int, **arguments: Any) -> Tensor:

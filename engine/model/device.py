@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from engine import accelerator
 from engine.errors import InputError
 from engine.model.checkpoint import Checkpoint
 from engine.number_types import computed_types
@@ -13,15 +14,22 @@ SMALLEST = 1 << 25  # parameters of a model for which it matters how its weights
 FLOAT32_ON_CPU_BYTES = 2 << 30  # up to this size a CPU runs float32, exact and as fast as bfloat16
 
 
+# Families whose activations leave the range of float16, by the beginnings of their types, after vLLM's list of those
+# that it does not run in float16 (_FLOAT16_NOT_SUPPORTED_MODELS in vllm/config/model.py).
+TOO_WIDE_FOR_FLOAT16 = ("gemma2", "gemma3", "gemma4", "glm4", "plamo2")
+
+
 def choose_device(name: str) -> torch.device:
     """The device called `auto`, `cpu` or `cuda`; raises `InputError` if it is not there."""
-    if name == "cuda" and not torch.cuda.is_available():
+    found = accelerator.find()
+    has_cuda = found is not None and found.type == "cuda"
+    if name == "cuda" and not has_cuda:
         raise InputError(
             say("There is no CUDA device that torch can use."),
             say("Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch."),
         )
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        name = "cuda" if has_cuda else "cpu"
     return torch.device(name)
 
 
@@ -47,7 +55,7 @@ def choose_dtype(
         return computed_types()[weights]
     if device.type == "cpu" and checkpoint.parameters * 4 <= FLOAT32_ON_CPU_BYTES:
         return torch.float32
-    return torch.float32 if is_exact_faster(checkpoint, device, arithmetic) else own_dtype(checkpoint)
+    return torch.float32 if is_exact_faster(checkpoint, device, arithmetic) else own_dtype_on(device, checkpoint)
 
 
 def is_exact_faster(checkpoint: Checkpoint, device: torch.device, arithmetic: Arithmetic | None) -> bool:
@@ -55,6 +63,14 @@ def is_exact_faster(checkpoint: Checkpoint, device: torch.device, arithmetic: Ar
     if device.type != "cpu" or arithmetic is None or arithmetic.type_name != "float32":
         return False
     return own_dtype(checkpoint) != torch.float32 and checkpoint.parameters >= SMALLEST
+
+
+def own_dtype_on(device: torch.device, checkpoint: Checkpoint) -> torch.dtype:
+    """`own_dtype`, but float16 in place of bfloat16 on a device that emulates it, for networks that bear it."""
+    own = own_dtype(checkpoint)
+    if own != torch.bfloat16 or accelerator.computes_bfloat16(device):
+        return own
+    return own if str(checkpoint.config.get("model_type")).startswith(TOO_WIDE_FOR_FLOAT16) else torch.float16
 
 
 def own_dtype(checkpoint: Checkpoint) -> torch.dtype:

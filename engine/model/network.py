@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from engine.errors import ModelError
+from engine.model import tree_attention
 from engine.model.architecture import layer_spans
 from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
@@ -21,7 +22,7 @@ from engine.protocol.sentences import say
 class Network:
     """A model ready to run, and what a `Context` needs to know of it.
 
-    `spans`: what each layer sees of the past; `attention`: `sdpa` or `eager`;
+    `spans`: what each layer sees of the past; `attention`: `eager`, `sdpa` or that of `engine.model.tree_attention`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know;
     `cache_name`: how the model calls the cache that it is handed.
@@ -46,6 +47,8 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     layers = find_layers(model)
     scale_by_position(layers)
     read_trees(layers, name)
+    if attention == "sdpa" and tree_attention.adopt(model):
+        attention = tree_attention.NAME
     return Network(
         model=model,
         layers=layers,

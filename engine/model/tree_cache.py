@@ -1,6 +1,7 @@
 """What a pass over a token tree reads: keys and values, the ancestry of the pending nodes, and attention masks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,19 +9,34 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from engine.accelerator import is_accelerator
+from engine.model import tree_attention
 from engine.model.families.span import Span
 from engine.model.families.state_families import HYBRID, LINEAR
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.shape import FULL, INDEXED
+from engine.model.sight import Sight
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSlots:
+    """For a pass that is recorded: `slots`, int64 [n], where its rows are written, and the `length` that all attend to.
+
+    Slots that no row may see are for the mask to hide; there are numbers in them.
+    """
+
+    slots: Tensor
+    length: int
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
     """One decoder layer's keys and values, preallocated: [1, heads, capacity, head_dim].
 
     Slots [0, length) are in use. `start` is the oldest slot that any query of the running pass can still see; a
-    layer of bounded span hands out only [start, length), which keeps its cost at the span's size.
+    layer of bounded span hands out only [start, length), which keeps its cost at the span's size. With `fixed` slots a
+    pass is written there, and `length` stays for whoever set them.
     """
 
     is_sliding = False  # the masks are ours; transformers must never trim this layer
@@ -32,6 +48,7 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         self.span = span
         self.length = 0
         self.start = 0
+        self.fixed: FixedSlots | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Allocate for the shapes, type and device of the first keys and values [1, heads, n, head_dim]."""
@@ -44,6 +61,10 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         """Append n keys and values; returns views of everything the running pass may attend to."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        if self.fixed is not None:
+            for stored, states in ((self.keys, key_states), (self.values, value_states)):
+                stored.index_copy_(2, self.fixed.slots, states.to(stored.dtype))
+            return self.keys[:, :, : self.fixed.length], self.values[:, :, : self.fixed.length]
         end = self.length + key_states.shape[-2]
         if end > self.capacity:
             self._grow(end)
@@ -257,48 +278,76 @@ class PendingTree:
 
 
 class TreeMasks:
-    """Turns "who may see whom" into what a transformers model takes as `attention_mask`.
+    """Turns what the rows of a pass see into what a transformers model takes as `attention_mask`.
 
     Spans are counted in positions (a node's depth), not in cache slots: siblings share a position.
     """
 
     def __init__(self, spans: tuple[Span, ...], attention: str, dtype: torch.dtype, device: torch.device) -> None:
-        self._spans = tuple(dict.fromkeys(spans))
+        self.spans = tuple(dict.fromkeys(spans))
         self._attention = attention
         self._dtype = dtype
         self._device = device
 
-    def build(
-        self, visible: Tensor, query_positions: Tensor, slot_positions: Tensor, base: int, cache: TreeCache
-    ) -> Tensor | dict[str, Tensor | None] | None:
+    def build(self, sight: Sight, cache: TreeCache) -> Tensor | dict[str, Tensor | None] | None:
         """The mask argument of one pass; also tells cache layers of bounded span which slots they may leave out.
 
-        visible: bool [queries, slots], ancestor or self; query_positions: int64 [queries]; slot_positions: int64
-        [slots], both on the host; base: committed slots, for which slot == position.
+        Made on the device. None where the attention sees by itself what is seen.
         """
         if not cache.attention:
             return None
-        oldest_query = int(query_positions.min())
-        masks: dict[str, Tensor | None] = {}
-        for span in self._spans:
-            if span.keeps_state:
-                masks[LINEAR if span.kind == HYBRID else span.kind] = None
+        there = sight.on(self._device)
+        masks: dict[Span, Tensor | None] = {}
+        for span in self.spans:
             if not span.attends:
                 continue
-            start, mask = 0, visible
+            start = min(sight.base, span.oldest(sight.oldest_query)) if span.is_bounded else 0
             if span.is_bounded:
-                start = min(base, span.oldest(oldest_query))
-                mask = visible[:, start:] & span.reaches(query_positions, slot_positions[start:])
                 for layer in cache.attention:
                     if layer.span == span:
                         layer.start = start
-            kind = FULL if span.kind == HYBRID else span.kind
-            masks[kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
-        return next(iter(masks.values())) if len(masks) == 1 and not cache.states.layers else masks
+            masks[span] = None if self._is_seen(span, sight) else self.form(_visible(span, there, start)[None, None])
+        return self.argument(masks, cache)
 
-    def _form(self, mask: Tensor) -> Tensor:
-        if self._attention == "sdpa":
+    def argument(
+        self, masks: Mapping[Span, Tensor | None], cache: TreeCache
+    ) -> Tensor | dict[str, Tensor | None] | None:
+        """What a network takes that has these masks: one for every span that attends, [1, 1, queries, slots]."""
+        if not cache.attention:
+            return None
+        by_kind: dict[str, Tensor | None] = {}
+        for span in self.spans:
+            if span.keeps_state:
+                by_kind[LINEAR if span.kind == HYBRID else span.kind] = None
+            if span.attends:
+                by_kind[FULL if span.kind == HYBRID else span.kind] = masks[span]
+        return next(iter(by_kind.values())) if len(by_kind) == 1 and not cache.states.layers else by_kind
+
+    def form(self, mask: Tensor) -> Tensor:
+        """A mask as the network's attention takes it, from bool [1, 1, queries, slots]: true where one sees a slot."""
+        is_added = self._attention == "eager"
+        if not is_added and not (self._attention == tree_attention.NAME and is_accelerator(self._device)):
             return mask
-        # Eager attention adds the mask to the scores; a bool mask there is silently wrong.
-        additive = torch.zeros(mask.shape, dtype=self._dtype, device=self._device)
+        # Eager attention adds the mask to the scores; a bool mask there is silently wrong. CUDA's kernels add it too:
+        # they would make such a one of a bool mask, and one with aligned rows of this, in every layer.
+        slots = mask.shape[-1]
+        aligned = slots if is_added else -(-slots // tree_attention.ALIGNMENT) * tree_attention.ALIGNMENT
+        additive = torch.zeros((*mask.shape[:-1], aligned), dtype=self._dtype, device=self._device)[..., :slots]
         return additive.masked_fill_(~mask, torch.finfo(self._dtype).min)
+
+    def _is_seen(self, span: Span, sight: Sight) -> bool:
+        """Whether the attention needs no mask: one row sees all that is left to it, and others what stands before them.
+
+        On a CPU several rows behind committed ones do: its kernel has no such thing, and each layer would make its own.
+        """
+        if self._attention != tree_attention.NAME or not sight.is_causal or span.kind == INDEXED:
+            return False
+        if sight.rows == 1 and len(self.spans) > 1:  # by kinds; else transformers makes the mask of a window itself
+            return True
+        return not span.is_bounded and (sight.rows in {1, sight.slots} or is_accelerator(self._device))
+
+
+def _visible(span: Span, sight: Sight, start: int) -> Tensor:
+    """bool [rows, slots - start]; `sight` on the device that computes."""
+    mask = sight.mask(start)
+    return mask & span.reaches(sight.query_positions, sight.slot_positions(start)) if span.is_bounded else mask

@@ -181,7 +181,8 @@ class Seconds:
     """Where wall time went. `decode` covers everything after prefill; `other` is decode less draft and target.
 
     `hidden_draft`: the part of `target` in which the draft worked while layers were awaited; `stream_wait`: the part in
-    which nothing worked, for the same reason.
+    which nothing worked, for the same reason. On a GPU the target may compute earlier layers while the draft works, and
+    such time is no `stream_wait`.
     """
 
     load: float = 0.0

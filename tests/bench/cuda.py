@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from engine import accelerator
 from engine.cli.session import Session
 from engine.errors import CoppiceError
 from engine.loading.planning import Question, plan_pair
@@ -31,7 +32,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
-from engine.weights.planning.machine import peak_rss_bytes, peak_vram_bytes, process_bytes
+from engine.weights.planning.machine import peak_rss_bytes, process_bytes
 from engine.weights.planning.placement import Override, Plan
 from tests.bench.grown import SHAPES, grow
 from tests.bench.inflate import EMBEDDED
@@ -167,7 +168,7 @@ def _memory(plan: Plan, before: int) -> dict[str, Any]:
         "peak_rss_bytes": before + plan.room.ram_taken(plan.bytes.device, plan.bytes.ram),
         "peak_vram_bytes": 0 if plan.room.shared else plan.bytes.device,
     }
-    real = {"peak_rss_bytes": peak_rss_bytes(), "peak_vram_bytes": peak_vram_bytes()}
+    real = {"peak_rss_bytes": peak_rss_bytes(), "peak_vram_bytes": accelerator.peak_bytes()}
     return {
         name: {"predicted": predicted[name], "real": real[name], "predicted_over_real": predicted[name] / real[name]}
         for name in predicted

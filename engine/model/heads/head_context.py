@@ -1,6 +1,7 @@
 """The tree of a head: what it guesses behind the text, from the hidden states that the target recorded."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.sight import Sight
 
 
 class Head(Protocol):
@@ -103,12 +105,9 @@ class HeadContext(Context):
         finally:
             self._of_parents = ()
 
-    def _forward(
-        self, tokens: Sequence[int], visible: Tensor, positions: Tensor, slots: Tensor, base: int, last: int
-    ) -> Tensor:
+    def _forward(self, tokens: Sequence[int], sight: Sight, last: int) -> Tensor:
         """The first token has no hidden state before it: heads are trained without it, and nothing else may see it."""
-        allowed = (slots > 0)[None] | (positions == 0)[:, None]
-        return super()._forward(tokens, visible & allowed, positions, slots, base, last)
+        return super()._forward(tokens, replace(sight, hides_first=True), last)
 
     def _run(self, tokens: Tensor, positions: Tensor, last: int, **arguments: Any) -> Tensor:
         hidden = self._before(positions.tolist())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from engine import accelerator
 from engine.protocol.sentences import Amount
 from engine.speculation.tuning.pass_time import PassTime
 
@@ -116,7 +117,7 @@ GPU_RATES = Rates(link=22.0, ssd=2.0, memory=400.0, tflops=40.0, decode=80.0)
 
 
 def memory_now(device: str) -> Memory:
-    """Free memory for a model that computes on `device`, `cpu` or `cuda`, and what of it is left to other programs.
+    """Free memory for a model that computes on a `device` of this type, and what of it is left to other programs.
 
     Memory that this process holds already counts as taken: unload a model first, then ask.
     """
@@ -124,9 +125,9 @@ def memory_now(device: str) -> Memory:
     granted = granted_bytes()
     free = system.available if granted is None else min(system.available, granted)
     reserve = max(RAM_RESERVE, system.total // RAM_RESERVE_PART)
-    if device != "cuda":
+    if device not in accelerator.TYPES:
         return Memory(ram_free=free, ram_reserve=reserve)
-    return Memory(free, reserve, _vram_free(), VRAM_RESERVE, has_gpu=True)
+    return Memory(free, reserve, accelerator.free_bytes(device), VRAM_RESERVE, has_gpu=True)
 
 
 def process_bytes() -> int:
@@ -150,14 +151,6 @@ def gib(nbytes: int) -> Amount:
 
 def _least(free: int, limit: int | None) -> int:
     return max(0, free if limit is None else min(free, limit))
-
-
-def _vram_free() -> int:
-    """What is free on the GPU, and what torch's allocator holds without using it."""
-    import torch  # noqa: PLC0415  # with a GPU it is loaded already; others need not load it
-
-    free, _total = torch.cuda.mem_get_info()
-    return int(free + torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
 
 
 def _groups(mount: Path, membership: Path) -> Iterator[tuple[Path, tuple[str, str, str]]]:
@@ -208,11 +201,3 @@ def peak_rss_bytes() -> int:
         return int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024  # type: ignore[index]
     else:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS, in bytes there
-
-
-def peak_vram_bytes() -> int:
-    """The most CUDA memory this process has held so far, in bytes; 0 where there is none."""
-    torch = sys.modules.get("torch")  # using CUDA imports it
-    if torch is None or not torch.cuda.is_available():
-        return 0
-    return int(torch.cuda.max_memory_reserved())

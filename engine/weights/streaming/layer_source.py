@@ -7,9 +7,11 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from engine.accelerator import is_accelerator
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.copy_stream import CopyStream, Throughput
+from engine.weights.streaming.idle_clock import IdleClock
 from engine.weights.streaming.prefetch_ring import OnWait, PrefetchRing
 
 
@@ -49,6 +51,11 @@ class LayerRing(ABC):
     def _fill(self, layer: int, slot: int) -> None:
         """Copy the layer into the slot; called in the ring's thread."""
 
+    @property
+    def idle_seconds(self) -> float:
+        """Time in which whoever computes had nothing to do because a layer was not there."""
+        return self.prefetch.waited_seconds
+
 
 class DiskRing(LayerRing):
     """From disk into a ring of host memory."""
@@ -87,6 +94,7 @@ class DeviceRing(LayerRing):
         self._slots = [copy_stream.allocate(max(sizes.values())) for _ in range(slots)]
         self._events: list[Any] = [None] * slots  # after the last computation that read the slot
         self._taken: dict[int, int] = {}
+        self._clock = IdleClock(copy_stream.device) if is_accelerator(copy_stream.device) else None
         super().__init__("weights to device", sorted(sources), slots)
 
     def _fill(self, layer: int, slot: int) -> None:
@@ -99,10 +107,20 @@ class DeviceRing(LayerRing):
 
     def acquire(self, layer: int, on_wait: OnWait | None = None) -> Tensor:
         """The slot that holds the layer."""
+        before = self.prefetch.waited_seconds
         slot = self._taken[layer] = self.prefetch.acquire(layer, on_wait)
+        if self._clock:
+            self._clock.waited(self.prefetch.waited_seconds - before)
         return self._slots[slot]
 
     def release(self, layer: int) -> None:
         """The slot may be filled again once the device has done what was launched so far."""
         self._events[self._taken.pop(layer)] = self._copy_stream.record_event()
+        if self._clock:
+            self._clock.launched()
         self.prefetch.release(layer)
+
+    @property
+    def idle_seconds(self) -> float:
+        """As the device's own clock has it, where it has one."""
+        return self._clock.seconds if self._clock else super().idle_seconds

@@ -76,8 +76,13 @@ class LayerStore:
 
     @property
     def waited_seconds(self) -> float:
-        """Time that computation waited for these bytes."""
+        """Time that whoever launches computation waited for these bytes."""
         return self._rings[-1].prefetch.waited_seconds if self._rings else 0.0
+
+    @property
+    def idle_seconds(self) -> float:
+        """Time in which the device that computes had nothing to do because these bytes were not there."""
+        return self._rings[-1].idle_seconds if self._rings else 0.0
 
     @property
     def bytes_per_second(self) -> float:

@@ -110,8 +110,8 @@ class LayerStream:
 
     @property
     def waited_seconds(self) -> float:
-        """Time that computation waited for weights, since the start."""
-        return self._store.waited_seconds + (self._experts.waited_seconds if self._experts else 0.0)
+        """Time in which computation had nothing to do because weights were awaited, since the start."""
+        return self._store.idle_seconds + (self._experts.waited_seconds if self._experts else 0.0)
 
     @property
     def arriving(self) -> tuple[int, ...]:

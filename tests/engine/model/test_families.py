@@ -1,5 +1,6 @@
 """What cannot hold a tree is refused in a sentence; what is not known is tried on the model itself."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,9 +79,7 @@ def test_an_unknown_family_that_holds_trees_passes_the_probe() -> None:
 def test_a_family_whose_siblings_see_each_other_fails_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for a model that ignores the mask it is given."""
     build = TreeMasks.build
-    monkeypatch.setattr(
-        TreeMasks, "build", lambda self, visible, *rest: build(self, torch.ones_like(visible).tril(), *rest)
-    )
+    monkeypatch.setattr(TreeMasks, "build", lambda self, sight, cache: build(self, replace(sight, visible=None), cache))
     with pytest.raises(ModelError, match="differs from its paths alone"):
         list(probe_tree(Context(tiny_network("llama"), 64), "odd-model"))
 
