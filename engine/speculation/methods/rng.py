@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.speculation.methods.verification import inverse_cdf
 
-ROWS = 32  # drawn from at a time: bounds what double precision takes at large vocabularies
+ROWS = 8  # drawn from at a time: bounds what double precision takes at large vocabularies
 NUMBERS = 256  # random numbers that are made at a time
 NOTHING = -1  # in place of a token, behind the last one of a row
 

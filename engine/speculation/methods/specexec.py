@@ -18,6 +18,8 @@ from engine.speculation.trees.tree import Path, Tree
 
 REACH = 4  # times the budget: nodes that idle drafting searches for, as the bonus token may be among them
 
+ROWS = 32  # of a pass that become log-probabilities at a time: bounds what float32 takes at large vocabularies
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -172,10 +174,14 @@ class SpecExec:
 
     def _probable(self, logits: Tensor) -> tuple[Numbers, Integers]:
         """The most probable tokens behind every node and their log-probabilities, [rows, width]; read at once."""
-        known = logits.log_softmax(-1, dtype=torch.float32)[:, : self._vocabulary]
-        probable = known.topk(min(self._options.width, known.shape[-1]))
+        width = min(self._options.width, self._vocabulary, logits.shape[-1])
+        tops = [
+            rows.log_softmax(-1, dtype=torch.float32)[:, : self._vocabulary].topk(width)
+            for rows in torch.split(logits, ROWS)
+        ]
+        values, indices = (torch.cat([top[part] for top in tops]).double() for part in (0, 1))
         # Double precision holds tokens, too.
-        log_probs, candidates = torch.stack([probable.values.double(), probable.indices.double()]).cpu().numpy()
+        log_probs, candidates = torch.stack([values, indices]).cpu().numpy()
         return log_probs, candidates.astype(np.int64)
 
     def _tell(self, search: BestFirst, size: int) -> None:

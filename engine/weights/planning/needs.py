@@ -224,23 +224,26 @@ def _self_draft_bytes(target: ModelNeeds, work: Workload) -> int:
     batch = min(DRAFT_BATCH, work.largest + 1)
     if not target.drafts_itself:
         return 0
-    kept = 4 * target.shape.vocabulary * work.budget  # as of a draft of its own
-    return kept + target.shape.pass_bytes(
+    return _kept_bytes(target, work) + target.shape.pass_bytes(
         batch, work.draft_slots, logit_rows=batch, float_copies=1, nodes=work.draft_nodes
     )
 
 
 def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
-    """A draft is never streamed; its logits become log-probabilities.
-
-    Of a tree that is sampled every distribution that was drawn from is kept until the target has verified it, unless
-    filters leave few tokens: at most one for every node.
-    """
+    """A draft is never streamed; its logits become log-probabilities."""
     slots, batch = work.draft_slots, min(DRAFT_BATCH, work.largest + 1)
     passes = max(
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
         model.shape.pass_bytes(batch, slots, logit_rows=batch, float_copies=1, nodes=work.draft_nodes),
     )
-    kept = 4 * model.shape.vocabulary * work.budget
     cache = (model.kv_bytes + model.record_bytes) * slots + model.state.cache_bytes(work.draft_nodes)
-    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes + kept
+    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes + _kept_bytes(model, work)
+
+
+def _kept_bytes(model: ModelNeeds, work: Workload) -> int:
+    """What a sampled tree takes beyond the pass of its first `DRAFT_BATCH` nodes, in which it is counted already.
+
+    Every distribution that was drawn from is kept in float32 until the target has verified it, at most one for every
+    node, unless filters leave few tokens (`engine.speculation.methods.proposals`).
+    """
+    return 4 * model.shape.vocabulary * max(0, work.budget - DRAFT_BATCH)
