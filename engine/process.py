@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from engine.errors import Cancellation, Cancelled, CoppiceError, InputError
-from engine.loading.out_of_memory import out_of_memory_of
+from engine.loading.out_of_memory import let_gpu_segments_grow, out_of_memory_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import (
@@ -243,6 +243,7 @@ def _configure_process() -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one text at a time: threads of the library would have no work
     cores = psutil.cpu_count(logical=False) or 2
     os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # all: what paints has its turn first, see `main`
+    let_gpu_segments_grow()
     if sys.platform != "win32":
         import resource  # noqa: PLC0415  # not on Windows
 

@@ -6,8 +6,10 @@ Imports no torch: the process that answers commands needs it before torch is the
 import ctypes
 import errno
 import gc
+import os
 import re
 import sys
+from collections.abc import MutableMapping
 from contextlib import suppress
 
 from engine import accelerator
@@ -28,6 +30,9 @@ ASKED = re.compile(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", re.IGNORECAS
 UNITS = {"bytes": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
 WINDOWS_ERRORS = (8, 14, 1455)  # not enough memory, out of memory, the paging file is too small
 HINT = say("Close other programs, or choose a smaller model, smaller weights, a shorter context or a smaller tree.")
+
+# Where torch's allocator finds its settings; the first holds for every kind of device.
+ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 
 LARGE_BYTES = 8 << 20  # weights are larger, most of what a pass writes down is smaller and better reused
 _M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
@@ -104,3 +109,14 @@ def give_back_large_blocks() -> bool:
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and bool(mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES))
+
+
+def let_gpu_segments_grow(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Have torch's allocator on a GPU map more memory behind what it has, instead of a new block for every new size.
+
+    Every tree is of another size, and so are the logits of its pass: blocks of all of these sizes are memory that is
+    free and too small. Only before torch is imported, and only on Linux: elsewhere torch warns that it cannot
+    (c10/cuda/CUDAAllocatorConfig.h). Whoever has set anything of this allocator has decided.
+    """
+    if sys.platform == "linux" and not any(name in environment for name in ALLOCATOR_VARIABLES):
+        environment[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"

@@ -102,10 +102,11 @@ class Context:
 
     @on_own_stream
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
-        """Append nodes to the pending tree and run ONE pass over them; returns logits, float32 [n, vocabulary].
+        """Append nodes to the pending tree and run ONE pass over them; returns logits [n, vocabulary].
 
         `parents` are numbers of pending nodes, in the order of their appending, -1 for the last committed token; a
-        parent stands before its children. Row i is the distribution after node i; `last` > 0 limits the rows.
+        parent stands before its children. Row i is the distribution after node i; `last` > 0 limits the rows. They
+        are in the type that the network computes in: in float32 those of a large tree took most of a pass's memory.
         """
         before = len(self._pending)
         self.settle()
@@ -245,7 +246,7 @@ class Context:
                 attention_mask=mask,
                 use_cache=True,
                 **{self.network.cache_name: self._cache},
-            ).float()
+            )
         # The next step reads the logits anyway, and the stopwatch then measures the pass. Not the whole device, whose
         # other streams copy the next layers meanwhile.
         accelerator.wait_for_current_stream(device)

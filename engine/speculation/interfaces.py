@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from engine.speculation.trees.arrays import Numbers, isotonic
@@ -97,23 +98,34 @@ class Scorer(Protocol):
         """Make the committed tokens equal `tokens`; returns how many were there already."""
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
-        """Append nodes to the pending tree, run one pass, return logits [n or last, vocabulary]."""
+        """Append nodes to the pending tree, run one pass, return logits [n or last, vocabulary].
+
+        They are in the type that the model computes in: whoever reckons with them does so in float32, in the rows that
+        it needs. They are gone with the round, and nobody keeps a view of them.
+        """
 
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
         """Commit a path of pending nodes and forget the others, but for `rest`, which are numbered anew from 0."""
 
 
-class Sampling(Protocol):
-    """How the tokens of one answer are drawn; `engine.speculation.methods.verification.Sampler` is one.
+class Drawing(Protocol):
+    """Draws the next tokens of an answer; `engine.speculation.methods.verification.Ahead` does.
 
-    logits: float32 [vocabulary], raw; `answer`: all tokens of the answer so far, the path down the tree included.
+    logits: [vocabulary], raw; `drawn`: the tokens drawn since it began, each int64 [1], all on the device.
     """
 
-    def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
-        """The token that follows, drawn with the uniform number of its position, whatever method asks."""
+    def draw(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+        """The token that follows, int64 [1]: by the number of its position, whatever method asks."""
 
-    def distribution(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
-        """What `draw` draws from: float32 [vocabulary], summing to 1; a single 1 when greedy."""
+    def distribution(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+        """What `draw` draws from at a temperature above 0: float32 [vocabulary], summing to 1."""
+
+
+class Sampling(Protocol):
+    """How the tokens of one answer are drawn; `engine.speculation.methods.verification.Sampler` is one."""
+
+    def ahead(self, answer: Sequence[int], count: int, device: torch.device) -> Drawing:
+        """For the next `count` tokens behind `answer`, all tokens of the answer so far."""
 
 
 class Method(Protocol):
@@ -139,7 +151,7 @@ class Method(Protocol):
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """The accepted path and the bonus token behind it, as far as the tree goes, wherever the answer ends.
 
-        logits: float32 [nodes, vocabulary], the target's; `answer`: all tokens of the answer up to the root.
+        logits: [nodes, vocabulary], the target's; `answer`: all tokens of the answer up to the root.
         """
 
     def keep(self, path: Path) -> None:
@@ -254,7 +266,7 @@ class Observer(Protocol):
         """The tree has all its nodes; the target's pass comes next."""
 
     def verified(self, tree: Tree, logits: Tensor, path: Path) -> None:
-        """The target has been asked; logits: float32 [nodes, vocabulary], gone when this returns."""
+        """The target has been asked; logits: [nodes, vocabulary], gone when this returns."""
 
 
 class NullObserver:

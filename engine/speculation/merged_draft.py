@@ -44,6 +44,6 @@ class MergedDraft:
         self._first.keep(nodes[: self._second.length - before])
 
     def _log_probs(self, logits: Tensor) -> Tensor:
-        known = logits[:, : self._vocabulary].log_softmax(-1)
+        known = logits[:, : self._vocabulary].log_softmax(-1, dtype=torch.float32)
         missing = self._vocabulary - known.shape[-1]
         return torch.nn.functional.pad(known, (0, missing), value=-torch.inf) if missing else known

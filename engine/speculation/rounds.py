@@ -90,7 +90,7 @@ class Speculation:
         return choice, tree
 
     def score(self, tree: Tree) -> Tensor:
-        """One pass of the target over the tree: float32 [nodes, vocabulary]."""
+        """One pass of the target over the tree: logits [nodes, vocabulary]."""
         with self.clock.measure("target"):
             return self.target.score(tree.tokens, tree.parents)
 

@@ -8,6 +8,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from engine.host_copies import sent
 from engine.speculation.interfaces import Scorer
 
 
@@ -93,7 +94,7 @@ class TranslatedDraft:
         logits = self._draft.score([own for each in spelled for own in each], above, nodes[-1].stop - ends[0])
         self._pending = nodes
         if len(ends) < len(logits):
-            logits = logits[torch.tensor(ends, device=logits.device) - ends[0]]
+            logits = logits.index_select(0, sent([end - ends[0] for end in ends], logits.device))
         return self._translation.logits(logits)
 
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:

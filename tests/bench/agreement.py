@@ -36,11 +36,11 @@ def read_again(context: Context, prompt: Sequence[int], answer: Sequence[int]) -
     """The logits before every token of the answer, float32 [tokens, vocabulary], a row a pass, and the rounding."""
     text = [prompt[-1], *answer[:-1]]
     context.prefill(prompt[:-1])
-    together = context.score(text, range(-1, len(text) - 1))
+    together = context.score(text, range(-1, len(text) - 1)).float()
     context.keep([])
     alone = []
     for token in text:
-        alone.append(context.score([token], [-1])[0])
+        alone.append(context.score([token], [-1])[0].float())
         context.keep([0])
     return torch.stack(alone), float((torch.stack(alone) - together).abs().max())
 

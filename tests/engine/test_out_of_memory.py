@@ -2,13 +2,14 @@
 
 import errno
 import gc
+import sys
 import weakref
 
 import pytest
 import torch
 
 from engine.errors import Cancelled, InputError, OutOfMemory
-from engine.loading.out_of_memory import give_back_memory, out_of_memory_of
+from engine.loading.out_of_memory import give_back_memory, let_gpu_segments_grow, out_of_memory_of
 from engine.process import _failed
 
 CUDA = (
@@ -106,3 +107,23 @@ def test_a_gpu_that_is_asked_for_too_much_says_how_much_was_free() -> None:
     assert found
     assert (found.of_gpu, found.asked_bytes) == (True, 1 << 50)
     assert "GiB of GPU memory and " in found.message
+
+
+@pytest.mark.parametrize(
+    ("platform", "before", "after"),
+    [
+        ("linux", {}, {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}),
+        ("linux", {"PYTORCH_ALLOC_CONF": ""}, {"PYTORCH_ALLOC_CONF": ""}),
+        ("linux", {"PYTORCH_CUDA_ALLOC_CONF": "backend:native"}, {"PYTORCH_CUDA_ALLOC_CONF": "backend:native"}),
+        ("linux", {"PYTORCH_HIP_ALLOC_CONF": "backend:native"}, {"PYTORCH_HIP_ALLOC_CONF": "backend:native"}),
+        ("win32", {}, {}),
+        ("darwin", {}, {}),
+    ],
+)
+def test_segments_grow_where_torch_can_and_nobody_decided_otherwise(
+    platform: str, before: dict[str, str], after: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    environment = dict(before)
+    let_gpu_segments_grow(environment)
+    assert environment == after

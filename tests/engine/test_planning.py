@@ -23,7 +23,7 @@ from engine.speculation import method_choice
 from engine.speculation.methods import specexec
 from engine.weights.planning import needs as needs_room
 from engine.weights.planning.machine import CPU_RATES
-from engine.weights.planning.needs import Workload
+from engine.weights.planning.needs import Workload, fixed_bytes
 from engine.weights.planning.placement import Override
 from engine.weights.store.layout import PAGE, layout_of_shards
 from engine.weights.store.prepared_model import open_prepared
@@ -97,6 +97,14 @@ def test_a_pass_writes_down_no_more_than_was_counted(family: str, dtype: torch.d
     taken = peak_bytes(lambda: context.score([7] * rows, [-1] * rows))
     counted = shape.pass_bytes(rows, 1000 + rows, logit_rows=rows)
     assert 0.9 * taken < counted < 2.2 * taken
+
+
+def test_logits_and_what_a_tree_is_drawn_from_are_planned_for(tmp_path: Path) -> None:
+    model = saved(tmp_path, "llama", torch.bfloat16, vocab_size=50_000)
+    needs = needs_of(model, model_sizes(model), "bfloat16", CPU)
+    small, large = (fixed_bytes(needs, needs, Workload(100, budget), on_gpu=True) for budget in (200, 300))
+    assert large.buffers - small.buffers == pytest.approx(100 * 50_000 * 2, rel=0.1), "as they are computed"
+    assert large.draft - small.draft == pytest.approx(100 * 50_000 * 4, rel=0.1), "a distribution for every node"
 
 
 def peak_bytes(run: Any) -> int:

@@ -58,4 +58,4 @@ def _siblings(context: Context) -> Generator[int, None, tuple[Tensor, Tensor]]:
         apart.append(context.score([root, child], [-1, 0], last=1)[0])
     context.rewind(0)
     yield PASSES
-    return together, torch.stack(apart)
+    return together.float(), torch.stack(apart).float()

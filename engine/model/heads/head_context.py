@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from engine.host_copies import sent
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
@@ -125,8 +126,9 @@ class HeadContext(Context):
             return self._head.enter(self._hidden.rows([position - 1 for position in positions]))
         assert self._outputs is not None, "whatever is guessed stands behind something that was read"
         guessed = [0 if its else parent for its, parent in zip(known, self._of_parents, strict=True)]
-        hidden = self._outputs.index_select(0, torch.tensor(guessed, device=self._outputs.device))
+        hidden = self._outputs.index_select(0, sent(guessed, self._outputs.device))
         if any(known):
             rows = [row for row, its in enumerate(known) if its]
-            hidden[rows] = self._head.enter(self._hidden.rows([positions[row] - 1 for row in rows]))
+            entered = self._head.enter(self._hidden.rows([positions[row] - 1 for row in rows]))
+            hidden.index_copy_(0, sent(rows, hidden.device), entered)
         return hidden

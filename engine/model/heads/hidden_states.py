@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.host_copies import sent
 from engine.model.network import Network
 
 
@@ -64,7 +65,7 @@ class HiddenStates:
         """The rows of these slots, [n, width]; zeros for slot -1, which stands before the text."""
         assert self._rows is not None, "nothing is read before the target has read it"
         assert max(slots) < self.length, "nothing is read before the target has read it"
-        index = torch.tensor(slots, device=self._rows.device)
+        index = sent(slots, self._rows.device)
         found = self._rows.index_select(0, index.clamp(min=0))
         return found.masked_fill((index < 0)[:, None], 0.0)
 

@@ -36,7 +36,7 @@ class Autoregression:
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """The token that the target draws is the bonus token."""
-        return accept(tree, logits, self._sampling.draw, answer)
+        return accept(tree, logits, self._sampling, answer)
 
     def keep(self, path: Path) -> None:
         """Nothing to keep."""

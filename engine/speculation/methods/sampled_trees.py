@@ -1,75 +1,29 @@
-"""Trees that are sampled from the draft: the builder, the draft's passes, and what their methods share."""
+"""Trees that are sampled from the draft: its passes, its draws, and how they are verified."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
 
 import torch
 from torch import Tensor
 
+from engine.host_copies import reads_are_free
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer
-from engine.speculation.methods.rng import Rng, likeliest
-from engine.speculation.methods.verification import Decisions, accept, distribution, follow, penalise
+from engine.speculation.methods.proposals import Proposals, kept
+from engine.speculation.methods.rejection import Rule, verify
+from engine.speculation.methods.rejection_on_device import Draws, accept_on_device
+from engine.speculation.methods.rng import NOTHING, Rng, likeliest
+from engine.speculation.methods.verification import accept, distribution, follow, penalise
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.trees.tree_builder import Drawn, TreeBuilder
 
+BATCH = 128  # nodes that the draft reads in one pass, as memory is planned for
+ROWS = 8  # filtered at a time: sorting a vocabulary takes several times what its row does
 
-@dataclass(frozen=True, slots=True)
-class Draws:
-    """What the draft drew behind a node: from float32 [vocabulary], and in this order; a token may be there twice."""
-
-    distribution: Tensor
-    tokens: tuple[int, ...]
-
-
-class TreeBuilder:
-    """Grows by the draws behind some of its nodes at a time. Node 0 is the root, the last committed token."""
-
-    def __init__(self, root_token: int, observer: Observer | None = None) -> None:
-        """`observer` is told of every growth."""
-        self._observer = observer or NullObserver()
-        self.tokens = [root_token]
-        self.parents = [-1]
-        self.draws: dict[int, Draws] = {}
-        self._log_probs = [0.0]
-
-    def branch(
-        self, nodes: Sequence[int], distributions: Tensor, tokens_by_node: Sequence[Sequence[int]]
-    ) -> list[list[int]]:
-        """A child for every different token that was drawn behind each of `nodes`; returns these, by first draw.
-
-        distributions: float32 [len(nodes), vocabulary].
-        """
-        different = [list(dict.fromkeys(tokens)) for tokens in tokens_by_node]
-        rows = [row for row, tokens in enumerate(different) for _ in tokens]
-        added = [token for tokens in different for token in tokens]
-        device = distributions.device
-        log_probs = distributions[torch.tensor(rows, device=device), torch.tensor(added, device=device)].log().tolist()
-        children: list[list[int]] = [[] for _ in nodes]
-        for row, token, log_prob in zip(rows, added, log_probs, strict=True):
-            children[row].append(len(self.tokens))
-            self.tokens.append(token)
-            self.parents.append(nodes[row])
-            self._log_probs.append(self._log_probs[nodes[row]] + log_prob)
-        for node, row_distribution, tokens in zip(nodes, distributions, tokens_by_node, strict=True):
-            self.draws[node] = Draws(row_distribution, tuple(tokens))
-        self._observer.grown(self.tree)
-        return children
-
-    def path(self, node: int) -> list[int]:
-        """The tokens behind the root, down to `node`."""
-        tokens: list[int] = []
-        while node > 0:
-            tokens.append(self.tokens[node])
-            node = self.parents[node]
-        return tokens[::-1]
-
-    def tree(self) -> Tree:
-        """As it is now."""
-        return Tree(tuple(self.tokens), tuple(self.parents), tuple(self._log_probs))
-
-
-Rule = Callable[[Tensor, Tensor, Sequence[int], Decisions], int]
-"""(target, draft, draft tokens, rng) -> the next token; one of `engine.speculation.methods.verification`."""
+Draw = Callable[[Tensor, Sequence[int]], Tensor]
+"""(distributions [n, vocabulary], tokens wanted of each) -> int64 [n, most], `NOTHING` where there are fewer."""
 
 
 class Drafting:
@@ -98,12 +52,15 @@ class Drafting:
         self._sampling = sampling
         self._is_greedy = options.temperature == 0
         self._options = replace(options, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0) if self._is_greedy else options
+        its = self._options
+        self._is_filtered = its.top_k > 0 or its.top_p < 1.0 or its.min_p > 0.0
         self._prompt = sorted(set(prompt))
         self._prompt_tokens = len(prompt)
         self._vocabulary = vocabulary
         self._observer = observer or NullObserver()
         self._text: Sequence[int] = ()
-        self._builder = TreeBuilder(-1)
+        self._builder = TreeBuilder(-1, self._observer.grown)
+        self._draws: list[Draws] = []  # of every pass for the tree
         self._pending: dict[int, int] = {}  # node of the tree -> the draft's pending node
         self._unread = 0  # pending nodes of the draft that are no nodes of the tree: text it had not read yet
 
@@ -113,12 +70,80 @@ class Drafting:
 
     def new_tree(self, tokens: Sequence[int]) -> TreeBuilder:
         """Begin a tree: only its root, the last of `tokens`."""
-        self._text, self._builder = tokens, TreeBuilder(tokens[-1], self._observer)
-        self._pending, self._unread = {}, 0
+        self._text, self._builder = tokens, TreeBuilder(tokens[-1], self._observer.grown)
+        self._pending, self._unread, self._draws = {}, 0, []
         return self._builder
 
-    def read(self, nodes: Sequence[int]) -> Tensor:
-        """One draft pass over a level: what follows each of the nodes, float32 [len(nodes), vocabulary]."""
+    def distinct(self, nodes: Sequence[int], counts: Sequence[int]) -> Drawn:
+        """Behind each node up to `counts` different tokens: drawn without replacement, or the likeliest when greedy."""
+        return self._drawn(nodes, counts, likeliest if self._is_greedy else self.rng.distinct)
+
+    def independent(self, nodes: Sequence[int], counts: Sequence[int]) -> Drawn:
+        """Behind each node `counts` tokens, which may repeat; when greedy, different ones."""
+        return self._drawn(nodes, counts, likeliest if self._is_greedy else self.rng.independent)
+
+    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int], rule: Rule) -> Path:
+        """Go down the tree by `rule`, and by what the target draws where nothing was drafted.
+
+        The host waits for the device once, whatever the tree.
+        """
+        if self._is_greedy:
+            return accept(tree, logits, self._sampling, answer)
+        ahead = self._sampling.ahead(answer, 0, logits.device)
+        if not reads_are_free(logits.device):
+            return accept_on_device(tree, logits, ahead, self._draws, rule, self.rng)
+        found = {node: (draws, place) for draws in self._draws for place, node in enumerate(draws.nodes)}
+        said: list[Tensor] = []
+
+        def choose(node: int) -> int:
+            target = ahead.distribution(logits[node], said)
+            if node in found:
+                draws, place = found[node]
+                token = verify(target, draws.proposals.row(place), draws.tokens[place], self.rng, rule)
+            else:
+                token = self.rng.pick(target)
+            said.append(torch.tensor([token]))
+            return token
+
+        return follow(tree, choose)
+
+    def keep(self, path: Path) -> None:
+        """Commit the accepted nodes that the draft has read; an unread last one is caught up in the next round."""
+        read = [self._pending[node] for node in path.nodes if node in self._pending]
+        self._draft.keep([*range(self._unread), *read] if read else [])
+
+    def _drawn(self, nodes: Sequence[int], counts: Sequence[int], draw: Draw) -> Drawn:
+        """What is drawn behind the nodes of a level; a pass of the draft for every `BATCH` of them."""
+        passes = [
+            self._drawn_in_a_pass(nodes[begin : begin + BATCH], counts[begin : begin + BATCH], draw)
+            for begin in range(0, len(nodes), BATCH)
+        ]
+        tokens, log_probs = (chain.from_iterable(map(attrgetter(name), passes)) for name in ("tokens", "log_probs"))
+        return Drawn(tuple(tokens), tuple(log_probs))
+
+    def _drawn_in_a_pass(self, nodes: Sequence[int], counts: Sequence[int], draw: Draw) -> Drawn:
+        """One draft pass, of whose outcome the host reads once."""
+        distributions = self._read(nodes)
+        drawn = draw(distributions, counts)
+        log_probs = distributions.gather(1, drawn.clamp(min=0)).log()
+        supports = (distributions > 0).sum(-1, keepdim=True) if self._is_filtered else drawn[:, :0]
+        # Double precision holds tokens, too, so that all of it is one tensor.
+        rows = torch.cat([part.double() for part in (drawn, log_probs, supports)], 1).tolist()
+        most = drawn.shape[1]
+        tokens = tuple(
+            tuple(int(token) for token in row[:most][:count] if token != NOTHING)
+            for row, count in zip(rows, counts, strict=True)
+        )
+        if not self._is_greedy:
+            whole = Proposals(self._vocabulary, distributions)
+            proposals = kept(distributions, [int(row[-1]) for row in rows]) if self._is_filtered else whole
+            self._draws.append(Draws(tuple(nodes), tokens, proposals))
+        said = tuple(tuple(row[most : most + len(its)]) for row, its in zip(rows, tokens, strict=True))
+        assert all(log_prob > -torch.inf for its in said for log_prob in its), "a token that cannot have been drawn"
+        return Drawn(tokens, said)
+
+    def _read(self, nodes: Sequence[int]) -> Tensor:
+        """One draft pass over nodes of a level: what follows each of them, float32 [len(nodes), vocabulary]."""
         builder = self._builder
         if not self._pending:  # the first level is the root; with it goes what the draft has not read yet
             unread = list(self._text[self._draft.length :])
@@ -129,35 +154,13 @@ class Drafting:
             logits = self._draft.score([builder.tokens[node] for node in nodes], parents)
         begin = self._unread + len(self._pending)
         self._pending.update(zip(nodes, range(begin, begin + len(nodes)), strict=True))
-        return self._distributions(logits, nodes)
-
-    def distinct(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        """Up to `counts` different tokens per row: drawn without replacement, or the likeliest when greedy."""
-        return (likeliest if self._is_greedy else self.rng.distinct)(distributions, counts)
-
-    def independent(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        """`counts` tokens per row, which may repeat; when greedy, different ones."""
-        return (likeliest if self._is_greedy else self.rng.independent)(distributions, counts)
-
-    def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int], rule: Rule) -> Path:
-        """Go down the tree by `rule`, and by what the target draws where nothing was drafted."""
-        if self._is_greedy:
-            return accept(tree, logits, self._sampling.draw, answer)
-
-        def choose(node: int, said: Sequence[int]) -> int:
-            target = self._sampling.distribution(logits[node], said)
-            draws = self._builder.draws.get(node)
-            return rule(target, draws.distribution, draws.tokens, self.rng) if draws else self.rng.pick(target)
-
-        return follow(tree, choose, answer)
-
-    def keep(self, path: Path) -> None:
-        """Commit the accepted nodes that the draft has read; an unread last one is caught up in the next round."""
-        read = [self._pending[node] for node in path.nodes if node in self._pending]
-        self._draft.keep([*range(self._unread), *read] if read else [])
+        found = torch.empty(len(nodes), self._vocabulary, device=logits.device)
+        for rows, at in zip(torch.split(found, ROWS), range(0, len(nodes), ROWS), strict=True):
+            rows.copy_(self._distributions(logits[at : at + ROWS], nodes[at : at + ROWS]))
+        return found
 
     def _distributions(self, logits: Tensor, nodes: Sequence[int]) -> Tensor:
-        logits = logits[:, : self._vocabulary]
+        logits = logits[:, : self._vocabulary].float()
         if missing := self._vocabulary - logits.shape[-1]:  # tokens that this draft does not know
             logits = torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
         if self._options.repetition_penalty != 1.0 or self._options.presence_penalty != 0.0:

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from engine.speculation.interfaces import TreeBounds
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, has_moved
+from engine.speculation.methods.rejection import without_replacement
 from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
-from engine.speculation.methods.verification import from_distinct
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import (
     MOST_LEVELS,
@@ -94,13 +94,12 @@ class Sequoia(SampledTreeMethod):
         level = {0: 0}  # node of the tree -> its place in the shape
         while level := {node: place for node, place in level.items() if shape.children[place]}:
             nodes, places = list(level), list(level.values())
-            distributions = self._drafting.read(nodes)
-            drawn = self._drafting.distinct(distributions, [len(shape.children[place]) for place in places])
+            drawn = self._drafting.distinct(nodes, [len(shape.children[place]) for place in places])
             level = {}
-            for place, children in zip(places, builder.branch(nodes, distributions, drawn), strict=True):
+            for place, children in zip(places, builder.branch(nodes, drawn), strict=True):
                 level |= zip(children, shape.children[place], strict=False)
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """At every node the first child that passes, else a token from what the target has left."""
-        return self._drafting.accept(tree, logits, answer, from_distinct)
+        return self._drafting.accept(tree, logits, answer, without_replacement)

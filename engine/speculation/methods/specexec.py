@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from engine.protocol.options import SpeculationOptions
@@ -16,6 +17,8 @@ from engine.speculation.trees.best_first import BestFirst
 from engine.speculation.trees.tree import Path, Tree
 
 REACH = 4  # times the budget: nodes that idle drafting searches for, as the bonus token may be among them
+
+ROWS = 32  # of a pass that become log-probabilities at a time: bounds what float32 takes at large vocabularies
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class SpecExec:
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """Follow what the target draws for itself, as far as the tree has it."""
-        return accept(tree, logits, self._sampling.draw, answer)
+        return accept(tree, logits, self._sampling, answer)
 
     def keep(self, path: Path) -> None:
         """Commit the accepted nodes that the draft has read; an unexpanded last one is caught up in the next round."""
@@ -162,14 +165,24 @@ class SpecExec:
         else:
             parents = [self._pending[parent].number for parent in search.parents_of(frontier)]
             logits = self._draft.score(search.tokens_of(frontier), parents)
-        known = logits.log_softmax(-1)[:, : self._vocabulary]
-        probable = known.topk(min(self._options.width, known.shape[-1]))
-        log_probs, candidates = probable.values.cpu().double().numpy(), probable.indices.cpu().numpy()
+        log_probs, candidates = self._probable(logits)
         for row, node in enumerate(frontier.tolist()):
             self._pending[node] = Read(self._appended + row, row, log_probs, candidates)
         self._appended += len(frontier)
         scores = self._calibration.log_acceptance(log_probs) if self._calibration else None
         search.expand(frontier, log_probs, candidates, budget, scores)
+
+    def _probable(self, logits: Tensor) -> tuple[Numbers, Integers]:
+        """The most probable tokens behind every node and their log-probabilities, [rows, width]; read at once."""
+        width = min(self._options.width, self._vocabulary, logits.shape[-1])
+        tops = [
+            rows.log_softmax(-1, dtype=torch.float32)[:, : self._vocabulary].topk(width)
+            for rows in torch.split(logits, ROWS)
+        ]
+        values, indices = (torch.cat([top[part] for top in tops]).double() for part in (0, 1))
+        # Double precision holds tokens, too.
+        log_probs, candidates = torch.stack([values, indices]).cpu().numpy()
+        return log_probs, candidates.astype(np.int64)
 
     def _tell(self, search: BestFirst, size: int) -> None:
         self._observer.grown(lambda: search.tree(search.best(size, self._depth)))

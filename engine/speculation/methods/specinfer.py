@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from engine.speculation.interfaces import TreeBounds
+from engine.speculation.methods.rejection import with_replacement
 from engine.speculation.methods.sampled_trees import Drafting, SampledTreeMethod
-from engine.speculation.methods.verification import from_independent
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import AcceptanceVector
 
@@ -21,13 +21,12 @@ class Chain(SampledTreeMethod):
         builder = self._drafting.new_tree(tokens)
         node = 0
         for _ in range(min(bounds.budget, bounds.depth)):
-            distribution = self._drafting.read([node])
-            [[node]] = builder.branch([node], distribution, self._drafting.independent(distribution, [1]))
+            [[node]] = builder.branch([node], self._drafting.independent([node], [1]))
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """As far as every token passes, then one from what the target has left."""
-        return self._drafting.accept(tree, logits, answer, from_independent)
+        return self._drafting.accept(tree, logits, answer, with_replacement)
 
 
 def best_sequences(acceptance: AcceptanceVector, budget: int, most_levels: int) -> int:
@@ -76,11 +75,10 @@ class SpecInfer(SampledTreeMethod):
         sequences = {0: bounds.budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
         for _ in range(depth):
             nodes = list(sequences)
-            distributions = self._drafting.read(nodes)
-            drawn = self._drafting.independent(distributions, list(sequences.values()))
+            drawn = self._drafting.independent(nodes, list(sequences.values()))
             sequences = {
                 child: said.count(builder.tokens[child])
-                for said, children in zip(drawn, builder.branch(nodes, distributions, drawn), strict=True)
+                for said, children in zip(drawn.tokens, builder.branch(nodes, drawn), strict=True)
                 for child in children
             }
         return builder.tree()
@@ -92,11 +90,10 @@ class SpecInfer(SampledTreeMethod):
             room -= children * len(nodes)
             if room < 0 or not nodes:
                 break
-            distributions = self._drafting.read(nodes)
-            drawn = self._drafting.independent(distributions, [children] * len(nodes))
-            nodes = [child for each in builder.branch(nodes, distributions, drawn) for child in each]
+            drawn = self._drafting.independent(nodes, [children] * len(nodes))
+            nodes = [child for each in builder.branch(nodes, drawn) for child in each]
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
         """At every node the first of its draws that passes, else a token from what the target has left."""
-        return self._drafting.accept(tree, logits, answer, from_independent)
+        return self._drafting.accept(tree, logits, answer, with_replacement)

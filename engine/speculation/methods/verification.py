@@ -4,22 +4,22 @@ Tokens are drawn after penalties and filters, with one uniform number per positi
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from engine.host_copies import reads_are_free, sent
 from engine.protocol.options import SamplingOptions
+from engine.speculation.interfaces import Sampling
 from engine.speculation.trees.tree import Path, Tree
 
 COLD = 1e-6  # below it logits are first made relative to the largest one
 COLDEST = 1e-30  # lower temperatures mean the same in float32: only the likeliest tokens are left
 
-Draw = Callable[[Tensor, Sequence[int]], int]
-"""(logits [vocabulary], the answer so far) -> the token that the target says next."""
-
-Choose = Callable[[int, Sequence[int]], int]
-"""(node of the tree, the answer up to it) -> the token that the target says next."""
+Choose = Callable[[int], int]
+"""(node of the tree) -> the token that the target says next."""
 
 
 class UniformSource(Protocol):
@@ -61,22 +61,59 @@ class Sampler:
     def draw(self, logits: Tensor, answer: Sequence[int]) -> int:
         """The token that follows `answer`, all tokens generated so far, the path down the tree included.
 
-        logits: float32 [vocabulary], raw, as the target gave them after the last of these tokens.
+        logits: [vocabulary], raw, as the target gave them after the last of these tokens.
         """
-        if self._options.temperature == 0:
-            return int(self._penalised(logits, answer).argmax())
-        return inverse_cdf(self.distribution(logits, answer), self._uniforms[len(self._begun) + len(answer)])
+        return int(self.ahead(answer, 1, logits.device).draw(logits, ()))
 
-    def distribution(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
-        """What the token that follows `answer` is drawn from: float32 [vocabulary]; a single 1 when greedy."""
-        penalised = self._penalised(logits, answer)
-        if self._options.temperature == 0:
-            return torch.zeros_like(penalised).index_fill_(0, penalised.argmax()[None], 1.0)
-        return distribution(penalised, self._options)
+    def ahead(self, answer: Sequence[int], count: int, device: torch.device) -> "Ahead":
+        """What drawing the next `count` tokens behind `answer` takes, all of it on `device`."""
+        options, said = self._options, [*self._begun, *answer]
+        seen = self._prompt if options.repetition_penalty != 1.0 else ()
+        uniforms = [self._uniforms[len(said) + place] for place in range(count if options.temperature > 0 else 0)]
+        return Ahead(
+            options,
+            sent(seen, device),
+            sent(said if _penalises(options) else (), device),
+            sent(uniforms, device, torch.float64),
+        )
 
-    def _penalised(self, logits: Tensor, answer: Sequence[int]) -> Tensor:
-        whole = (*self._begun, *answer) if self._begun else answer
-        return penalise(logits, self._options, self._prompt, whole)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """Draws the next tokens of an answer on the device, one after the other, without the host seeing any of them.
+
+    `prompt`, `said`: int64 [n], tokens that penalties apply to; `uniforms`: float64 [count], of the next positions.
+    """
+
+    options: SamplingOptions
+    prompt: Tensor
+    said: Tensor
+    uniforms: Tensor
+
+    def draw(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+        """The token behind those that were `drawn` before, each of them int64 [1]; returns such a one.
+
+        logits: [vocabulary], raw.
+        """
+        penalised = self.penalised(logits, drawn)
+        if self.options.temperature == 0:
+            return penalised.argmax(0, keepdim=True)
+        place = len(drawn)
+        return cdf_token(distribution(penalised, self.options), self.uniforms[place : place + 1])
+
+    def distribution(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+        """What that token is drawn from, at a temperature above 0: float32 [vocabulary]."""
+        return distribution(self.penalised(logits, drawn), self.options)
+
+    def penalised(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+        """The logits in float32, penalties applied."""
+        if not _penalises(self.options):
+            return logits.float()
+        return _penalised(logits.float(), self.options, self.prompt, torch.cat([self.said, *drawn]))
+
+
+def _penalises(options: SamplingOptions) -> bool:
+    return options.repetition_penalty != 1.0 or options.presence_penalty != 0.0
 
 
 def penalise(logits: Tensor, options: SamplingOptions, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
@@ -84,14 +121,20 @@ def penalise(logits: Tensor, options: SamplingOptions, prompt: Sequence[int], an
 
     logits: float32 [vocabulary]; returns a new tensor where a penalty applies.
     """
+    if not _penalises(options):
+        return logits
+    return _penalised(logits, options, sent(prompt, logits.device), sent(answer, logits.device))
+
+
+def _penalised(logits: Tensor, options: SamplingOptions, prompt: Tensor, answer: Tensor) -> Tensor:
+    """A token may be there several times: every one of its places is written with the same number."""
     if options.repetition_penalty != 1.0:
-        seen = torch.tensor(sorted({*prompt, *answer}), device=logits.device)
+        seen = torch.cat([prompt, answer])
         old = logits[seen]
         factor = options.repetition_penalty
         logits = logits.index_copy(0, seen, torch.where(old < 0, old * factor, old / factor))
-    if options.presence_penalty != 0.0 and answer:
-        present = torch.tensor(sorted(set(answer)), device=logits.device)
-        logits = logits.index_add(0, present, logits.new_full((len(present),), -options.presence_penalty))
+    if options.presence_penalty != 0.0:
+        logits = logits.index_copy(0, answer, logits[answer] - options.presence_penalty)
     return logits
 
 
@@ -127,100 +170,92 @@ def _keep_nucleus(scores: Tensor, top_p: float) -> Tensor:
 def inverse_cdf(probabilities: Tensor, uniform: float) -> int:
     """The token whose interval of the cumulative distribution holds `uniform`; never one of probability 0.
 
-    probabilities: float32 [vocabulary]. Summed in double precision: at 128,000 tokens float32 would lose the tail.
+    probabilities: [vocabulary], not all 0.
+    """
+    return int(cdf_token(probabilities, sent([uniform], probabilities.device, torch.float64)))
+
+
+def cdf_token(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """`inverse_cdf` on the device: uniform float64 [1], returns int64 [1].
+
+    Summed in double precision: at 128,000 tokens float32 would lose the tail.
     """
     cumulative = probabilities.double().cumsum(0)
-    token = int(torch.searchsorted(cumulative, cumulative[-1:] * uniform, right=True))
-    if token == len(probabilities):  # only rounding gets here: the product reached the total
-        return int(probabilities.nonzero()[-1])
-    return token
+    total = cumulative[-1:]
+    # Only rounding lets the product reach the total: the largest number below it leads to a token with a probability.
+    below = torch.nextafter(total, torch.zeros_like(total))
+    return torch.searchsorted(cumulative, torch.minimum(total * uniform, below), right=True)
 
 
-def accept(tree: Tree, logits: Tensor, draw: Draw, answer: Sequence[int]) -> Path:
+def accept(tree: Tree, logits: Tensor, sampling: Sampling, answer: Sequence[int]) -> Path:
     """Draw from the target along the tree while the drawn token is a child; the first miss is the bonus token.
 
     Every token is drawn from the target itself, so the output has exactly the target's distribution, whatever the tree
-    (Svirschevski et al. 2024, arXiv 2406.02532, section 4). logits: float32 [nodes, vocabulary]; `answer`: all tokens
-    of the answer up to the root.
+    (Svirschevski et al. 2024, arXiv 2406.02532, section 4). logits: [nodes, vocabulary]; `answer`: all tokens of the
+    answer up to the root. The host waits for the device once, whatever the tree; see `TreeOnDevice`.
     """
-    return follow(tree, lambda node, said: draw(logits[node], said), answer)
+    levels, device = max(tree.depths) + 1, logits.device
+    ahead = sampling.ahead(answer, levels, device)
+    drawn: list[Tensor] = []
+    if reads_are_free(device):
+
+        def choose(node: int) -> int:
+            drawn.append(ahead.draw(logits[node], drawn))
+            return int(drawn[-1])
+
+        return follow(tree, choose)
+    on_device = TreeOnDevice(tree, device)
+    for _ in range(levels):
+        drawn.append(ahead.draw(on_device.row(logits), drawn))
+        on_device.go_on(drawn[-1])
+    return along(tree, torch.cat(drawn).tolist())
 
 
-def follow(tree: Tree, choose: Choose, answer: Sequence[int]) -> Path:
+def follow(tree: Tree, choose: Choose) -> Path:
     """Go down the tree by the chosen tokens while they are children; the first that is none is the bonus token."""
-    said = list(answer)
     nodes = [0]
     while True:
-        token = choose(nodes[-1], said)
+        token = choose(nodes[-1])
         child = tree.child(nodes[-1], token)
         if child is None:
             return Path(tuple(nodes), bonus=token)
         nodes.append(child)
-        said.append(token)
 
 
-class Decisions(Protocol):
-    """The random decisions of verification; `engine.speculation.methods.rng.Rng` makes them."""
-
-    def happens(self, probability: float) -> bool:
-        """True with this probability; always, if it is 1 or more."""
-
-    def pick(self, weights: Tensor) -> int:
-        """A token drawn from float [vocabulary]."""
+def along(tree: Tree, tokens: Sequence[int]) -> Path:
+    """The path down the tree by these tokens, one for each of its levels."""
+    each = iter(tokens)
+    return follow(tree, lambda _node: next(each))
 
 
-def from_distinct(target: Tensor, draft: Tensor, draft_tokens: Sequence[int], rng: Decisions) -> int:
-    """Sequoia's verification (arXiv 2402.12374, algorithm 2), for tokens drawn one by one without replacement.
+class TreeOnDevice:
+    """Goes down a tree by tokens that the host has not seen: all its levels, as nobody knows where the path ends.
 
-    target, draft: probabilities [vocabulary]; `draft_tokens`: all different, in their order; once the draft's support
-    is exhausted, drawn uniformly from the others. Returns one of them, or a token from what the target has left. A
-    token is rejected only where the draft gives it more than is left, and then nothing of it is left.
+    Beyond that it goes on from anywhere: the host follows the same tokens later and stops where they leave the tree.
+    A few small kernels for every level, instead of a wait for every accepted token.
     """
-    residual, proposal = _normalised(target), _normalised(draft)
-    untried = torch.ones_like(residual, dtype=torch.bool)
-    for token in draft_tokens:
-        assert proposal[token] > 0, "a token that cannot have been drawn"
-        if rng.happens(float(residual[token] / proposal[token])):
-            return token
-        residual = _left(residual, proposal)
-        untried[token] = False
-        proposal = proposal * untried
-        proposal = _normalised(proposal if proposal.any() else untried)
-    return rng.pick(residual)
 
+    def __init__(self, tree: Tree, device: torch.device) -> None:
+        self.node = sent([0], device)
+        self._tokens, self._parents = sent(tree.tokens, device), sent(tree.parents, device)
 
-def from_independent(target: Tensor, draft: Tensor, draft_tokens: Sequence[int], rng: Decisions) -> int:
-    """Multi-round rejection (SpecInfer, Miao et al. 2024, arXiv 2305.09781), for independent draws that may repeat.
+    def row(self, rows: Tensor) -> Tensor:
+        """That of the node where it is: [width] of [nodes, width]."""
+        return rows.index_select(0, self.node)[0]
 
-    With a single draw this is classic speculative sampling (Leviathan et al. 2023, arXiv 2211.17192; Chen et al. 2023,
-    arXiv 2302.01318). target, draft: probabilities [vocabulary]. Returns as `from_distinct` does.
-    """
-    residual, proposal = _normalised(target), _normalised(draft)
-    for token in draft_tokens:
-        assert proposal[token] > 0, "a token that cannot have been drawn"
-        if rng.happens(float(residual[token] / proposal[token])):
-            return token
-        residual = _left(residual, proposal)
-    return rng.pick(residual)
-
-
-def _normalised(weights: Tensor) -> Tensor:
-    """In double precision: float32 sums to 1 only within 1e-7, and residuals can be smaller than that."""
-    precise = weights.double()
-    return precise / precise.sum()
-
-
-def _left(residual: Tensor, proposal: Tensor) -> Tensor:
-    """What a rejection leaves of the target: norm(max(R - D, 0))."""
-    rest = (residual - proposal).clamp_min(0)
-    total = rest.sum()
-    return rest / total if total > 0 else residual  # only rounding rejects where both are the same
+    def go_on(self, token: Tensor) -> None:
+        """To the child that carries `token`, int64 [1]."""
+        is_child = (self._parents == self.node) & (self._tokens == token)
+        self.node = is_child.int().argmax(0, keepdim=True)
 
 
 def said_log_probs(tree: Tree, logits: Tensor, path: Path) -> tuple[float, ...]:
     """The target's own log-probability of every token of the path, the bonus token last.
 
-    logits: float32 [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied.
+    logits: [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied.
     """
-    said = zip(path.nodes, path.tokens(tree), strict=True)
-    return tuple(torch.stack([logits[node, token] - logits[node].logsumexp(-1) for node, token in said]).tolist())
+    said = []
+    for node, token in zip(path.nodes, path.tokens(tree), strict=True):
+        row = logits[node].float()
+        said.append(row[token] - row.logsumexp(-1))
+    return tuple(torch.stack(said).tolist())

@@ -73,12 +73,13 @@ class PassShape:
     state_width: int = 0
 
     def pass_bytes(
-        self, rows: int, slots: int, logit_rows: int, logit_copies: int = 1, nodes: int = STATE_CHUNK
+        self, rows: int, slots: int, logit_rows: int, float_copies: int = 0, nodes: int = STATE_CHUNK
     ) -> int:
         """The most bytes that a pass over `rows` tokens, seeing `slots` cache slots, holds besides weights and cache.
 
-        The buffers inside a layer and the logits after all layers never exist together, so the larger counts. Logits
-        exist `logit_copies` times in float32. `nodes`: those pending, where the pass is over a tree.
+        The buffers inside a layer and the logits after all layers never exist together, so the larger counts. Of
+        the logits there are `float_copies` in float32, besides those that the pass returns.
+        `nodes`: those pending, where the pass is over a tree.
         """
         value = self.value_bytes
         masks = rows * slots * (1 + value)
@@ -88,7 +89,7 @@ class PassShape:
         attention = 3 * rows * self.query_width * value + spread + scores
         scan = rows * (self.state_heads * nodes * STATE_SCORE_BYTES + STATE_COPIES * 4 * self.state_width)
         inside = max(attention, scan + self.widest * rows * value if scan else 0, 3 * rows * self.widest * value)
-        logits = logit_rows * self.vocabulary * (4 * logit_copies + (value if value != 4 else 0))
+        logits = logit_rows * self.vocabulary * (value + 4 * float_copies)
         return masks + stream + max(inside, logits)
 
 
@@ -224,7 +225,9 @@ def _self_draft_bytes(target: ModelNeeds, work: Workload) -> int:
     batch = min(DRAFT_BATCH, work.largest + 1)
     if not target.drafts_itself:
         return 0
-    return target.shape.pass_bytes(batch, work.draft_slots, logit_rows=batch, logit_copies=2, nodes=work.draft_nodes)
+    return _kept_bytes(target, work) + target.shape.pass_bytes(
+        batch, work.draft_slots, logit_rows=batch, float_copies=1, nodes=work.draft_nodes
+    )
 
 
 def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
@@ -232,7 +235,16 @@ def _draft_bytes(model: ModelNeeds, work: Workload) -> int:
     slots, batch = work.draft_slots, min(DRAFT_BATCH, work.largest + 1)
     passes = max(
         model.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-        model.shape.pass_bytes(batch, slots, logit_rows=batch, logit_copies=2, nodes=work.draft_nodes),
+        model.shape.pass_bytes(batch, slots, logit_rows=batch, float_copies=1, nodes=work.draft_nodes),
     )
     cache = (model.kv_bytes + model.record_bytes) * slots + model.state.cache_bytes(work.draft_nodes)
-    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes
+    return sum(layer.run_bytes for layer in model.layers) + model.rest_bytes + cache + passes + _kept_bytes(model, work)
+
+
+def _kept_bytes(model: ModelNeeds, work: Workload) -> int:
+    """What a sampled tree takes beyond the pass of its first `DRAFT_BATCH` nodes, in which it is counted already.
+
+    Every distribution that was drawn from is kept in float32 until the target has verified it, at most one for every
+    node, unless filters leave few tokens (`engine.speculation.methods.proposals`).
+    """
+    return 4 * model.shape.vocabulary * max(0, work.budget - DRAFT_BATCH)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from engine.speculation.methods.rng import Rng
+from engine.speculation.methods.rng import NOTHING, Rng
 
 Result = TypeVar("Result", bound=Hashable)
 
@@ -48,6 +48,18 @@ class TableModel:
         self._paths = []
 
 
+def padded(drawn: Sequence[Sequence[int]]) -> Tensor:
+    """int64 [n, most], as `Rng` hands out what it drew."""
+    most = max(map(len, drawn))
+    rows = [[*tokens, *[NOTHING] * (most - len(tokens))] for tokens in drawn]
+    return torch.tensor(rows, dtype=torch.int64).view(len(drawn), most)
+
+
+def unpadded(drawn: Tensor) -> list[list[int]]:
+    """Of every row the tokens that were drawn."""
+    return [[token for token in row if token != NOTHING] for row in drawn.tolist()]
+
+
 class ForkedRng(Rng):
     """Decides as `script` says, then always for the first possible; `others` are the scripts of what else could be."""
 
@@ -63,7 +75,7 @@ class ForkedRng(Rng):
     def pick(self, weights: Tensor) -> int:
         return self._choose((weights.double() / weights.double().sum()).tolist())
 
-    def distinct(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
+    def distinct(self, distributions: Tensor, counts: Sequence[int]) -> Tensor:
         drawn = []
         for row, count in zip(distributions.double(), counts, strict=True):
             left, tokens = row.clone(), list[int]()
@@ -71,10 +83,11 @@ class ForkedRng(Rng):
                 tokens.append(self.pick(left))
                 left[tokens[-1]] = 0
             drawn.append(tokens)
-        return drawn
+        return padded(drawn)
 
-    def independent(self, distributions: Tensor, counts: Sequence[int]) -> list[list[int]]:
-        return [[self.pick(row) for _ in range(count)] for row, count in zip(distributions, counts, strict=True)]
+    def independent(self, distributions: Tensor, counts: Sequence[int]) -> Tensor:
+        rows = zip(distributions, counts, strict=True)
+        return padded([[self.pick(row) for _ in range(count)] for row, count in rows])
 
     def _choose(self, probabilities: list[float]) -> int:
         possible = [number for number, probability in enumerate(probabilities) if probability > 0]

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from engine.speculation.methods.verification import accept
+from engine.protocol.options import SamplingOptions
+from engine.speculation.methods.verification import Sampler, Uniforms, accept
 from engine.speculation.rounds import Answer
 from engine.speculation.trees.tree import Path, Tree
 from tests.engine.speculation.pairs import Silent
@@ -54,6 +55,6 @@ def test_acceptance_leaves_the_answer_alone() -> None:
     logits = torch.zeros(4, 10)
     logits[torch.arange(4), torch.tensor([3, 4, 5, 7])] = 5.0
     said = [1, 2]
-    path = accept(TREE, logits, lambda row, _answer: int(row.argmax()), said)
+    path = accept(TREE, logits, Sampler(SamplingOptions(), [1], Uniforms(0)), said)
     assert path == PATH
     assert said == [1, 2]

@@ -111,7 +111,7 @@ class CountingRng(Rng):
         super().__init__(1, torch.device("cpu"))
         self.drawn: list[int] = []
 
-    def independent(self, distributions: torch.Tensor, counts: Sequence[int]) -> list[list[int]]:
+    def independent(self, distributions: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
         self.drawn.append(sum(counts))
         return super().independent(distributions, counts)
 
