@@ -18,6 +18,22 @@ BLOCK_BYTES = 256 << 20  # pinned at once: a load stops between two, and a refus
 
 
 @dataclass(frozen=True, slots=True)
+class HostShare:
+    """Bytes of host memory that a device copies from: `pinned`, and `pageable`, which takes one more copy.
+
+    `staging_rate`: bytes a second of that copy at most, 0 if there is none.
+    """
+
+    pinned: int = 0
+    pageable: int = 0
+    staging_rate: float = 0.0
+
+    def __add__(self, other: "HostShare") -> "HostShare":
+        rates = [rate for rate in (self.staging_rate, other.staging_rate) if rate]
+        return HostShare(self.pinned + other.pinned, self.pageable + other.pageable, min(rates, default=0.0))
+
+
+@dataclass(frozen=True, slots=True)
 class RingSlots:
     """Of the ring between disk and host memory, and of the one on a device."""
 
@@ -52,6 +68,7 @@ class LayerStore:
         self._arenas: list[HostArena] = []
         self._carrier: Carrier | None = None
         self._pageable: set[int] = set()
+        self._staging_rate = 0.0
 
     def load(self) -> Iterator[int]:
         """Read what is resident, then start the rings; yields each layer's index once it is in its tier.
@@ -93,6 +110,17 @@ class LayerStore:
             self._carrier.close()
         for arena in self._arenas:
             arena.close()
+
+    @property
+    def host_share(self) -> HostShare:
+        """What was pinned of the memory of layers in RAM, and of the ring through which others come; without a device
+        that copies, nothing had to be.
+        """
+        if self._carrier is None:
+            return HostShare()
+        pinned = sum(arena.nbytes for arena in self._arenas if arena.is_pinned)
+        pageable = sum(arena.nbytes for arena in self._arenas if not arena.is_pinned)
+        return HostShare(pinned, pageable, self._staging_rate)
 
     @property
     def waited_seconds(self) -> float:
@@ -165,6 +193,10 @@ class LayerStore:
         if self._copy_stream and self._carrier and streamed:
             if not self._pageable:
                 self._carrier.close()  # nothing goes through its pieces
+            else:
+                first = min(self._pageable)
+                sample = self.resident[first] if first in self.resident else disk_slots[0]
+                self._staging_rate = self._carrier.bytes_per_second(sample)
             to_device = DeviceRing(
                 {index: self.sources[index] for index in streamed},
                 {index: self._copied[index] for index in streamed},

@@ -17,7 +17,7 @@ from engine.weights.streaming.experts.choice import single_is_faster
 from engine.weights.streaming.experts.clocks import clock_for
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
 from engine.weights.streaming.experts.stream import Choose, ExpertStream
-from engine.weights.streaming.layer_store import LayerStore, RingSlots
+from engine.weights.streaming.layer_store import HostShare, LayerStore, RingSlots
 from engine.weights.streaming.pinning import PinnedBudget, Pinning, pinning_for
 from engine.weights.streaming.prefetch_ring import OnWait
 
@@ -116,6 +116,11 @@ class LayerStream:
     def bytes_streamed(self) -> int:
         """Bytes of weights that were moved to where they are used, since the start."""
         return self._trunk_bytes + (self._experts.bytes_streamed if self._experts else 0)
+
+    @property
+    def host_share(self) -> HostShare:
+        """How much of the host memory that the device copies from is pinned."""
+        return self._store.host_share + self._bulks.host_share
 
     @property
     def waited_seconds(self) -> float:
