@@ -81,6 +81,7 @@ def _document(session: Session, answer: CollectedAnswer) -> dict[str, Any]:
         "peak_rss_bytes": peak_rss_bytes(),
         "peak_vram_bytes": accelerator.peak_bytes(),
         "planned_bytes": session.planned_bytes,
+        "pinned_bytes": session.loaded.residence.pinned.taken if session.loaded.residence else 0,
     }
 
 

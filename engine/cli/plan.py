@@ -146,6 +146,7 @@ def _document(
             "device": taken.device,
             "ram": taken.ram,
             "ssd": taken.ssd,
+            "to_be_pinned": 0 if room.shared else taken.copied_from,
             "device_limit": room.device,
             "ram_limit": room.ram,
             "parts": asdict(taken),
@@ -187,6 +188,8 @@ def _lines(
         of_limit = "" if limit is None else f" of {gib(limit)}"
         yield f"{name:<8}{count:>4} {'layer ' if count == 1 else 'layers'}  {gib(nbytes):>10}{of_limit}"
         yield from (f"{'':<20}{gib(size):>10}  {PURPOSES[part]}" for part in parts if (size := getattr(taken, part)))
+    if taken.copied_from and not room.shared:
+        yield f"{gib(taken.copied_from)} of the RAM are to be pinned; what the system refuses is copied once more."
     if found.verdict == "no":
         return
     yield f"Room for trees of up to {found.largest_tree} drafted nodes."

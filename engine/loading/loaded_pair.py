@@ -36,16 +36,17 @@ from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
-from engine.protocol.sentences import joined, say
+from engine.protocol.sentences import Amount, joined, say
 from engine.speculation.interfaces import Scorer
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
 from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.weights.planning.arrangement import streamed_layers
-from engine.weights.planning.machine import memory_now
+from engine.weights.planning.machine import gib, memory_now
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Plan
+from engine.weights.streaming.layer_store import HostShare
 from engine.weights.streaming.layer_stream import LayerStream
 
 
@@ -129,7 +130,10 @@ class LoadedPair:
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""
+        share = self.stream.host_share if self.stream else HostShare()
         target = _described(self.pair.target, self.target.network, self.weights.stored_as)
+        if note := pageable_note(share):
+            target = replace(target, note=joined((target.note, note)))
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
         if draft and isinstance(self.draft, HeadContext):
             draft = replace(draft, bytes=self.draft.nbytes)
@@ -146,7 +150,7 @@ class LoadedPair:
             context_tokens=self.context_tokens,
             seconds=seconds,
             tiers=self.weights.tiers,
-            residence=_residence(self.weights.plan),
+            residence=_residence(self.weights.plan, share),
             common_tokens=self.pair.common_tokens,
         )
 
@@ -253,7 +257,22 @@ def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "") ->
     )
 
 
-def _residence(plan: Plan) -> Residence:
+def pageable_note(share: HostShare) -> str:
+    """That less memory was pinned than a GPU would like to copy from, and what that costs; empty if it was not."""
+    if not share.pageable:
+        return ""
+    pinned, wanted = gib(share.pinned), gib(share.pinned + share.pageable)
+    told = say(
+        "The system pinned {pinned} of the {wanted} of RAM that weights stream from.", pinned=pinned, wanted=wanted
+    )
+    cost = say("The others are copied once more on their way to the GPU, which is slower.")
+    if share.staging_rate:
+        rate = Amount(f"{share.staging_rate / 1e9:.1f} GB/s")
+        cost = say("The others are copied once more on their way to the GPU, at up to {rate}.", rate=rate)
+    return joined((told, cost))
+
+
+def _residence(plan: Plan, share: HostShare) -> Residence:
     """Where the layers of a target that was loaded by this plan are."""
     taken, room = plan.bytes, plan.room
     return Residence(
@@ -262,6 +281,7 @@ def _residence(plan: Plan) -> Residence:
         ram=Holding(room.ram_taken(taken.device, taken.ram), room.ram),
         shared=room.shared,
         stream_bytes_per_second=_stream_bytes_per_second(plan),
+        pinned=Holding(share.pinned, share.pinned + share.pageable),
     )
 
 

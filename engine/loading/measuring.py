@@ -25,6 +25,7 @@ from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
 MIB = 1 << 20
@@ -94,7 +95,7 @@ def copy_rate(timer: DeviceTimer) -> float:
 
 def link_rate(copy_stream: CopyStream, timer: DeviceTimer) -> float:
     """Bytes a second from pinned host memory to the device, as the stream copies them."""
-    arena = HostArena(COPY_BYTES, pin=copy_stream.device.type == "cuda")
+    arena = HostArena(COPY_BYTES, pinning_for(copy_stream.device))
     source, target = arena.take(COPY_BYTES).fill_(1), copy_stream.allocate(COPY_BYTES)
     try:
         return COPY_BYTES / timer.seconds(lambda: copy_stream.copy(source, target, None))

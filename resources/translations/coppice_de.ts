@@ -6571,6 +6571,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
+            <source>The others are copied once more on their way to the GPU, at up to {rate}.</source>
+            <translation>Die anderen werden auf dem Weg zur GPU noch einmal kopiert, mit höchstens {rate}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
+            <source>The others are copied once more on their way to the GPU, which is slower.</source>
+            <translation>Die anderen werden auf dem Weg zur GPU noch einmal kopiert, was langsamer ist.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
+            <source>The system pinned {pinned} of the {wanted} of RAM that weights stream from.</source>
+            <translation>Vom RAM, aus dem Gewichte strömen, hat das System {pinned} von {wanted} fest zugewiesen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
             <source>the draft</source>
             <translation>den Entwurf</translation>
         </message>
@@ -8418,11 +8433,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/store/prepared_model.py" />
             <source>{folder} is only partly prepared: {done} of {count} layers.</source>
             <translation>{folder} ist nur zum Teil vorbereitet: {done} von {count} Schichten.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/weights/streaming/host_memory.py" />
-            <source>The system refused to pin memory for the GPU (CUDA error {number}).</source>
-            <translation>Das System verweigerte, Speicher für die Grafikkarte festzuhalten (CUDA-Fehler {number}).</translation>
         </message>
         <message>
             <location filename="../../resources/suggestions.json" />

@@ -25,6 +25,7 @@ from engine.protocol.options import LoadOptions, Place
 from engine.weights.planning.machine import Memory
 from engine.weights.planning.placement import Override
 from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.pinning import Pinning
 from tests.bench.inflate import inflate
 from tests.campaigns.extent import choose
 from tests.engine.model.test_facts import facts_of
@@ -105,8 +106,8 @@ def test_a_streamed_model_takes_what_was_said(place: Place, tmp_path: Path, monk
     arenas: WeakSet[HostArena] = WeakSet()  # the one that measuring needs is gone when the model is there
     make = HostArena.__init__
 
-    def recorded(self: HostArena, nbytes: int, pin: bool = False) -> None:
-        make(self, nbytes, pin)
+    def recorded(self: HostArena, nbytes: int, pinning: Pinning | None = None) -> None:
+        make(self, nbytes, pinning)
         arenas.add(self)
 
     monkeypatch.setattr(HostArena, "__init__", recorded)

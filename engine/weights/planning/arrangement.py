@@ -63,6 +63,11 @@ class Footprint:
         return self.expert_cache + self.expert_stack
 
     @property
+    def copied_from(self) -> int:
+        """The RAM that layers for a GPU are copied from, which is pinned as far as the system allows it."""
+        return self.ram_layers + (self.transit if self.ssd else 0)
+
+    @property
     def ram(self) -> int:
         """All of it in RAM; without a GPU, what is there besides the device's."""
         return self.ram_layers + self.transit + self.snapshots

@@ -1,15 +1,19 @@
 """Reads layers from disk past the page cache, at the disk's own speed."""
 
+import errno
 import os
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from torch import Tensor
 
 from engine.errors import ModelError
 from engine.protocol.sentences import reason_of, say
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, round_up
+from engine.weights.store.overlapped import open_overlapped
 
 PIECE_BYTES = 64 << 20  # large enough for the full rate of a disk with a deep queue, small enough to stop soon
 
@@ -22,8 +26,8 @@ class DiskReader:
 
     def __init__(self, layouts: Iterable[LayerLayout], direct: bool = True) -> None:
         """Open every file of the layouts; raises `ModelError` if one cannot be."""
-        self._files: dict[Path, tuple[int, bool]] = {}
-        self._refused: list[int] = []  # descriptors that refused direct reads; another thread may be reading one
+        self._files: dict[Path, OpenFile] = {}
+        self._refused: list[OpenFile] = []  # files that refused direct reads; another thread may be reading one
         self._turn = threading.Lock()
         self.bytes_read = 0
         for path in sorted({segment.path for layout in layouts for segment in layout.segments}):
@@ -37,37 +41,30 @@ class DiskReader:
 
     def close(self) -> None:
         """Close all files."""
-        for descriptor in [*self._refused, *(descriptor for descriptor, _ in self._files.values())]:
-            os.close(descriptor)
+        for file in [*self._refused, *self._files.values()]:
+            file.close()
         self._refused.clear()
         self._files.clear()
 
-    def _open(self, path: Path, direct: bool) -> tuple[int, bool]:
-        flag = getattr(os, "O_DIRECT", 0) if direct else 0
-        binary = getattr(os, "O_BINARY", 0)
+    def _open(self, path: Path, direct: bool) -> "OpenFile":
         try:
-            if flag:
-                try:
-                    return os.open(path, os.O_RDONLY | flag), True
-                except OSError:  # a file system without direct reads says EINVAL
-                    pass
-            return os.open(path, os.O_RDONLY | binary), False
+            return (open_direct(path) if direct else None) or _Descriptor(path)
         except OSError as error:
             raise _unreadable(path, error) from error
 
     def _read_segment(self, segment: Segment, view: memoryview) -> None:
-        descriptor, direct = self._files[segment.path]
+        file = self._files[segment.path]
         done = 0
         while done < segment.nbytes:
             want = min(segment.nbytes - done, PIECE_BYTES)
-            if direct:
+            if file.is_direct:
                 want = round_up(want, PAGE)  # reads end early at the end of the file, whatever was asked for
             at = segment.at + done
             try:
-                got = self._read_at(descriptor, view[at : at + want], segment.offset + done)
+                got = file.read(view[at : at + want], segment.offset + done)
             except OSError as error:
-                if direct and done == 0 and error.errno == 22:  # opened, but refuses direct reads after all
-                    descriptor, direct = self._reopen_buffered(segment.path)
+                if file.is_direct and done == 0 and error.errno == errno.EINVAL:  # opened, but refuses them after all
+                    file = self._reopen_buffered(segment.path)
                     continue
                 raise _unreadable(segment.path, error) from error
             if got <= 0:
@@ -81,24 +78,67 @@ class DiskReader:
                 )
             done += min(got, segment.nbytes - done)
         self.bytes_read += done
-        if not direct:
-            drop_from_cache(descriptor, segment.offset, segment.nbytes)
+        file.drop_from_cache(segment.offset, segment.nbytes)
 
-    def _reopen_buffered(self, path: Path) -> tuple[int, bool]:
+    def _reopen_buffered(self, path: Path) -> "OpenFile":
         with self._turn:
-            if self._files[path][1]:
-                self._refused.append(self._files[path][0])
+            if self._files[path].is_direct:
+                self._refused.append(self._files[path])
                 self._files[path] = self._open(path, direct=False)
             return self._files[path]
 
-    def _read_at(self, descriptor: int, target: memoryview, offset: int) -> int:
+
+class OpenFile(Protocol):
+    """A file that several threads may read at once."""
+
+    is_direct: bool
+    """Reads pass by the page cache, and want offsets, lengths and memory in whole pages."""
+
+    def read(self, target: memoryview, offset: int) -> int:
+        """Read to `target`, or less of it; returns how much, 0 at the end. Raises `OSError`."""
+
+    def drop_from_cache(self, offset: int, nbytes: int) -> None:
+        """What was read is not read again soon."""
+
+    def close(self) -> None:
+        """Nobody reads it any more."""
+
+
+class _Descriptor:
+    """As the system opens it, with `flags` besides; raises `OSError`."""
+
+    def __init__(self, path: Path, flags: int = 0) -> None:
+        self.is_direct = flags != 0
+        self._number = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags)
+        self._turn = threading.Lock()
+
+    def read(self, target: memoryview, offset: int) -> int:
+        """See `OpenFile.read`."""
         if hasattr(os, "preadv"):
-            return os.preadv(descriptor, [target], offset)
+            return os.preadv(self._number, [target], offset)
         with self._turn:  # Windows: a file has one position for all threads
-            os.lseek(descriptor, offset, os.SEEK_SET)
-            data = os.read(descriptor, len(target))
+            os.lseek(self._number, offset, os.SEEK_SET)
+            data = os.read(self._number, len(target))
         target[: len(data)] = data
         return len(data)
+
+    def drop_from_cache(self, offset: int, nbytes: int) -> None:
+        """See `OpenFile.drop_from_cache`; direct reads leave nothing there."""
+        if not self.is_direct:
+            drop_from_cache(self._number, offset, nbytes)
+
+    def close(self) -> None:
+        """See `OpenFile.close`."""
+        os.close(self._number)
+
+
+def open_direct(path: Path) -> OpenFile | None:
+    """The file for reads past the page cache; None where the system, or the file system, has none."""
+    with suppress(OSError):  # a file system without them says EINVAL; if there is no file, whoever asks next says so
+        if flag := getattr(os, "O_DIRECT", 0):
+            return _Descriptor(path, flag)
+        return open_overlapped(path)
+    return None
 
 
 def drop_from_cache(descriptor: int, offset: int = 0, nbytes: int = 0) -> None:

@@ -1,7 +1,7 @@
 """How one decoder layer's weights lie on disk and in a buffer: in a file of its own, or in the checkpoint's files."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +10,9 @@ import torch
 from engine.number_types import torch_types
 
 PAGE = 4096  # direct reads want offsets, lengths and memory in multiples of this
+ALIGNED = 16  # bytes that a thread of a GPU reads at once; its grouped products refuse anything else
+LINE = 64  # where copied spans begin
+LARGE = 4096  # bytes; what is smaller is no matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,28 @@ class LayerLayout:
     codec: str = "plain"
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes [begin, begin + nbytes) of a layer's buffer, which go to `target` in another one."""
+
+    begin: int
+    nbytes: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedLayout:
+    """A layer as it lies on a device: `layout` tells where its tensors are there, `spans` how they get there."""
+
+    layout: LayerLayout
+    spans: tuple[Span, ...]
+
+    def place(self, begin: int, nbytes: int) -> int:
+        """Where bytes of one tensor begin that are at [begin, begin + nbytes) of the buffer they are copied from."""
+        home = next(s for s in self.spans if s.begin <= begin and begin + nbytes <= s.begin + s.nbytes)
+        return begin - home.begin + home.target
+
+
 def round_up(nbytes: int, unit: int = PAGE) -> int:
     """The next multiple of `unit`."""
     return -(-nbytes // unit) * unit
@@ -99,6 +124,36 @@ def layout_of_shards(index: int, entries: Mapping[str, Placed]) -> LayerLayout |
             at += end - begin
     tensors = [_stored(name, entry, segments) for name, entry in entries.items()]
     return LayerLayout(index, tuple(segments), tuple(tensors), at)
+
+
+def copied_layout(layout: LayerLayout) -> CopiedLayout:
+    """How a layer is copied to a device: as it is, or in spans, if that is what aligns its large tensors there.
+
+    Checkpoints align tensors to 8 bytes at most, and what is read past the page cache stays at its place in the page.
+    Kernels want 16. A copy can begin anywhere, so nothing is moved afterwards. Mostly all tensors of a file are off by
+    the same, and one span, beginning with the first of them, aligns them all.
+    """
+    if all(tensor.begin % ALIGNED == 0 for tensor in layout.tensors if tensor.nbytes >= LARGE):
+        return CopiedLayout(layout, (Span(0, layout.nbytes, 0),))
+    spans: list[Span] = []
+    for tensor in sorted(layout.tensors, key=lambda tensor: (tensor.begin, -tensor.nbytes)):
+        last = spans[-1] if spans else None
+        if last and _may_join(tensor, last):
+            reach = max(last.nbytes, tensor.begin + tensor.nbytes - last.begin)
+            spans[-1] = Span(last.begin, reach, last.target)
+        else:
+            spans.append(Span(tensor.begin, tensor.nbytes, round_up(last.target + last.nbytes, LINE) if last else 0))
+    there = CopiedLayout(layout, tuple(spans))
+    tensors = tuple(replace(each, begin=there.place(each.begin, each.nbytes)) for each in layout.tensors)
+    nbytes = round_up(spans[-1].target + spans[-1].nbytes)
+    return CopiedLayout(replace(layout, tensors=tensors, nbytes=nbytes), there.spans)
+
+
+def _may_join(tensor: StoredTensor, span: Span) -> bool:
+    """Whether a tensor that begins behind the begin of a span is aligned when it is copied with it."""
+    unit = ALIGNED if tensor.nbytes >= LARGE else tensor.dtype.itemsize
+    shift = span.target - span.begin
+    return tensor.begin <= span.begin + span.nbytes + PAGE and (tensor.begin + shift) % unit == 0
 
 
 def _page_runs(entries: list[Placed]) -> Iterator[tuple[int, int]]:

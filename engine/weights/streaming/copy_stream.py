@@ -5,7 +5,16 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from engine import accelerator
+
 DECAY = 0.98  # per transfer: about the last fifty count; shared disks are now fast, now slow
+
+
+class Arrival(Protocol):
+    """A copy that was started."""
+
+    def synchronize(self) -> None:
+        """Return when its bytes are there, and those of all copies that the same stream began before it."""
 
 
 class CopyStream(Protocol):
@@ -13,42 +22,57 @@ class CopyStream(Protocol):
 
     device: torch.device
 
+    def another(self) -> "CopyStream":
+        """One more to the same device, whose copies do not queue behind those of this one."""
+
     def allocate(self, nbytes: int) -> Tensor:
-        """uint8 [nbytes] of the device's memory."""
+        """uint8 [nbytes] of the device's memory.
+
+        Earlier work of the compute stream may still use it: a copy must not go there before an event recorded now.
+        """
 
     def record_event(self) -> Any:
         """An event on the compute stream, after all work launched until now."""
 
+    def start(self, source: Tensor, target: Tensor, after: Any) -> Arrival:
+        """Begin to copy once the device has passed the event `after` (None: at once); `source` must stay as it is."""
+
     def copy(self, source: Tensor, target: Tensor, after: Any) -> None:
-        """Copy once the device has passed the event `after` (None: at once); returns when the bytes are there."""
+        """The same, and return when the bytes are there."""
 
 
 class CudaCopyStream:
-    """A CUDA stream beside the compute stream, so that layers are copied while others are computed."""
+    """A stream of an accelerator beside the compute stream, so that layers are copied while others are computed."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._stream = accelerator.make_stream(device)
+
+    def another(self) -> "CudaCopyStream":
+        """See `CopyStream.another`."""
+        return CudaCopyStream(self.device)
 
     def allocate(self, nbytes: int) -> Tensor:
-        """uint8 [nbytes] of the GPU's memory."""
+        """See `CopyStream.allocate`."""
         return torch.empty(nbytes, dtype=torch.uint8, device=self.device)
 
-    def record_event(self) -> torch.cuda.Event:
+    def record_event(self) -> accelerator.Event:
         """See `CopyStream.record_event`."""
-        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self.device))
-        return event
+        return accelerator.record_event(self.device)
 
-    def copy(self, source: Tensor, target: Tensor, after: torch.cuda.Event | None) -> None:
-        """See `CopyStream.copy`. Waiting for the end costs some 20 us a layer, and saves every reader an event."""
-        with torch.cuda.stream(self._stream):
+    def start(self, source: Tensor, target: Tensor, after: Any) -> accelerator.Event:
+        """See `CopyStream.start`. The processor sleeps while it waits for the event that this returns."""
+        with accelerator.on_stream(self._stream):
             if after is not None:
                 self._stream.wait_event(after)
             target.copy_(source, non_blocking=True)
-            arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            arrived = accelerator.make_event(self.device)
             arrived.record(self._stream)
-        arrived.synchronize()
+        return arrived
+
+    def copy(self, source: Tensor, target: Tensor, after: Any) -> None:
+        """See `CopyStream.copy`. Waiting for the end costs some 20 us a layer, and saves every reader an event."""
+        self.start(source, target, after).synchronize()
 
 
 class Throughput:

@@ -3,13 +3,12 @@
 import mmap
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from engine.protocol.sentences import say
 from engine.weights.store.layout import round_up
+from engine.weights.streaming.pinning import Pinning
 
 
 class HostArena:
@@ -17,14 +16,15 @@ class HostArena:
     as torch's own pinned allocator rounds every block up to a power of two.
     """
 
-    def __init__(self, nbytes: int, pin: bool = False) -> None:
-        """`nbytes` in all; raises `MemoryError` if the system has no room for them."""
+    def __init__(self, nbytes: int, pinning: Pinning | None = None) -> None:
+        """`nbytes` in all, pinned if there is a `pinning` that can; raises `MemoryError` if there is no room for them.
+
+        Memory that is not pinned can be copied from as well, but not by the device alone.
+        """
         self._mapping = _map(max(round_up(nbytes), mmap.PAGESIZE))
         self._memory = torch.frombuffer(self._mapping, dtype=torch.uint8)
         self._used = 0
-        self._pinned = pin
-        if pin:
-            _check(_cuda_runtime().cudaHostRegister(self._memory.data_ptr(), self._memory.nbytes, 0))
+        self._pinning = pinning if pinning and pinning.pin(self._memory) else None
 
     def take(self, nbytes: int) -> Tensor:
         """uint8 [nbytes], zeros, beginning on a page.
@@ -42,11 +42,16 @@ class HostArena:
         """All of it, in whole pages."""
         return self._memory.nbytes
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a device copies from it by itself."""
+        return self._pinning is not None
+
     def close(self) -> None:
         """Unpin. The memory itself goes when the last tensor in it does."""
-        if self._pinned:
-            self._pinned = False
-            _check(_cuda_runtime().cudaHostUnregister(self._memory.data_ptr()))
+        if self._pinning:
+            self._pinning.unpin(self._memory)
+            self._pinning = None
 
 
 def arena_bytes(sizes: Sequence[int]) -> int:
@@ -67,13 +72,3 @@ def _map(nbytes: int) -> mmap.mmap:
         with suppress(OSError):  # a kernel without huge pages
             mapping.madvise(mmap.MADV_HUGEPAGE)
     return mapping
-
-
-def _cuda_runtime() -> Any:
-    return torch.cuda.cudart()  # type: ignore[no-untyped-call]
-
-
-def _check(result: object) -> None:
-    code = int(result)  # type: ignore[call-overload]
-    if code != 0:
-        raise MemoryError(say("The system refused to pin memory for the GPU (CUDA error {number}).", number=code))

@@ -2,17 +2,18 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from engine.accelerator import is_accelerator
 from engine.weights.store.disk import DiskReader
-from engine.weights.store.layout import LayerLayout
+from engine.weights.store.layout import CopiedLayout, LayerLayout
 from engine.weights.streaming.copy_stream import CopyStream, Throughput
 from engine.weights.streaming.idle_clock import IdleClock
 from engine.weights.streaming.prefetch_ring import OnWait, PrefetchRing
+from engine.weights.streaming.staging import Carrier
 
 
 class LayerSource(Protocol):
@@ -85,25 +86,36 @@ class DeviceRing(LayerRing):
     """From host memory, resident or a ring, into a ring of the device's memory."""
 
     def __init__(
-        self, sources: Mapping[int, LayerSource], sizes: Mapping[int, int], copy_stream: CopyStream, slots: int
+        self,
+        sources: Mapping[int, LayerSource],
+        layouts: Mapping[int, CopiedLayout],
+        pageable: Collection[int],
+        carrier: Carrier,
+        copy_stream: CopyStream,
+        slots: int,
     ) -> None:
-        """`sizes`: bytes of each layer."""
+        """`pageable`: the layers whose source is not pinned. `carrier`: this ring's own, or that of idle threads."""
         self._sources = sources
-        self._sizes = sizes
+        self._layouts = layouts
+        self._pageable = frozenset(pageable)
+        self._carrier = carrier
         self._copy_stream = copy_stream
-        self._slots = [copy_stream.allocate(max(sizes.values())) for _ in range(slots)]
-        self._events: list[Any] = [None] * slots  # after the last computation that read the slot
+        largest = max(copied.layout.nbytes for copied in layouts.values())
+        self._slots = [copy_stream.allocate(largest) for _ in range(slots)]
+        # Behind the last computation that read the slot; at first, behind all that used this memory for something else.
+        self._events: list[Any] = [copy_stream.record_event()] * slots
         self._taken: dict[int, int] = {}
         self._clock = IdleClock(copy_stream.device) if is_accelerator(copy_stream.device) else None
         super().__init__("weights to device", sorted(sources), slots)
 
     def _fill(self, layer: int, slot: int) -> None:
-        source, size = self._sources[layer], self._sizes[layer]
+        source, copied = self._sources[layer], self._layouts[layer]
         begin = time.perf_counter()
         buffer = source.acquire(layer)
-        self._copy_stream.copy(buffer[:size], self._slots[slot][:size], self._events[slot])
+        is_pinned = layer not in self._pageable
+        self._carrier.carry(buffer, self._slots[slot], copied.spans, self._events[slot], is_pinned)
         source.release(layer)
-        self.throughput.add(size, time.perf_counter() - begin)
+        self.throughput.add(copied.layout.nbytes, time.perf_counter() - begin)
 
     def acquire(self, layer: int, on_wait: OnWait | None = None) -> Tensor:
         """The slot that holds the layer."""

@@ -14,9 +14,11 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.choice import single_is_faster
+from engine.weights.streaming.experts.clocks import clock_for
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
 from engine.weights.streaming.experts.stream import Choose, ExpertStream
-from engine.weights.streaming.layer_store import LayerStore, RingSlots
+from engine.weights.streaming.layer_store import HostShare, LayerStore, RingSlots
+from engine.weights.streaming.pinning import PinnedBudget, Pinning, pinning_for
 from engine.weights.streaming.prefetch_ring import OnWait
 
 
@@ -26,7 +28,8 @@ class StreamOptions:
 
     `expert_cache_bytes`: on the compute device, for experts that are loaded one by one (0: layers stay whole);
     `choose` decides which passes load them so. `few_rows`: up to so many rows are multiplied with weights as they are
-    stored, where the processor computes (0: all are decoded).
+    stored, where the processor computes (0: all are decoded). `pinning`: how host memory is pinned; None for how the
+    device wants it.
     """
 
     disk_slots: int = 3
@@ -35,6 +38,7 @@ class StreamOptions:
     expert_cache_bytes: int = 0
     choose: Choose = single_is_faster
     few_rows: int = 0
+    pinning: Pinning | None = None
 
 
 class LayerStream:
@@ -61,6 +65,7 @@ class LayerStream:
         options = options or StreamOptions()
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
         self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
+        self._device = copy_stream.device if copy_stream else torch.device("cpu")
         self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
         self._disk = DiskReader(layouts, options.direct)
@@ -68,9 +73,11 @@ class LayerStream:
         self._split = split_layers(layers, layouts, moving, decoders is not None, options.expert_cache_bytes)
         for index, part in self._split.items():
             self._layouts[index] = part.split.trunk
-        self._scratch = Scratch(copy_stream.device if copy_stream else torch.device("cpu"))
-        self._bindings = [self._binding(index) for index in range(len(layers))]
+        self._scratch = Scratch(self._device)
+        pinning = options.pinning or (pinning_for(self._device) if copy_stream else None)
+        self._budget = PinnedBudget(pinning) if pinning else None
         self._store = self._store_of(dict(enumerate(self._layouts)))
+        self._bindings = [self._binding(index) for index in range(len(layers))]
         self._bulks = self._store_of({index: part.split.bulk for index, part in self._split.items()})
         self._expert_setup: ExpertSetup | None = None
         self._experts: ExpertStream | None = None
@@ -84,10 +91,15 @@ class LayerStream:
         if self._split:
             yield from self._bulks.load()
             self._expert_setup = ExpertSetup(
-                self._split, self._disk, self._copy_stream, self._decoders, self._options.expert_cache_bytes
+                self._split,
+                self._disk,
+                self._copy_stream,
+                self._decoders,
+                self._options.expert_cache_bytes,
+                self._budget,
             )
             layers = self._expert_setup.expert_layers(self._tiers, self._bulks, self._scratch)
-            self._experts = ExpertStream(layers, self._store, self._bulks, self._options.choose)
+            self._experts = ExpertStream(layers, self._bulks, self._options.choose, clock_for(self._device))
             self._experts.hook(lambda: self.on_wait)
         self._hook()
 
@@ -109,6 +121,11 @@ class LayerStream:
         return self._trunk_bytes + (self._experts.bytes_streamed if self._experts else 0)
 
     @property
+    def host_share(self) -> HostShare:
+        """How much of the host memory that the device copies from is pinned."""
+        return self._store.host_share + self._bulks.host_share
+
+    @property
     def waited_seconds(self) -> float:
         """Time in which computation had nothing to do because weights were awaited, since the start."""
         return self._store.idle_seconds + (self._experts.waited_seconds if self._experts else 0.0)
@@ -121,10 +138,10 @@ class LayerStream:
     def _store_of(self, layouts: dict[int, LayerLayout]) -> LayerStore:
         tiers = {index: self._tiers[index] for index in layouts}
         slots = RingSlots(self._options.disk_slots, self._options.device_slots)
-        return LayerStore(layouts, tiers, self._disk, self._copy_stream, slots)
+        return LayerStore(layouts, tiers, self._disk, self._copy_stream, slots, self._budget)
 
     def _binding(self, index: int) -> Binding:
-        layer, layout = self._layers[index], self._layouts[index]
+        layer, layout = self._layers[index], self._store.seen(index)
         if self._decoders is None:
             return Views(layer, layout)
         prefix = self._split[index].experts.prefix if index in self._split else None
@@ -143,14 +160,16 @@ class LayerStream:
     def _before(self, index: int):  # type: ignore[no-untyped-def]  # torch's own hook type
         def fetch(_layer: nn.Module, _inputs: object) -> None:
             trunk: Tensor = self._store.sources[index].acquire(index, self.on_wait)
-            self._bindings[index].bind(trunk)
             if self._experts and index in self._split:
                 self._experts.enter(index, trunk)
+            self._bindings[index].bind(trunk)
 
         return fetch
 
     def _after(self, index: int):  # type: ignore[no-untyped-def]
         def release(_layer: nn.Module, _inputs: object, _output: object) -> None:
+            if self._experts and index in self._split:
+                self._experts.leave(index)
             self._store.sources[index].release(index)
             if not self._store.is_resident(index):
                 self._trunk_bytes += self._layouts[index].nbytes

@@ -114,3 +114,22 @@ def test_the_kernel_is_used_where_it_is_there_and_right(
         library.impl("dequantize_4bit.out", as_on_cuda(offset), "CPU")
         assert four_bits.kernel_agrees(kind, cpu) is agrees
     assert four_bits.unpacking_for(kind, cpu) is four_bits.unpack_by_table
+
+
+def test_a_kernel_whose_fault_shows_only_behind_it_is_not_used(
+    functional: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launch returns before the kernel has run: the next one raises what went wrong."""
+    launched = []
+
+    def fail_later(*_: object) -> None:
+        launched.append("kernel")
+
+    def raise_what_is_pending(*_: object) -> None:
+        if launched:
+            raise RuntimeError("CUDA error: an illegal instruction was encountered")
+
+    monkeypatch.setattr(four_bits, "unpack_by_kernel", fail_later)
+    monkeypatch.setattr(four_bits, "unpack_by_table", raise_what_is_pending)
+    assert not four_bits.kernel_agrees("nf4", torch.device("cpu"))
+    assert launched

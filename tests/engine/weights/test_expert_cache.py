@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from engine.weights.streaming.experts.choice import (
     ExpertMeter,
-    LayerTimer,
     Mixture,
     Situation,
     expected_distinct,
@@ -128,12 +127,3 @@ def test_the_meter_tells_what_was_seen() -> None:
 
 def test_a_cache_smaller_than_one_pass_promises_no_hits() -> None:
     assert ExpertMeter(replace(MIXTURE, slots=7)).situation(1, 2, 0.0).hit_share == 0
-
-
-def test_the_pace_leaves_out_waiting_and_what_lies_between_passes() -> None:
-    timer = LayerTimer()
-    assert timer.done(3, 0.0) is None
-    seconds = timer.done(5, 1000.0)
-    assert seconds is not None
-    assert -500 <= seconds < -499, "a thousand seconds were waited, for two layers"
-    assert timer.done(3, 1000.0) is None

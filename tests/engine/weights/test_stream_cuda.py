@@ -18,6 +18,7 @@ from engine.weights.store.layout import layout_of_shards
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from engine.weights.streaming.pinning import pinning_for
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
 from tests.engine.weights.test_layer_stream import PASSES, TIERS, assert_same, pack, passes
@@ -122,7 +123,7 @@ def test_straight_from_the_shards_of_a_checkpoint(tmp_path: Path, device: torch.
 
 
 def test_an_arena_is_pinned_as_long_as_it_is_open(device: torch.device) -> None:
-    arena = HostArena(3 * MIB, pin=True)
+    arena = HostArena(3 * MIB, pinning_for(device))
     piece = arena.take(MIB)
     assert piece.is_pinned()
     piece.fill_(7)
@@ -171,7 +172,7 @@ def long_work(square: torch.Tensor) -> Any:
 def test_a_copy_waits_for_the_computation_that_still_reads_its_slot(device: torch.device) -> None:
     copy_stream = CudaCopyStream(device)
     slot = copy_stream.allocate(4 * MIB).fill_(1)
-    arena = HostArena(4 * MIB, pin=True)
+    arena = HostArena(4 * MIB, pinning_for(device))
     source = arena.take(4 * MIB).fill_(9)
     square = torch.eye(4096, device=device)
     torch.cuda.synchronize(device)
@@ -185,13 +186,13 @@ def test_a_copy_waits_for_the_computation_that_still_reads_its_slot(device: torc
 
 def test_a_copy_without_a_mark_goes_on_beside_the_computation(device: torch.device) -> None:
     copy_stream = CudaCopyStream(device)
-    slot, arena = copy_stream.allocate(MIB), HostArena(MIB, pin=True)
+    slot, arena = copy_stream.allocate(MIB), HostArena(MIB, pinning_for(device))
     square = torch.eye(8192, device=device)
     torch.cuda.synchronize(device)
     long_work(square)
     behind = copy_stream.record_event()
     copy_stream.copy(arena.take(MIB).fill_(3), slot, None)
-    overlapped = not behind.query()  # type: ignore[no-untyped-call]
+    overlapped = not behind.query()
     torch.cuda.synchronize(device)
     assert overlapped, "the copy was there only after the computation was"
     arena.close()

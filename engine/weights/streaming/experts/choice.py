@@ -1,6 +1,5 @@
 """Whether a pass takes whole layers or only the experts that its rows are routed to, from what passes have shown."""
 
-import time
 from dataclasses import dataclass, replace
 
 from engine.weights.streaming.copy_stream import Throughput
@@ -155,21 +154,6 @@ class ExpertMeter:
         if mixture.slots < mixture.layers * at.distinct:
             return 0.0
         return min(1.0, mixture.slots / (mixture.layers * mixture.experts))
-
-
-class LayerTimer:
-    """How long layers compute, from the moments at which they end."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, float] | None = None
-
-    def done(self, layer: int, waited_seconds: float) -> float | None:
-        """Seconds that each layer took since the last one that was done, of the same pass, less the time in which all
-        of them `waited_seconds` in total; None for the first of a pass.
-        """
-        now = time.perf_counter() - waited_seconds
-        last, self._last = self._last, (layer, now)
-        return (now - last[1]) / (layer - last[0]) if last and last[0] < layer else None
 
 
 def _mean(before: float | None, newest: float) -> float:

@@ -15,10 +15,18 @@ from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
 from engine.weights.streaming.experts.choice import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, FromDisk, FromRam, ThroughRam
-from engine.weights.streaming.experts.split_layout import ExpertShape, SplitLayout, slot_shape, split_layout
+from engine.weights.streaming.experts.split_layout import (
+    ExpertShape,
+    SplitLayout,
+    copied_split,
+    slot_shape,
+    split_layout,
+)
 from engine.weights.streaming.experts.stream import ExpertLayer
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.layer_store import LayerStore
+from engine.weights.streaming.pinning import Pinning
+from engine.weights.streaming.staging import Carrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +83,22 @@ class ExpertSetup:
         copy_stream: CopyStream | None,
         decoders: Sequence[Decoder] | None,
         cache_bytes: int,
+        pinning: Pinning | None = None,
     ) -> None:
-        """Takes the memory; raises `MemoryError` if there is no room for it."""
-        self._layers, self._disk, self._copy_stream, self._decoders = layers, disk, copy_stream, decoders
+        """Takes the memory; raises `MemoryError` if there is no room for it.
+
+        Copies go their own way beside those of `copy_stream`: what a pass is waiting for now is not queued behind what
+        is read ahead.
+        """
+        self._layers, self._disk, self._decoders = layers, disk, decoders
+        self._copy_stream = copy_stream.another() if copy_stream else None
         self._expert_slots: dict[ExpertShape, ExpertSlots] = {}
         for shape, slots in cache_slots(layers.values(), cache_bytes).items():
             alike = [part.split for part in layers.values() if part.moves and part.split.shape == shape]
             self._expert_slots[shape] = self._make_slots(alike, slots)
-        pin = copy_stream is not None and copy_stream.device.type == "cuda"
-        self._staging = HostArena(max((slot_shape(part.split).nbytes for part in layers.values()), default=0), pin)
+        largest = max((slot_shape(part.split).nbytes for part in layers.values()), default=0)
+        self._staging = HostArena(largest, pinning if self._copy_stream else None)
+        self._carrier = Carrier(self._copy_stream, pinning) if self._copy_stream else None
 
     def expert_layers(self, tiers: Sequence[Tier], bulks: LayerStore, scratch: Scratch) -> list[ExpertLayer]:
         """The layers as the stream needs them; `bulks`, loaded, holds the experts of each together."""
@@ -91,15 +106,18 @@ class ExpertSetup:
         found = []
         for index, part in self._layers.items():
             decoder = self._decoders[index] if self._decoders else None
-            binding = ExpertBinding(part.layer, part.experts, part.split, decoder, scratch)
+            seen = copied_split(part.split) if self._copy_stream else part.split
+            binding = ExpertBinding(part.layer, part.experts, seen, decoder, scratch)
             expert_slots = self._expert_slots[part.split.shape] if part.moves else None
             source = self._source(part.split, tiers[index], bulks, staging) if part.moves else None
-            found.append(ExpertLayer(part.experts, part.split, binding, expert_slots, source))
+            found.append(ExpertLayer(part.experts, seen, binding, expert_slots, source))
         return found
 
     def close(self) -> None:
         """Give pinned memory back, once no copy from it is running."""
         self._staging.close()
+        if self._carrier:
+            self._carrier.close()
 
     def _make_slots(self, alike: Sequence[SplitLayout], slots: int) -> ExpertSlots:
         split, shape = alike[0], slot_shape(alike[0])
@@ -117,7 +135,8 @@ class ExpertSetup:
 
     def _source(self, split: SplitLayout, tier: Tier, bulks: LayerStore, staging: Tensor) -> ExpertSource:
         shape = slot_shape(split)
-        if self._copy_stream and tier == "ram":
-            return FromRam(split, shape, bulks.resident[split.trunk.index], self._copy_stream)
+        if self._carrier and tier == "ram":
+            index = split.trunk.index
+            return FromRam(split, shape, bulks.resident[index], bulks.is_pinned(index), self._carrier)
         from_disk = FromDisk(split, shape, self._disk)
         return ThroughRam(from_disk, staging[: shape.nbytes], self._copy_stream) if self._copy_stream else from_disk

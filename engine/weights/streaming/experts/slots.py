@@ -14,6 +14,7 @@ from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.choice import ExpertMeter
 from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
+from engine.weights.streaming.staging import Carrier
 
 READERS = 2  # of single experts: a disk would be idle between two small reads of one thread
 
@@ -69,47 +70,76 @@ class ExpertCache:
         return expert in self._slot_of
 
 
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """An expert that is wanted in a slot, uint8, once the device has passed the event `after`."""
+
+    expert: int
+    slot: Tensor
+    after: Any
+
+
 class ExpertSource(Protocol):
     """Where the experts of one layer come from."""
 
-    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
-        """Fill a slot, uint8, once the device has passed the event `after`; raises `ModelError` if reading fails."""
+    takes_all: bool
+    """Whether all that a layer lacks had better be asked for at once, than one by one as they arrive."""
+
+    def fetch(self, wanted: Sequence[Fetch]) -> None:
+        """Fill the slots; returns when the bytes are there. Raises `ModelError` if reading fails."""
 
 
 class FromDisk:
     """Into slots that are host memory and begin on a page."""
 
+    takes_all = False
+
     def __init__(self, split: SplitLayout, shape: SlotShape, disk: DiskReader) -> None:
         self._split, self._shape, self._disk = split, shape, disk
 
-    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+    def fetch(self, wanted: Sequence[Fetch]) -> None:
         """See `ExpertSource.fetch`; the host computes in order, so there is no event to wait for."""
-        del after
-        self._disk.read(self._split.pages_of(expert, self._shape), slot)
+        for each in wanted:
+            self._disk.read(self._split.pages_of(each.expert, self._shape), each.slot)
 
 
 class FromRam:
-    """From a buffer of all the layer's experts, which stays in pinned RAM, to the device."""
+    """From a buffer of all the layer's experts, which stays in RAM, to the device.
 
-    def __init__(self, split: SplitLayout, shape: SlotShape, home: Tensor, copy_stream: CopyStream) -> None:
-        self._split, self._shape, self._home, self._copy_stream = split, shape, home, copy_stream
+    They take less time than it takes to wait for each of their parts, so the host waits once for all.
+    """
 
-    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+    takes_all = True
+
+    def __init__(self, split: SplitLayout, shape: SlotShape, home: Tensor, is_pinned: bool, carrier: Carrier) -> None:
+        self._split, self._shape, self._home = split, shape, home
+        self._is_pinned, self._carrier = is_pinned, carrier
+
+    def fetch(self, wanted: Sequence[Fetch]) -> None:
         """See `ExpertSource.fetch`."""
-        for part, span in self._shape.spans(self._split, expert):
-            self._copy_stream.copy(self._home[part.in_bulk(expert)], slot[span], after)
+        self._carrier.carry_all(
+            (
+                (self._home[part.in_bulk(each.expert)], each.slot[span], each.after)
+                for each in wanted
+                for part, span in self._shape.spans(self._split, each.expert)
+            ),
+            self._is_pinned,
+        )
 
 
 class ThroughRam:
-    """From disk into a staging buffer in pinned RAM, as large as a slot, and on to the device."""
+    """From disk into a staging buffer in RAM, as large as a slot, and on to the device."""
+
+    takes_all = False
 
     def __init__(self, disk: FromDisk, staging: Tensor, copy_stream: CopyStream) -> None:
         self._disk, self._staging, self._copy_stream = disk, staging, copy_stream
 
-    def fetch(self, expert: int, slot: Tensor, after: Any) -> None:
+    def fetch(self, wanted: Sequence[Fetch]) -> None:
         """See `ExpertSource.fetch`. One expert at a time: the disk is slower than the copy by far."""
-        self._disk.fetch(expert, self._staging, None)
-        self._copy_stream.copy(self._staging, slot, after)
+        for each in wanted:
+            self._disk.fetch([Fetch(each.expert, self._staging, None)])
+            self._copy_stream.copy(self._staging, each.slot, each.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +170,8 @@ class ExpertSlots:
         self.waited_seconds = 0.0
         self.bytes_fetched = 0
         self._memory, self._shape, self._copy_stream = memory, shape, copy_stream
-        self._events: dict[int, Any] = {}  # by slot: behind the last computation that read it
+        # Behind the last computation that read the slot; at first, behind all that had this memory for something else.
+        self._events: list[Any] = [copy_stream.record_event() if copy_stream else None] * slots
         # The staging buffer on the way to a device holds one at a time.
         self._threads = ThreadPoolExecutor(1 if copy_stream else READERS, "experts to their slots")
 
@@ -156,7 +187,7 @@ class ExpertSlots:
         taken = self.cache.take([(layer, expert) for expert in experts])
         slot_of = dict(zip(experts, taken.slots, strict=True))
         transfers: list[Transfer] = []
-        coming = {expert: self._request(expert, slot_of[expert], source) for _, expert in taken.missing}
+        coming = self._request([(expert, slot_of[expert]) for _, expert in taken.missing], source)
         try:
             for expert in experts:
                 if expert not in coming:
@@ -177,15 +208,18 @@ class ExpertSlots:
         """End the threads."""
         self._threads.shutdown(cancel_futures=True)
 
-    def _request(self, expert: int, slot: int, source: ExpertSource) -> "Future[Transfer]":
-        memory, event = self._slot(slot), self._events.get(slot)
+    def _request(self, missing: Sequence[tuple[int, int]], source: ExpertSource) -> "dict[int, Future[Transfer]]":
+        """Of experts and their slots: when each of them arrives."""
+        wanted = [Fetch(expert, self._slot(slot), self._events[slot]) for expert, slot in missing]
 
-        def fetch() -> Transfer:
+        def fetch(some: Sequence[Fetch]) -> Transfer:
             begin = time.perf_counter()
-            source.fetch(expert, memory, event)
+            source.fetch(some)
             return Transfer(begin, time.perf_counter())
 
-        return self._threads.submit(fetch)
+        if source.takes_all and wanted:
+            return dict.fromkeys((each.expert for each in wanted), self._threads.submit(fetch, wanted))
+        return {each.expert: self._threads.submit(fetch, [each]) for each in wanted}
 
     def _await(self, arrival: "Future[Transfer]", on_wait: OnWait | None) -> Transfer:
         begin = time.perf_counter()
@@ -205,7 +239,9 @@ class ExpertSlots:
 
     def _record(self, slots: Iterable[int]) -> None:
         if self._copy_stream:
-            self._events |= dict.fromkeys(slots, self._copy_stream.record_event())
+            event = self._copy_stream.record_event()
+            for slot in slots:
+                self._events[slot] = event
 
     def _slot(self, number: int) -> Tensor:
         return self._memory[number * self._shape.nbytes : (number + 1) * self._shape.nbytes]

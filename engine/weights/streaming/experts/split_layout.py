@@ -15,6 +15,7 @@ from engine.weights.store.layout import (
     LayerLayout,
     Segment,
     StoredTensor,
+    copied_layout,
     layout_of_shards,
     round_up,
 )
@@ -121,6 +122,18 @@ def slot_shape(split: SplitLayout) -> SlotShape:
         begins.append(end)
         end += round_up(part.nbytes) + PAGE
     return SlotShape(tuple(begins), end)
+
+
+def copied_split(split: SplitLayout) -> SplitLayout:
+    """A layer as it lies on a device, see `copied_layout`; where it lies in files stays the same."""
+    trunk, bulk = copied_layout(split.trunk).layout, copied_layout(split.bulk)
+    names = {tensor.name for tensor in split.companions.tensors}
+    parts = (
+        replace(part, homes=tuple(replace(home, begin=bulk.place(home.begin, part.nbytes)) for home in part.homes))
+        for part in split.parts
+    )
+    companions = replace(trunk, tensors=tuple(tensor for tensor in trunk.tensors if tensor.name in names))
+    return replace(split, trunk=trunk, bulk=bulk.layout, companions=companions, parts=tuple(parts))
 
 
 def split_layout(layout: LayerLayout, prefix: str, count: int) -> SplitLayout | None:

@@ -1,8 +1,7 @@
 """Brings a mixture's experts once their layer's router has chosen: all of the layer's, or only those of this pass."""
 
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,8 @@ from torch.utils.hooks import RemovableHandle
 
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
-from engine.weights.streaming.experts.choice import LayerTimer, Situation
+from engine.weights.streaming.experts.choice import Situation
+from engine.weights.streaming.experts.clocks import Clock, PendingTimes
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.layer_store import LayerStore
@@ -50,18 +50,20 @@ class ExpertStream:
     into slots that layers of the same shape share. A pass decides between the two at the first layer of such a group.
     """
 
-    def __init__(self, layers: Sequence[ExpertLayer], trunks: LayerStore, bulks: LayerStore, choose: Choose) -> None:
-        """Both stores are loaded; `bulks` holds the experts of each layer together."""
+    def __init__(self, layers: Sequence[ExpertLayer], bulks: LayerStore, choose: Choose, clock: Clock) -> None:
+        """`bulks`, loaded, holds the experts of each layer together; `clock`: of the device that computes."""
         self._layers = {layer.index: layer for layer in layers}
-        self._trunks, self._bulks, self._choose = trunks, bulks, choose
+        self._bulks, self._choose, self._clock = bulks, choose, clock
+        self._times = PendingTimes(clock)
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._takes_single: dict[ExpertSlots, bool] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
         self._taken_in_bulk: int | None = None  # the layer that must be released
         self._bytes_in_bulk = 0
-        self._bind_seconds = 0.0
         self._last = -1
-        self._timer = LayerTimer()
+        self._rows = 0  # that the layer that is running computes
+        self._begun: Any = None  # where its computation goes on, while nothing is waited for or bound
+        self._computed: list[tuple[Any, Any]] = []  # the stretches of it that are over
         self._hooks: list[RemovableHandle] = []
 
     def hook(self, on_wait: Callable[[], OnWait | None]) -> None:
@@ -75,6 +77,16 @@ class ExpertStream:
     def enter(self, index: int, trunk: Tensor) -> None:
         """A layer begins, with its trunk in this buffer."""
         self._companions = stored_views(self._layers[index].split.companions, trunk)
+        self._computed = []
+        self._begun = self._clock.mark()
+
+    def leave(self, index: int) -> None:
+        """A layer has been launched, all of it."""
+        slots = self._layers[index].slots
+        if slots:
+            rows, meter = self._rows, slots.meter
+            stretches = [*self._computed, (self._begun, self._clock.mark())]
+            self._times.add(stretches, lambda seconds: meter.computed(rows, seconds))
 
     def close(self) -> None:
         """Detach, and end the threads. The stores are left to their owner."""
@@ -96,29 +108,36 @@ class ExpertStream:
     def _before(self, layer: ExpertLayer, on_wait: Callable[[], OnWait | None]) -> Callable[[nn.Module, Any], Any]:
         def fetch(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             hidden, choice, *rest = inputs
-            if self._wants_single(layer, choice):
-                used, renumbered = torch.unique(choice, return_inverse=True)  # ascending, and so are the new numbers
-                experts: list[int] = used.tolist()
-                if len(experts) <= layer.most_single:
-                    self._bind_some(layer, experts, choice, on_wait())
-                    return hidden, renumbered, *rest
-            self._bind_all(layer, on_wait())
-            return None
+            self._rows = len(hidden)
+            self._computed.append((self._begun, self._clock.mark()))
+            renumbered = self._bind(layer, choice, on_wait())
+            self._begun = self._clock.mark()
+            return None if renumbered is None else (hidden, renumbered, *rest)
 
         return fetch
 
     def _after(self, layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:
-        def release(_module: nn.Module, inputs: tuple[Tensor, ...], _output: object) -> None:
+        def release(_module: nn.Module, _inputs: object, _output: object) -> None:
             if self._taken_in_bulk == layer.index:
                 self._taken_in_bulk = None
                 self._bulks.sources[layer.index].release(layer.index)
                 self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
-            waited = self._trunks.waited_seconds + self.waited_seconds + self._bind_seconds
-            seconds = self._timer.done(layer.index, waited)
-            if seconds is not None and layer.slots:
-                layer.slots.meter.computed(len(inputs[0]), seconds)
 
         return release
+
+    def _bind(self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None) -> Tensor | None:
+        """Bind what the router's choice needs; returns the choice in numbers of those bound, None for all of them.
+
+        The host waits for the device once at most: to know which experts it has chosen.
+        """
+        if self._wants_single(layer, choice):
+            is_used, renumbered = used_experts(choice, layer.experts.count)
+            experts = [expert for expert, is_one in enumerate(is_used.tolist()) if is_one]
+            if len(experts) <= layer.most_single:
+                self._bind_some(layer, experts, choice, on_wait)
+                return renumbered
+        self._bind_all(layer, on_wait)
+        return None
 
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
         begins, self._last = layer.index <= self._last, layer.index
@@ -135,18 +154,22 @@ class ExpertStream:
     def _bind_all(self, layer: ExpertLayer, on_wait: OnWait | None) -> None:
         buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         self._taken_in_bulk = layer.index
-        with self._binding(layer, layer.experts.count if layer.binding.decodes else 0):
-            layer.binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
+        begin = self._clock.mark()
+        layer.binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
+        if layer.binding.decodes:
+            self._bound(layer, layer.experts.count, begin)
 
     def _bind_some(self, layer: ExpertLayer, experts: Sequence[int], choice: Tensor, on_wait: OnWait | None) -> None:
         place = {expert: place for place, expert in enumerate(experts)}
         hits_before = layer.slots.cache.hits if layer.slots else 0
         was_full = layer.slots is None or layer.slots.cache.is_full
         with closing(self._load(layer, experts, on_wait)) as loaded:
-            for each in loaded:
-                with self._binding(layer, 1):
-                    own = {name: stack[each.expert] for name, stack in self._companions.items()}
-                    layer.binding.bind_one(place[each.expert], {**each.parts, **own})
+            for number, each in enumerate(loaded):
+                begin = None if number else self._clock.mark()
+                own = {name: stack[each.expert] for name, stack in self._companions.items()}
+                layer.binding.bind_one(place[each.expert], {**each.parts, **own})
+                if begin is not None:
+                    self._bound(layer, 1, begin)  # the others take as long; marks of a device cost time as well
         layer.binding.show(len(experts))
         if layer.slots:
             hits = layer.slots.cache.hits - hits_before if was_full else None
@@ -163,14 +186,21 @@ class ExpertStream:
             for expert in experts
         )
 
-    @contextmanager
-    def _binding(self, layer: ExpertLayer, experts: int) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        seconds = time.perf_counter() - begin
-        self._bind_seconds += seconds
-        if layer.slots and experts:
-            layer.slots.meter.bound(experts, seconds)
+    def _bound(self, layer: ExpertLayer, experts: int, begin: Any) -> None:
+        if layer.slots:
+            meter = layer.slots.meter
+            self._times.add([(begin, self._clock.mark())], lambda seconds: meter.bound(experts, seconds))
+
+
+def used_experts(choice: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Which of `count` experts a router's choice, int64 of any shape, names: bool [count].
+
+    And the same choice in their own numbers, 0 for the first that is used. `torch.unique` finds both, but has the host
+    wait for the device on its way.
+    """
+    is_used = torch.zeros(count, dtype=torch.bool, device=choice.device)
+    is_used.scatter_(0, choice.flatten().long(), True)
+    return is_used, (is_used.cumsum(0) - 1)[choice]
 
 
 def _release(layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:
