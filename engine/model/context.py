@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.model.heads.hidden_states import HiddenStates
+from engine.model.layerwise.prompt_pass import PromptPass
 from engine.model.network import Network
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
@@ -34,20 +35,34 @@ class Context:
         capacity: int,
         between_layers: Callable[[], None] = lambda: None,
         snapshots: int = SNAPSHOTS,
+        layerwise: bool = False,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
-        `snapshots`: how many are kept of the states that some networks have, to go back to.
+        `snapshots`: how many are kept of the states that some networks have, to go back to. `layerwise`: a prompt of any
+        length is read in one pass, see `engine.model.layerwise`, if the network can be read so.
         """
         self.network = network
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
+        self.whole_rows = BOUNDLESS if layerwise and network.reads_layerwise else 0
         self._cache = TreeCache(network.spans, capacity, snapshots)
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
         self._turned = TurnedTokens(network.rope) if network.rope else None
+        self._between_layers = between_layers
         for layer in network.layers:
             layer.register_forward_pre_hook(lambda _layer, _args: between_layers())
+
+    @property
+    def pass_rows(self) -> int:
+        """The most tokens of a prompt in one pass; those beyond `prefill_rows` are read layer by layer."""
+        return max(self.prefill_rows, self.whole_rows)
+
+    def shorten_passes(self, tokens: int, times: int) -> None:
+        """From now on read a prompt of so many tokens in chunks, and in passes, that are so many times smaller."""
+        self.prefill_rows = max(1, min(self.prefill_rows, tokens) // times)
+        self.whole_rows = min(self.whole_rows, tokens) // times  # 0 where prompts are not read layer by layer
 
     @property
     def length(self) -> int:
@@ -76,8 +91,8 @@ class Context:
             self._turned.begin(common, anchor=len(tokens) + 1)
         if common < len(tokens):
             self._cache.states.remember()  # the end of a turn, as far as it stays
-        for begin in range(common, len(tokens), self.prefill_rows):
-            self._prefill_rows(list(tokens[begin : begin + self.prefill_rows]))
+        for begin in range(common, len(tokens), self.pass_rows):
+            self._prefill_rows(list(tokens[begin : begin + self.pass_rows]))
         self._cache.states.remember()
         return common
 
@@ -178,14 +193,24 @@ class Context:
             self._turned.commit(self.length)
 
     def _read(self, tokens: Sequence[int], begin: int) -> None:
-        """Passes over `tokens` from `begin` on, which is where the cache ends; at most `prefill_rows` in each."""
-        for start in range(begin, len(tokens), self.prefill_rows):
-            rows = tokens[start : start + self.prefill_rows]
+        """Passes over `tokens` from `begin` on, which is where the cache ends; at most `pass_rows` in each."""
+        for start in range(begin, len(tokens), self.pass_rows):
+            rows = tokens[start : start + self.pass_rows]
+            if len(rows) > self.prefill_rows:
+                self._read_layerwise(rows, start)
+                continue
             positions = torch.arange(start + len(rows))
             visible = positions[None, :] <= positions[start:, None]
             self._begin_chain(len(rows))
             self._forward(rows, visible, positions[start:], positions, start, last=1)
             self._cache.states.commit(len(rows))
+
+    def _read_layerwise(self, tokens: Sequence[int], begin: int) -> None:
+        """One pass over `tokens`, `prefill_rows` of them at a time in every layer."""
+        size, cache = self.prefill_rows, self._cache
+        whole = PromptPass(self.network, cache, self._masks, begin, len(tokens), size, self._between_layers)
+        with whole.running():
+            self._pass(tokens, torch.arange(begin, begin + len(tokens)), whole.attention_mask, last=1)
 
     def _read_pending(self) -> None:
         """One pass over the nodes that are pending already."""
@@ -214,6 +239,10 @@ class Context:
     def _forward(
         self, tokens: Sequence[int], visible: Tensor, positions: Tensor, slots: Tensor, base: int, last: int
     ) -> Tensor:
+        return self._pass(tokens, positions, self._masks.build(visible, positions, slots, base, self._cache), last)
+
+    @torch.inference_mode()
+    def _pass(self, tokens: Sequence[int], positions: Tensor, mask: Any, last: int) -> Tensor:
         device = self.network.device
         with self._turning(positions):
             logits = self._run(
@@ -221,7 +250,7 @@ class Context:
                 positions,
                 last,
                 position_ids=positions[None].to(device, non_blocking=True),
-                attention_mask=self._masks.build(visible, positions, slots, base, self._cache),
+                attention_mask=mask,
                 use_cache=True,
                 **{self.network.cache_name: self._cache},
             ).float()

@@ -9,6 +9,7 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
+from engine.model.families.layerwise_families import reads_layerwise
 from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
 from engine.model.rope import LengthRope, find_rope
@@ -24,7 +25,8 @@ class Network:
     `spans`: what each layer sees of the past; `attention`: `sdpa` or `eager`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know;
-    `cache_name`: how the model calls the cache that it is handed.
+    `cache_name`: how the model calls the cache that it is handed; `reads_layerwise`: whether it may read a long prompt
+    in one pass, see `engine.model.layerwise`.
     """
 
     model: Any
@@ -38,6 +40,7 @@ class Network:
     rope: LengthRope | None = None
     substitute: int = 0
     cache_name: str = "past_key_values"
+    reads_layerwise: bool = False
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:
@@ -58,6 +61,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         substitute=_substitute(text),
         max_positions=longest_sequence(getattr(text, "max_position_embeddings", None), text.model_type),
         cache_name=cache_name(model),
+        reads_layerwise=reads_layerwise(text.to_dict()),
     )
 
 

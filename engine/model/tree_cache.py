@@ -1,6 +1,6 @@
 """What a pass over a token tree reads: keys and values, the ancestry of the pending nodes, and attention masks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -263,7 +263,7 @@ class TreeMasks:
     """
 
     def __init__(self, spans: tuple[Span, ...], attention: str, dtype: torch.dtype, device: torch.device) -> None:
-        self._spans = tuple(dict.fromkeys(spans))
+        self.spans = tuple(dict.fromkeys(spans))
         self._attention = attention
         self._dtype = dtype
         self._device = device
@@ -279,10 +279,8 @@ class TreeMasks:
         if not cache.attention:
             return None
         oldest_query = int(query_positions.min())
-        masks: dict[str, Tensor | None] = {}
-        for span in self._spans:
-            if span.keeps_state:
-                masks[LINEAR if span.kind == HYBRID else span.kind] = None
+        masks: dict[Span, Tensor] = {}
+        for span in self.spans:
             if not span.attends:
                 continue
             start, mask = 0, visible
@@ -292,11 +290,23 @@ class TreeMasks:
                 for layer in cache.attention:
                     if layer.span == span:
                         layer.start = start
-            kind = FULL if span.kind == HYBRID else span.kind
-            masks[kind] = self._form(mask.to(self._device, non_blocking=True)[None, None])
-        return next(iter(masks.values())) if len(masks) == 1 and not cache.states.layers else masks
+            masks[span] = self.form(mask.to(self._device, non_blocking=True)[None, None])
+        return self.argument(masks, cache)
 
-    def _form(self, mask: Tensor) -> Tensor:
+    def argument(self, masks: Mapping[Span, Tensor], cache: TreeCache) -> Tensor | dict[str, Tensor | None] | None:
+        """What a network takes that has these masks: one for every span that attends, [1, 1, queries, slots]."""
+        if not cache.attention:
+            return None
+        by_kind: dict[str, Tensor | None] = {}
+        for span in self.spans:
+            if span.keeps_state:
+                by_kind[LINEAR if span.kind == HYBRID else span.kind] = None
+            if span.attends:
+                by_kind[FULL if span.kind == HYBRID else span.kind] = masks[span]
+        return next(iter(by_kind.values())) if len(by_kind) == 1 and not cache.states.layers else by_kind
+
+    def form(self, mask: Tensor) -> Tensor:
+        """A mask as the network's attention takes it, from bool: true where a query sees a slot."""
         if self._attention == "sdpa":
             return mask
         # Eager attention adds the mask to the scores; a bool mask there is silently wrong.

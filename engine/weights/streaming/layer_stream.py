@@ -148,6 +148,8 @@ class LayerStream:
 
     def _after(self, index: int):  # type: ignore[no-untyped-def]
         def release(_layer: nn.Module, _inputs: object, _output: object) -> None:
+            if self._experts and index in self._split:
+                self._experts.leave(index)
             self._store.sources[index].release(index)
             if not self._store.is_resident(index):
                 self._trunk_bytes += self._layouts[index].nbytes

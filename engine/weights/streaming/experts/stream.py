@@ -48,6 +48,9 @@ class ExpertStream:
 
     All experts of a layer come through the rings of `bulks`, read ahead. Single ones are read once the router has run,
     into slots that layers of the same shape share. A pass decides between the two at the first layer of such a group.
+
+    A layer may call its experts several times in a pass, with a chunk of a long prompt each: what came in bulk stays
+    until the layer ends.
     """
 
     def __init__(self, layers: Sequence[ExpertLayer], trunks: LayerStore, bulks: LayerStore, choose: Choose) -> None:
@@ -57,7 +60,7 @@ class ExpertStream:
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._takes_single: dict[ExpertSlots, bool] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
-        self._taken_in_bulk: int | None = None  # the layer that must be released
+        self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
         self._bytes_in_bulk = 0
         self._bind_seconds = 0.0
         self._last = -1
@@ -74,7 +77,18 @@ class ExpertStream:
 
     def enter(self, index: int, trunk: Tensor) -> None:
         """A layer begins, with its trunk in this buffer."""
+        if index <= self._last:  # another pass
+            self._takes_single.clear()
+        self._last, self._in_bulk = index, None
         self._companions = stored_views(self._layers[index].split.companions, trunk)
+
+    def leave(self, index: int) -> None:
+        """A layer has ended."""
+        if self._in_bulk is None:
+            return
+        layer, self._in_bulk = self._layers[index], None
+        self._bulks.sources[index].release(index)
+        self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
 
     def close(self) -> None:
         """Detach, and end the threads. The stores are left to their owner."""
@@ -96,7 +110,7 @@ class ExpertStream:
     def _before(self, layer: ExpertLayer, on_wait: Callable[[], OnWait | None]) -> Callable[[nn.Module, Any], Any]:
         def fetch(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             hidden, choice, *rest = inputs
-            if self._wants_single(layer, choice):
+            if self._in_bulk is None and self._wants_single(layer, choice):
                 used, renumbered = torch.unique(choice, return_inverse=True)  # ascending, and so are the new numbers
                 experts: list[int] = used.tolist()
                 if len(experts) <= layer.most_single:
@@ -108,22 +122,15 @@ class ExpertStream:
         return fetch
 
     def _after(self, layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:
-        def release(_module: nn.Module, inputs: tuple[Tensor, ...], _output: object) -> None:
-            if self._taken_in_bulk == layer.index:
-                self._taken_in_bulk = None
-                self._bulks.sources[layer.index].release(layer.index)
-                self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
+        def measure(_module: nn.Module, inputs: tuple[Tensor, ...], _output: object) -> None:
             waited = self._trunks.waited_seconds + self.waited_seconds + self._bind_seconds
             seconds = self._timer.done(layer.index, waited)
             if seconds is not None and layer.slots:
                 layer.slots.meter.computed(len(inputs[0]), seconds)
 
-        return release
+        return measure
 
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
-        begins, self._last = layer.index <= self._last, layer.index
-        if begins:
-            self._takes_single.clear()
         if layer.slots is None:
             return True  # nothing is read, and nothing decoded that is not used
         if layer.slots not in self._takes_single:
@@ -133,8 +140,10 @@ class ExpertStream:
         return self._takes_single[layer.slots]
 
     def _bind_all(self, layer: ExpertLayer, on_wait: OnWait | None) -> None:
-        buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
-        self._taken_in_bulk = layer.index
+        if self._in_bulk is not None:  # for an earlier chunk
+            layer.binding.bind_again(self._in_bulk)
+            return
+        self._in_bulk = buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         with self._binding(layer, layer.experts.count if layer.binding.decodes else 0):
             layer.binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
 
