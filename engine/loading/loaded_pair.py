@@ -169,7 +169,7 @@ def _load(
         work = Workload(context_tokens, room=plan.largest_tree)
         slots = work.draft_slots if pair.drafts_itself else work.slots
         streams = bool(streamed_layers(weights.tiers, device.type != "cpu"))
-        target = Context(weights.network, slots, cancellation.check, plan.snapshots, layerwise=streams)
+        target = Context(weights.network, slots, cancellation.check, plan.snapshots, one_pass=streams)
         yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from engine.model.heads.hidden_states import HiddenStates
-from engine.model.layerwise.prompt_pass import PromptPass
 from engine.model.network import Network
+from engine.model.one_pass.prompt_pass import PromptPass
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 
-PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
+PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
 
 
 class Context:
@@ -35,17 +35,17 @@ class Context:
         capacity: int,
         between_layers: Callable[[], None] = lambda: None,
         snapshots: int = SNAPSHOTS,
-        layerwise: bool = False,
+        one_pass: bool = False,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
-        `snapshots`: how many are kept of the states that some networks have, to go back to. `layerwise`: a prompt of any
-        length is read in one pass, see `engine.model.layerwise`, if the network can be read so.
+        `snapshots`: how many are kept of the states that some networks have, to go back to. `one_pass`: a prompt of any
+        length is read in one pass over the layers, if the network can be read so, see `engine.model.one_pass`.
         """
         self.network = network
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
-        self.whole_rows = BOUNDLESS if layerwise and network.reads_layerwise else 0
+        self.whole_rows = BOUNDLESS if one_pass and network.reads_in_one_pass else 0
         self._cache = TreeCache(network.spans, capacity, snapshots)
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
@@ -56,7 +56,7 @@ class Context:
 
     @property
     def pass_rows(self) -> int:
-        """The most tokens of a prompt in one pass; those beyond `prefill_rows` are read layer by layer."""
+        """The most tokens of a prompt in one pass; of more than `prefill_rows` every layer reads so many at once."""
         return max(self.prefill_rows, self.whole_rows)
 
     def shorten_passes(self, tokens: int, times: int) -> None:
@@ -197,7 +197,7 @@ class Context:
         for start in range(begin, len(tokens), self.pass_rows):
             rows = tokens[start : start + self.pass_rows]
             if len(rows) > self.prefill_rows:
-                self._read_layerwise(rows, start)
+                self._read_in_one_pass(rows, start)
                 continue
             positions = torch.arange(start + len(rows))
             visible = positions[None, :] <= positions[start:, None]
@@ -205,7 +205,7 @@ class Context:
             self._forward(rows, visible, positions[start:], positions, start, last=1)
             self._cache.states.commit(len(rows))
 
-    def _read_layerwise(self, tokens: Sequence[int], begin: int) -> None:
+    def _read_in_one_pass(self, tokens: Sequence[int], begin: int) -> None:
         """One pass over `tokens`, `prefill_rows` of them at a time in every layer."""
         size, cache = self.prefill_rows, self._cache
         whole = PromptPass(self.network, cache, self._masks, begin, len(tokens), size, self._between_layers)

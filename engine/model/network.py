@@ -9,7 +9,7 @@ from torch import nn
 
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
-from engine.model.families.layerwise_families import reads_layerwise
+from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
 from engine.model.rope import LengthRope, find_rope
@@ -25,8 +25,8 @@ class Network:
     `spans`: what each layer sees of the past; `attention`: `sdpa` or `eager`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know;
-    `cache_name`: how the model calls the cache that it is handed; `reads_layerwise`: whether it may read a long prompt
-    in one pass, see `engine.model.layerwise`.
+    `cache_name`: how the model calls the cache that it is handed; `reads_in_one_pass`: whether prompts of any length
+    can be read so, see `engine.model.one_pass`.
     """
 
     model: Any
@@ -40,7 +40,7 @@ class Network:
     rope: LengthRope | None = None
     substitute: int = 0
     cache_name: str = "past_key_values"
-    reads_layerwise: bool = False
+    reads_in_one_pass: bool = False
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:
@@ -61,7 +61,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         substitute=_substitute(text),
         max_positions=longest_sequence(getattr(text, "max_position_embeddings", None), text.model_type),
         cache_name=cache_name(model),
-        reads_layerwise=reads_layerwise(text.to_dict()),
+        reads_in_one_pass=reads_in_one_pass(text.to_dict()),
     )
 
 

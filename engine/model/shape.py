@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
-from engine.model.families.layerwise_families import carried_width
+from engine.model.families.one_pass_families import carried_width
 from engine.model.families.state_families import STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
@@ -144,8 +144,8 @@ class ModelSizes:
     """A whole model.
 
     `rest_elements`: numbers outside the decoder layers, tied ones counted once. `widest`: the most numbers one token
-    becomes inside a layer. `max_positions`: the longest sequence in tokens. `carried`: numbers of each token of a prompt
-    that is read in one pass, see `carried_width`.
+    becomes inside a layer. `max_positions`: the longest sequence in tokens. `carried`: numbers that a prompt which is
+    read in one pass takes by the token, see `carried_width`.
     `eager`: attention scores are written out, because no fused kernel computes them as the model means them, or those
     of an indexer are; `heads` are those of the one that has more.
     """

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class _Temperature:
-    """The hooks of one layer; `ratio`, float32 [rows, 1], is that of the running pass, whose rows may come in chunks."""
+    """The hooks of one layer; `ratio`, float32 [rows, 1], is that of the running pass, which may come in chunks."""
 
     def __init__(self, layer: nn.Module, attention: Any) -> None:
         self._attention = attention

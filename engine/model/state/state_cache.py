@@ -124,7 +124,7 @@ class StateCache:
         return found
 
     def moved(self, length: int, snapshots: Sequence[Snapshot]) -> None:
-        """A chain was read up to here, and every layer's root was moved along; the snapshots are those that were due."""
+        """A chain was read up to here, every layer's root moved along; the snapshots are those that were due."""
         self._behind_prompt = True
         for snapshot in snapshots:
             self.length = snapshot.length

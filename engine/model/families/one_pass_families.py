@@ -24,6 +24,6 @@ def carried_width(text: Mapping[str, object], hidden: int, head_dim: int) -> int
     return 2 * hidden * (streams if type(streams) is int and streams > 0 else 1) + 2 * head_dim
 
 
-def reads_layerwise(text: Mapping[str, object]) -> bool:
+def reads_in_one_pass(text: Mapping[str, object]) -> bool:
     """Whether tests have shown it for this family; `text` as of `carried_width`."""
     return text.get("model_type") in VERIFIED and carried_width(text, 1, 0) > 0

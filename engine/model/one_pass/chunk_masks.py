@@ -1,19 +1,18 @@
 """The masks of a long text, made for one chunk at a time: one of all rows would be as large as the text squared."""
 
+import torch
 from torch import Tensor
 
-import torch
-
 from engine.model.families.span import Span
-from engine.model.layerwise.chunked_calls import Chunk
+from engine.model.one_pass.chunked_calls import Chunk
 from engine.model.tree_cache import TreeCache, TreeMasks
 
 
 class ChunkMasks:
     """For `rows` tokens behind `begin` committed ones.
 
-    A network is handed stand-ins, which have the shape of a mask of all rows but the memory of one number. Where a layer
-    takes one, `of` makes the mask that it stands for, for the chunk that the layer runs on.
+    A network is handed stand-ins, which have the shape of a mask of all rows but the memory of one number. Where a
+    layer takes one, `of` makes the mask that it stands for, for the chunk that the layer runs on.
     """
 
     def __init__(self, masks: TreeMasks, cache: TreeCache, begin: int, rows: int, device: torch.device) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.model.layerwise.chunk_masks import ChunkMasks
-from engine.model.layerwise.chunked_calls import Around, Chunk, ChunkedCalls
 from engine.model.network import Network
+from engine.model.one_pass.chunk_masks import ChunkMasks
+from engine.model.one_pass.chunked_calls import Around, Chunk, ChunkedCalls
 from engine.model.state.state_cache import Snapshot
 from engine.model.state.state_layer import LayerState, StateLayer, TreePass
 from engine.model.state.tree_paths import TreePaths
@@ -25,8 +25,8 @@ from engine.model.tree_cache import TreeCache, TreeMasks
 class PromptPass:
     """Over `rows` tokens behind the first `begin`, which is where `cache` ends, in chunks of `size` tokens.
 
-    Besides weights and cache it holds the hidden states of all rows twice, those that the first layer is given and those
-    that the layers hand on to each other, and what a pass over one chunk holds.
+    Besides weights and cache it holds the hidden states of all rows twice, as the first layer is given them and as the
+    layers hand them on to each other, and what a pass over one chunk holds.
     """
 
     def __init__(
