@@ -155,5 +155,16 @@ def test_places_for_another_model_are_refused() -> None:
         plan(model(), None, gpu(24, 64), WORK, Override(tiers=("device", "ram", "ssd")))
 
 
+def test_the_hidden_states_of_a_whole_prompt_are_counted_where_layers_stream() -> None:
+    wide = replace(model(), carried_bytes=4 << 20)
+    for place, counted in (("ssd", 8192), ("ram", 8192), ("device", 0)):
+        override = Override(place=place, force=True)
+        before, after = (plan(each, None, gpu(24, 192), Workload(8192), override).bytes for each in (model(), wide))
+        assert after.buffers - before.buffers == counted * wide.carried_bytes
+        assert after.device - before.device == after.buffers - before.buffers
+    short = Workload(512)  # one chunk: nothing is carried on
+    assert plan(wide, None, gpu(24, 192), short).bytes == plan(model(), None, gpu(24, 192), short).bytes
+
+
 def test_rings_are_as_long_as_those_of_the_stream() -> None:
     assert Rings() == Rings(StreamOptions().disk_slots, StreamOptions().device_slots)
