@@ -50,10 +50,10 @@ def kept(context: Context) -> list[Tensor]:
     """All that a context knows of its text."""
     layers, states = context._cache.attention, context._cache.states
     found = [
-        part[:, :, : layer.length] for layer in layers if layer.is_initialized for part in (layer.keys, layer.values)
+        each[:, :, : layer.length] for layer in layers if layer.is_initialized for each in (layer.keys, layer.values)
     ]
-    known = [states.layers, *(snapshot.layers for snapshot in states._snapshots)]
-    roots = [getattr(each, "root", each) for each in known[0]] + [each for layers in known[1:] for each in layers]
+    roots = [layer.root for layer in states.layers]
+    roots += [root for snapshot in states._snapshots for root in snapshot.layers]
     return found + [part for root in roots for part in (root.state, root.tail) if part is not None]
 
 
@@ -165,7 +165,7 @@ def test_what_a_head_reads_is_recorded_of_all_rows(layers: tuple[int, ...]) -> N
 def test_no_mask_of_all_rows_is_ever_made() -> None:
     network, shapes = tiny_network("llama"), set[tuple[int, ...]]()
     for layer in network.layers:
-        layer.self_attn.register_forward_pre_hook(  # type: ignore[union-attr, operator]
+        layer.self_attn.register_forward_pre_hook(  # type: ignore[union-attr]
             lambda _module, _args, inputs: shapes.add(tuple(inputs["attention_mask"].shape)), with_kwargs=True
         )
     _, context = contexts(network)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import InputError
+from engine.protocol.options import Place
 from engine.weights.planning.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
 from engine.weights.planning.placement import Override, plan
@@ -157,7 +158,8 @@ def test_places_for_another_model_are_refused() -> None:
 
 def test_the_hidden_states_of_a_whole_prompt_are_counted_where_layers_stream() -> None:
     wide = replace(model(), carried_bytes=4 << 20)
-    for place, counted in (("ssd", 8192), ("ram", 8192), ("device", 0)):
+    cases: tuple[tuple[Place, int], ...] = (("ssd", 8192), ("ram", 8192), ("device", 0))
+    for place, counted in cases:
         override = Override(place=place, force=True)
         before, after = (plan(each, None, gpu(24, 192), Workload(8192), override).bytes for each in (model(), wide))
         assert after.buffers - before.buffers == counted * wide.carried_bytes
