@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.one_pass.prompt_pass import PromptPass
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
@@ -57,7 +58,7 @@ class Context:
     @property
     def pass_rows(self) -> int:
         """The most tokens of a prompt in one pass; of more than `prefill_rows` every layer reads so many at once."""
-        return max(self.prefill_rows, self.whole_rows)
+        return max(self.prefill_rows, self.whole_rows) if self.prefill_rows >= LEAST_ROWS else self.prefill_rows
 
     def shorten_passes(self, tokens: int, times: int) -> None:
         """From now on read a prompt of so many tokens in chunks, and in passes, that are so many times smaller."""
@@ -207,8 +208,8 @@ class Context:
 
     def _read_in_one_pass(self, tokens: Sequence[int], begin: int) -> None:
         """One pass over `tokens`, `prefill_rows` of them at a time in every layer."""
-        size, cache = self.prefill_rows, self._cache
-        whole = PromptPass(self.network, cache, self._masks, begin, len(tokens), size, self._between_layers)
+        network, size = self.network, self.prefill_rows
+        whole = PromptPass(network, self._cache, self._masks, begin, len(tokens), size, self._between_layers)
         with whole.running():
             self._pass(tokens, torch.arange(begin, begin + len(tokens)), whole.attention_mask, last=1)
 

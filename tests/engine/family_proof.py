@@ -19,6 +19,7 @@ from engine.model.context import Context
 from engine.model.families.one_pass_families import carried_width
 from engine.model.families.text_backbone import HeadedDecoder
 from engine.model.network import Network, cache_name
+from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
@@ -274,7 +275,7 @@ def _of_long_prompts(network: Network) -> str:
     found = []
     for one_pass in (False, True):
         context = Context(replace(network, reads_in_one_pass=True), capacity=64, one_pass=one_pass)
-        context.prefill_rows = PROMPT_TOKENS // 3
+        context.prefill_rows = LEAST_ROWS
         context.prefill(random_prompt(PROMPT_TOKENS, seed=0))
         found.append(context.score(tokens, parents))
     if float((found[0] - found[1]).abs().max() / found[0].std()) <= TOLERANCE:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+LEAST_ROWS = 8  # of a chunk: more than any dimension before that of the rows (texts, kinds of positions, streams)
+
 Around = Callable[["Chunk"], AbstractContextManager[None]]
 """Is entered around the call on a chunk, and may raise."""
 
@@ -38,24 +40,22 @@ class PerChunk:
 class ChunkedCalls:
     """The calls of one pass over `rows` tokens, each made in chunks of `size` tokens and a last one of what is left.
 
-    A tensor's rows are its first dimension of that size: those before it (batch, kinds of positions) are smaller than a
-    chunk. A dictionary that modules pass on to each other exists once for each chunk, as long as the pass goes on.
+    A tensor's rows are its first dimension of that size: those before it are smaller than `LEAST_ROWS`. A dictionary
+    that modules pass on to each other exists once for each chunk, as long as the pass goes on.
 
     The main output is written over the main input wherever this pass made that itself, in an earlier call: a chunk
     reads rows of its own alone. So all outputs of a pass are one tensor, and whoever wants to keep one copies it.
     """
 
     def __init__(self, rows: int, size: int, replace: Replace = lambda _tensor, _chunk: None) -> None:
-        assert rows > size > 0, "what fits into one chunk is no work for this"
+        assert rows > size >= LEAST_ROWS, "what fits into one chunk is no work for this"
         self.chunks = [
             Chunk(number, begin, min(begin + size, rows)) for number, begin in enumerate(range(0, rows, size))
         ]
         self._rows = rows
         self._replace = replace
         self._output: Tensor | None = None
-        self._of_chunks: dict[
-            int, tuple[object, list[Any]]
-        ] = {}  # by id, with the dictionary, so that the id stays its
+        self._own: dict[int, tuple[object, list[Any]]] = {}  # by a dictionary's id, which stays its while it is kept
 
     def call(self, run: Callable[..., Any], around: Around, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """`run` of all rows. Returns a tensor, or a tuple that begins with one, as `run` does for a chunk."""
@@ -93,26 +93,26 @@ class ChunkedCalls:
         return value.narrow(value.shape.index(self._rows), chunk.begin, len(chunk))
 
     def _own_of(self, shared: MutableMapping[Any, Any], chunk: Chunk) -> Any:
-        if id(shared) not in self._of_chunks:
+        if id(shared) not in self._own:
             own = [copy(shared) for _ in self.chunks]
             for each, its in zip(self.chunks, own, strict=True):
                 its.update({name: self._part(value, each) for name, value in shared.items()})
-            self._of_chunks[id(shared)] = shared, own
-        return self._of_chunks[id(shared)][1][chunk.number]
+            self._own[id(shared)] = shared, own
+        return self._own[id(shared)][1][chunk.number]
 
     def _room_for(self, part: Tensor, dim: int, given: Sequence[Any]) -> Tensor:
         """Where the outputs go whose first one is `part`."""
         shape = torch.Size((*part.shape[:dim], self._rows, *part.shape[dim + 1 :]))
-        known = self._output
+        known, self._output = self._output, None
         if (
             known is None
-            or known.shape != shape
-            or known.dtype != part.dtype
             or all(each is not known for each in given)
+            or (known.shape, known.dtype) != (shape, part.dtype)
         ):
-            self._output = known = None  # first let go of the one before
-            self._output = part.new_empty(shape)
-        return self._output  # type: ignore[return-value]  # was just made, if it was not there
+            del known  # before there is another
+            known = part.new_empty(shape)
+        self._output = known
+        return known
 
     def _joined(self, parts: tuple[Any, ...]) -> Any:
         """One tensor, where these are the rows of one."""

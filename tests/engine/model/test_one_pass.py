@@ -15,7 +15,7 @@ from engine.model.context import Context
 from engine.model.families.one_pass_families import CHUNK_BY_CHUNK, carried_width
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
-from engine.model.one_pass.chunked_calls import ChunkedCalls, PerChunk
+from engine.model.one_pass.chunked_calls import LEAST_ROWS, ChunkedCalls, PerChunk
 from tests.campaigns.extent import choose
 from tests.engine.model.state.test_hybrid_context import made, random_tree
 from tests.engine.speculation.pairs import random_prompt
@@ -139,10 +139,11 @@ def test_memory_that_runs_out_makes_chunks_and_passes_smaller() -> None:
         return check
 
     _, context = contexts(network)
+    context.prefill_rows = 4 * ROWS
     network.layers[2].register_forward_pre_hook(fail_above(20))
     assert GuardedContext(context, "the target").prefill(TEXT) == 0
     assert rows == [80, 20, 20, 20, 20]
-    assert context.prefill_rows == ROWS // 4
+    assert context.prefill_rows == ROWS
     expected = Context(tiny_network("llama"), 128)
     expected.prefill_rows = context.prefill_rows
     expected.prefill(TEXT)
@@ -177,14 +178,17 @@ def test_families_that_cannot_are_read_chunk_by_chunk() -> None:
     for family in CHUNK_BY_CHUNK:
         context = Context(network_of(family), 64, one_pass=True)
         assert context.pass_rows == context.prefill_rows
+    context = Context(network_of("gemma3_text"), 64, one_pass=True)
+    context.prefill_rows = LEAST_ROWS - 1
+    assert context.pass_rows == context.prefill_rows
     assert carried_width({"model_type": "gemma3n_text", "hidden_size_per_layer_input": 256}, 64, 16) == 0
     assert carried_width({"model_type": "llama"}, 64, 16) == 2 * (64 + 16)
     assert carried_width({"model_type": "hy_v4", "hc_mult": 4}, 64, 16) == 2 * (4 * 64 + 16)
 
 
 def test_what_cannot_be_joined_stays_with_its_chunk() -> None:
-    calls = ChunkedCalls(10, 4)
-    states = torch.arange(10.0)[None, :, None]
+    calls = ChunkedCalls(20, 8)
+    states = torch.arange(20.0)[None, :, None]
     seen: list[object] = []
 
     def layer(hidden: Tensor, _choice: object, notes: dict[str, int]) -> tuple[Tensor, Tensor]:
@@ -198,5 +202,5 @@ def test_what_cannot_be_joined_stays_with_its_chunk() -> None:
     twice, _ = calls.call(layer, lambda _chunk: nullcontext(), (once, choice), {"notes": notes})
     assert twice is once, "an output that this pass made is written over"
     assert torch.equal(states + 2, twice)
-    assert [part[2] for part in seen[3:]] == [{"end": 3}, {"end": 7}, {"end": 9}], "each chunk has notes of its own"  # type: ignore[index]
+    assert [part[2] for part in seen[3:]] == [{"end": 7}, {"end": 15}, {"end": 19}], "each chunk has notes of its own"  # type: ignore[index]
     assert notes == {}

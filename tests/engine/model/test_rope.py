@@ -121,7 +121,7 @@ def test_a_prompt_in_one_pass_is_embedded_as_in_many(kind: str) -> None:
     found = []
     for one_pass in (False, True):
         context = Context(network(kind), 128, one_pass=one_pass)
-        context.prefill_rows = 5
+        context.prefill_rows = 8
         for length in (ORIGINAL - 8, len(text) - 1):
             context.prefill(text[:length])
         found.append(context.score(text[-1:], [-1]))
