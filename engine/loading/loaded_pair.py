@@ -186,7 +186,8 @@ def _load(
         context_tokens = context_for(pair.target.name, weights.network.max_positions, pair.options.context_tokens)
         work = Workload(context_tokens, room=plan.largest_tree)
         slots = work.draft_slots if pair.drafts_itself else work.slots
-        target = Context(weights.network, slots, cancellation.check, plan.snapshots)
+        streams = bool(streamed_layers(weights.tiers, device.type != "cpu"))
+        target = Context(weights.network, slots, cancellation.check, plan.snapshots, one_pass=streams)
         yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None

@@ -136,14 +136,14 @@ class GuardedContext:
         """As `Context.prefill`. Where smaller passes were needed, the context keeps to them."""
         context = self._context
         common = context.common(tokens)
-        rows = min(context.prefill_rows, len(tokens) - common)
+        new = len(tokens) - common
         try:
-            return self._run(lambda: context.prefill(tokens), rows)
+            return self._run(lambda: context.prefill(tokens), min(context.pass_rows, new))
         except OutOfMemory:
-            if rows <= 1:
+            if new <= 1 or context.prefill_rows <= 1:
                 raise
-        context.prefill_rows = max(1, rows // FEWER)
-        self._run(lambda: context.prefill(tokens), context.prefill_rows)
+        context.shorten_passes(new, FEWER)
+        self._run(lambda: context.prefill(tokens), context.pass_rows)
         return common
 
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:

@@ -206,6 +206,7 @@ def needs_of(
             state_heads=max((state.heads for state in states), default=0),
             state_width=max((state.width for state in states), default=0),
         ),
+        carried_bytes=sizes.carried * dtype.itemsize,
         state=StateNeeds(
             sum(state.text_bytes(dtype.itemsize) for state in states),
             sum(state.node_bytes(dtype.itemsize) for state in states),

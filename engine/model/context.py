@@ -12,6 +12,8 @@ from engine import accelerator
 from engine.model.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.one_pass.chunked_calls import LEAST_ROWS
+from engine.model.one_pass.prompt_pass import PromptPass
 from engine.model.own_stream import begin_stream, on_own_stream
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.sight import Sight
@@ -19,7 +21,7 @@ from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 
-PREFILL_ROWS = 1024  # bounds the mask and the attention scores of one prefill pass
+PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
 
 
 class Context:
@@ -40,16 +42,20 @@ class Context:
         snapshots: int = SNAPSHOTS,
         stream: Any = None,
         graphs: GraphBackend | None = None,
+        one_pass: bool = False,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
         `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on,
         see `engine.model.own_stream`. `graphs`: to record small passes with, see `engine.model.graphed_passes`.
+        `one_pass`: a prompt of any length is read in one pass over the layers, if the network can be read so, see
+        `engine.model.one_pass`.
         """
         self.network = network
         self.stream = begin_stream(stream)
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
+        self.whole_rows = BOUNDLESS if one_pass and network.reads_in_one_pass else 0
         self._cache = TreeCache(network.spans, capacity, snapshots)
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
@@ -58,6 +64,16 @@ class Context:
         self._between_layers = between_layers
         for layer in network.layers:
             layer.register_forward_pre_hook(lambda _layer, _args: between_layers())
+
+    @property
+    def pass_rows(self) -> int:
+        """The most tokens of a prompt in one pass; of more than `prefill_rows` every layer reads so many at once."""
+        return max(self.prefill_rows, self.whole_rows) if self.prefill_rows >= LEAST_ROWS else self.prefill_rows
+
+    def shorten_passes(self, tokens: int, times: int) -> None:
+        """From now on read a prompt of so many tokens in chunks, and in passes, that are so many times smaller."""
+        self.prefill_rows = max(1, min(self.prefill_rows, tokens) // times)
+        self.whole_rows = min(self.whole_rows, tokens) // times  # 0 where prompts are not read layer by layer
 
     @property
     def length(self) -> int:
@@ -87,8 +103,8 @@ class Context:
             self._turned.begin(common, anchor=len(tokens) + 1)
         if common < len(tokens):
             self._cache.states.remember()  # the end of a turn, as far as it stays
-        for begin in range(common, len(tokens), self.prefill_rows):
-            self._prefill_rows(list(tokens[begin : begin + self.prefill_rows]))
+        for begin in range(common, len(tokens), self.pass_rows):
+            self._prefill_rows(list(tokens[begin : begin + self.pass_rows]))
         self._cache.states.remember()
         return common
 
@@ -192,12 +208,22 @@ class Context:
             self._turned.commit(self.length)
 
     def _read(self, tokens: Sequence[int], begin: int) -> None:
-        """Passes over `tokens` from `begin` on, which is where the cache ends; at most `prefill_rows` in each."""
-        for start in range(begin, len(tokens), self.prefill_rows):
-            rows = tokens[start : start + self.prefill_rows]
+        """Passes over `tokens` from `begin` on, which is where the cache ends; at most `pass_rows` in each."""
+        for start in range(begin, len(tokens), self.pass_rows):
+            rows = tokens[start : start + self.pass_rows]
+            if len(rows) > self.prefill_rows:
+                self._read_in_one_pass(rows, start)
+                continue
             self._begin_chain(len(rows))
             self._forward(rows, Sight.of_text(start, start + len(rows)), last=1)
             self._cache.states.commit(len(rows))
+
+    def _read_in_one_pass(self, tokens: Sequence[int], begin: int) -> None:
+        """One pass over `tokens`, `prefill_rows` of them at a time in every layer."""
+        network, size = self.network, self.prefill_rows
+        whole = PromptPass(network, self._cache, self._masks, begin, len(tokens), size, self._between_layers)
+        with whole.running():
+            self._pass(tokens, torch.arange(begin, begin + len(tokens)), whole.attention_mask, last=1)
 
     def _read_pending(self) -> None:
         """One pass over the nodes that are pending already."""

@@ -10,6 +10,7 @@ from torch import nn
 from engine.errors import ModelError
 from engine.model import tree_attention
 from engine.model.architecture import layer_spans
+from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
 from engine.model.rope import LengthRope, find_rope
@@ -25,7 +26,8 @@ class Network:
     `spans`: what each layer sees of the past; `attention`: `eager`, `sdpa` or that of `engine.model.tree_attention`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know;
-    `cache_name`: how the model calls the cache that it is handed.
+    `cache_name`: how the model calls the cache that it is handed; `reads_in_one_pass`: whether prompts of any length
+    can be read so, see `engine.model.one_pass`.
     """
 
     model: Any
@@ -39,6 +41,7 @@ class Network:
     rope: LengthRope | None = None
     substitute: int = 0
     cache_name: str = "past_key_values"
+    reads_in_one_pass: bool = False
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:
@@ -61,6 +64,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
         substitute=_substitute(text),
         max_positions=longest_sequence(getattr(text, "max_position_embeddings", None), text.model_type),
         cache_name=cache_name(model),
+        reads_in_one_pass=reads_in_one_pass(text.to_dict()),
     )
 
 

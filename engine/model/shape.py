@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
+from engine.model.families.one_pass_families import carried_width
 from engine.model.families.state_families import STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
@@ -143,7 +144,8 @@ class ModelSizes:
     """A whole model.
 
     `rest_elements`: numbers outside the decoder layers, tied ones counted once. `widest`: the most numbers one token
-    becomes inside a layer. `max_positions`: the longest sequence in tokens.
+    becomes inside a layer. `max_positions`: the longest sequence in tokens. `carried`: numbers that a prompt which is
+    read in one pass takes by the token, see `carried_width`.
     `eager`: attention scores are written out, because no fused kernel computes them as the model means them, or those
     of an indexer are; `heads` are those of the one that has more.
     """
@@ -158,6 +160,7 @@ class ModelSizes:
     widest: int
     eager: bool
     max_positions: int
+    carried: int
 
     @property
     def elements(self) -> int:
@@ -222,6 +225,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         widest=max(_widest(layer, text) for layer in layers),
         eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, "sinks") for layer in layers),
         max_positions=longest_sequence(text.get("max_position_embeddings"), text.get("model_type")),
+        carried=carried_width(text, hidden, _query_dim(text)),
     )
 
 

@@ -106,7 +106,7 @@ def real_seconds(
     options: LoadOptions, device: torch.device, row_counts: Sequence[int], passes: int
 ) -> dict[int, float]:
     """The median of passes, one upon the other so that no first layers are there for nothing, behind a full context."""
-    loaded = _loaded(options, device)
+    loaded = loaded_target(options, device)
     context = Context(loaded.network, Workload(CONTEXT, max(row_counts)).slots)
     context.prefill([100 + number for number in range(CONTEXT)])
     found = {}
@@ -122,7 +122,8 @@ def real_seconds(
     return found
 
 
-def _loaded(options: LoadOptions, device: torch.device) -> LoadedTarget:
+def loaded_target(options: LoadOptions, device: torch.device) -> LoadedTarget:
+    """A target as planned with these options; whoever asks for it closes it."""
     checkpoint, cancellation = open_checkpoint(options.target), Cancellation()
     cancellation.begin(1)
     plan = _result(plan_target(1, checkpoint, None, options, device, cancellation))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from engine.loading.probing import require_tree_held
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
+from engine.model.families.one_pass_families import carried_width
 from engine.model.families.text_backbone import HeadedDecoder
 from engine.model.network import Network, cache_name
+from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
@@ -169,7 +171,7 @@ def noisy(network: Network, noise: float = 0.1) -> Network:
 
 def differences(reference: Any, network: Network, draft: Network) -> str:
     """What differs from transformers, as a clause; empty if nothing does."""
-    return _of_trees(reference, network) or _of_texts(reference, network, draft)
+    return _of_trees(reference, network) or _of_texts(reference, network, draft) or _of_long_prompts(network)
 
 
 def random_tree(nodes: int) -> tuple[list[int], list[int]]:
@@ -263,6 +265,22 @@ def _of_texts(reference: Any, network: Network, draft: Network) -> str:
         if write(network, draft, prompt, NEW_TOKENS, budget).tokens != expected:
             return f"the text with trees of {budget} tokens is another"
     return ""
+
+
+def _of_long_prompts(network: Network) -> str:
+    """A prompt that every layer reads in chunks while its weights are there, against a pass for each chunk."""
+    if not carried_width(network.model.config.get_text_config(decoder=True).to_dict(), hidden=1, head_dim=1):
+        return ""
+    tokens, parents = random_tree(NODES)
+    found = []
+    for one_pass in (False, True):
+        context = Context(replace(network, reads_in_one_pass=True), capacity=64, one_pass=one_pass)
+        context.prefill_rows = LEAST_ROWS
+        context.prefill(random_prompt(PROMPT_TOKENS, seed=0))
+        found.append(context.score(tokens, parents))
+    if float((found[0] - found[1]).abs().max() / found[0].std()) <= TOLERANCE:
+        return ""
+    return "a prompt that is read in one pass differs from one that is read in chunks"
 
 
 def _reason(error: ModelError) -> str:

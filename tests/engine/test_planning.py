@@ -107,6 +107,20 @@ def test_logits_and_what_a_tree_is_drawn_from_are_planned_for(tmp_path: Path) ->
     assert large.draft - small.draft == pytest.approx(100 * 50_000 * 4, rel=0.1), "a distribution for every node"
 
 
+@pytest.mark.parametrize("family", choose(["llama"], ["llama", "gemma3", "mixtral", "qwen3_5"]))
+def test_a_prompt_in_one_pass_writes_down_no_more_than_was_counted(family: str, tmp_path: Path) -> None:
+    checkpoint = saved(tmp_path, family, max_position_embeddings=4096, **WIDE)
+    needs = needs_of(checkpoint, model_sizes(checkpoint), "float32", CPU)
+    context = Context(load_resident(checkpoint, torch.float32, CPU), capacity=3000, one_pass=True)
+    context.prefill_rows = 64
+    context.prefill([5] * 65)  # the caches are allocated now
+    tokens = [5] * 65 + [7] * 2000
+    taken = peak_bytes(lambda: context.prefill(tokens))
+    counted = needs.shape.pass_bytes(64, len(tokens), logit_rows=1) + needs.carried_bytes * 2000
+    assert needs.carried_bytes * 2000 > counted / 3, "or nothing was tested"
+    assert 0.9 * taken < counted < 2.2 * taken
+
+
 def peak_bytes(run: Any) -> int:
     """The most bytes that were allocated at a time and not freed, while `run` ran."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:

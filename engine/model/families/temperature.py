@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 
 class _Temperature:
-    """The hooks of one layer; `ratio`, float32 [rows, 1], is that of the running pass."""
+    """The hooks of one layer; `ratio`, float32 [rows, 1], is that of the running pass, which may come in chunks."""
 
     def __init__(self, layer: nn.Module, attention: Any) -> None:
         self._attention = attention
         self._ratio: Tensor | None = None
+        self._done = 0  # rows of it that were scaled
         layer.register_forward_pre_hook(self._begin, with_kwargs=True)
         attention.q_proj.register_forward_hook(self._scale)
 
@@ -28,10 +29,13 @@ class _Temperature:
             return
         begin = cache.get_seq_length(self._attention.layer_idx)
         slots = torch.arange(begin, begin + positions.shape[-1], device=positions.device)
-        self._ratio = (self._at(positions[0]) / self._at(slots))[:, None]
+        self._ratio, self._done = (self._at(positions[0]) / self._at(slots))[:, None], 0
 
     def _scale(self, _projection: nn.Module, _args: tuple[Any, ...], queries: Tensor) -> Tensor:
-        return queries if self._ratio is None else (queries * self._ratio).to(queries.dtype)
+        if self._ratio is None:
+            return queries
+        begin, self._done = self._done, self._done + queries.shape[1]
+        return (queries * self._ratio[begin : self._done]).to(queries.dtype)
 
     def _at(self, positions: Tensor) -> Tensor:
         steps = torch.floor((positions.float() + 1.0) / self._attention.floor_scale)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from engine.host_copies import sent
@@ -23,7 +22,6 @@ class HiddenStates:
         self.length = 0
         self._capacity = capacity
         self._rows: Tensor | None = None
-        self._parts: list[Tensor] = []
         if not layers:
             network.model.get_decoder().register_forward_hook(
                 lambda _module, _inputs, output: self.append(output.last_hidden_state[0])
@@ -40,15 +38,19 @@ class HiddenStates:
 
     def append(self, rows: Tensor) -> None:
         """Take the rows of a pass, [n, width]."""
-        end = self.length + len(rows)
+        self._room_for(rows, rows.shape[1])[:] = rows
+        self.length += len(rows)
+
+    def _room_for(self, like: Tensor, width: int) -> Tensor:
+        """Where the rows of a pass go, [n, width], as many as those of `like` and of its type."""
+        end = self.length + len(like)
         if self._rows is None:
-            self._rows = rows.new_empty((max(end, self._capacity), rows.shape[1]))
+            self._rows = like.new_empty((max(end, self._capacity), width))
         elif end > len(self._rows):
-            grown = rows.new_empty((max(end, len(self._rows) * 3 // 2), rows.shape[1]))
+            grown = like.new_empty((max(end, len(self._rows) * 3 // 2), width))
             grown[: self.length] = self._rows[: self.length]
             self._rows = grown
-        self._rows[self.length : end] = rows
-        self.length = end
+        return self._rows[self.length : end]
 
     def keep(self, base: int, slots: Tensor) -> None:
         """Keep slots [0, base) and `slots` (int64 [n], each >= base, ascending), compacted to [base, base + n)."""
@@ -70,9 +72,10 @@ class HiddenStates:
         return found.masked_fill((index < 0)[:, None], 0.0)
 
     def _take(self, index: int, layers: Sequence[int], output: Any) -> None:
-        if index == layers[0]:
-            self._parts = []  # of a pass that ended between two layers
-        self._parts.append((output[0] if isinstance(output, tuple) else output)[0])
+        """Copy them at once: the next layer of a pass over a long prompt writes over what it is given."""
+        rows = (output[0] if isinstance(output, tuple) else output)[0]
+        width = rows.shape[1]
+        begin = layers.index(index) * width
+        self._room_for(rows, len(layers) * width)[:, begin : begin + width] = rows
         if index == layers[-1]:
-            self.append(torch.cat(self._parts, -1))
-            self._parts = []
+            self.length += len(rows)

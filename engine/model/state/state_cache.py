@@ -110,9 +110,31 @@ class StateCache:
         if not self.layers or not self.length or any(known.length == self.length for known in self._snapshots):
             return
         host = torch.device("cpu")
+        self._keep(Snapshot(self.length, tuple(layer.root.copied_to(host) for layer in self.layers)))
+
+    def due(self, lengths: Sequence[int]) -> list[int]:
+        """At which of these lengths, ascending, a chain that is read through all of them leaves snapshots."""
+        if not self.layers:
+            return []
+        last, found = self._snapshots[-1].length if self._snapshots else 0, []
+        for length in lengths:
+            if length - last >= self.every:
+                found.append(length)
+                last = length
+        return found
+
+    def moved(self, length: int, snapshots: Sequence[Snapshot]) -> None:
+        """A chain was read up to here, every layer's root moved along; the snapshots are those that were due."""
+        self._behind_prompt = True
+        for snapshot in snapshots:
+            self.length = snapshot.length
+            self._keep(snapshot)
+        self.length = length if self.layers else 0
+
+    def _keep(self, snapshot: Snapshot) -> None:
         if len(self._snapshots) >= self.most:
             self._thin()
-        self._snapshots.append(Snapshot(self.length, tuple(layer.root.copied_to(host) for layer in self.layers)))
+        self._snapshots.append(snapshot)
 
     def _known(self) -> list[int]:
         return [*(snapshot.length for snapshot in self._snapshots), self.length]

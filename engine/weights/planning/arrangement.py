@@ -117,7 +117,7 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
         layers=sum(layer.run_bytes if arrangement.ready else layer.stored_bytes for layer in kept["device"]),
         rest=fixed.rest,
         kv=fixed.kv,
-        buffers=fixed.buffers,
+        buffers=fixed.buffers + (fixed.prompt if streamed_layers(arrangement.tiers, has_gpu) else 0),
         draft=fixed.draft + _copies(target, arrangement, has_gpu),
         ring=_largest(streamed) * min(rings.device, len(streamed)),
         scratch=0 if arrangement.ready else target.scratch_bytes,

@@ -5,7 +5,7 @@ from typing import Literal
 
 Codec = Literal["plain", "cast", "nf4", "int8", "packed"]
 
-PREFILL_ROWS = 1024  # the most tokens of a prompt in one pass
+PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once
 TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tree that is ever chosen automatically
 DRAFT_REACH = 4  # nodes that the draft scores while it waits, as a multiple of the tree's
 DRAFT_BATCH = 128  # nodes the draft expands in one pass
@@ -100,6 +100,8 @@ class ModelNeeds:
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
     caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
     target's hidden states, those of one token. `stays_stored`: few rows are faster with layers as they are stored.
+    `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads all
+    of the prompt while it is there.
     """
 
     codec: Codec
@@ -110,6 +112,7 @@ class ModelNeeds:
     state: StateNeeds = StateNeeds()
     record_bytes: int = 0
     stays_stored: bool = False
+    carried_bytes: int = 0
 
     @property
     def is_packed(self) -> bool:
@@ -190,7 +193,10 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class FixedBytes:
-    """What is on the device before any layer of the target is; `snapshot`, of both models' states, is in RAM."""
+    """What is on the device before any layer of the target is; `snapshot`, of both models' states, is in RAM.
+
+    `prompt`: what a pass takes beside `buffers` if layers stream, as it then reads a whole prompt.
+    """
 
     rest: int
     kv: int
@@ -198,6 +204,7 @@ class FixedBytes:
     buffers: int
     draft: int
     snapshot: int
+    prompt: int = 0
 
 
 def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on_gpu: bool = True) -> FixedBytes:
@@ -206,17 +213,18 @@ def fixed_bytes(target: ModelNeeds, draft: ModelNeeds | None, work: Workload, on
     # In 16 bits the CPU library makes a kernel for every number of rows, and blocks fragment, until an answer ends.
     is_narrow = target.shape.value_bytes < 4
     growth = 0 if on_gpu or not is_narrow else GROWTH_PER_NODE * min(work.budget, GROWTH_NODES)
+    nodes, tokens = work.largest + 1, work.context_tokens
+    of_chunk = target.shape.pass_bytes(min(PREFILL_ROWS, tokens), slots, logit_rows=1)
+    of_tree = target.shape.pass_bytes(nodes, slots, logit_rows=nodes, nodes=nodes) + growth
+    of_prompt = of_chunk + (target.carried_bytes * tokens if tokens > PREFILL_ROWS else 0)
     return FixedBytes(
         rest=target.rest_bytes,
         kv=target.kv_bytes * slots,
         states=target.state.cache_bytes(work.draft_nodes if target.drafts_itself else work.largest + 1),
-        buffers=max(
-            target.shape.pass_bytes(min(PREFILL_ROWS, work.context_tokens), slots, logit_rows=1),
-            target.shape.pass_bytes(work.largest + 1, slots, logit_rows=work.largest + 1, nodes=work.largest + 1)
-            + growth,
-        ),
+        buffers=max(of_chunk, of_tree),
         draft=_draft_bytes(draft, work) if draft else _self_draft_bytes(target, work),
         snapshot=target.state.text_bytes + (draft.state.text_bytes if draft else 0),
+        prompt=max(of_prompt, of_tree) - max(of_chunk, of_tree),
     )
 
 

@@ -115,6 +115,19 @@ def test_a_rewound_context_goes_on_as_one_that_never_read_more(kind: str) -> Non
         fresh.keep([0])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_in_one_pass_is_embedded_as_in_many(kind: str) -> None:
+    text = random_prompt(ORIGINAL + 8, seed=6)
+    found = []
+    for one_pass in (False, True):
+        context = Context(network(kind), 128, one_pass=one_pass)
+        context.prefill_rows = 8
+        for length in (ORIGINAL - 8, len(text) - 1):
+            context.prefill(text[:length])
+        found.append(context.score(text[-1:], [-1]))
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
+
+
 def test_what_is_kept_of_the_text_is_not_read_again_where_it_fits() -> None:
     target = network("phi3, longrope")
     context = Context(target, 128)

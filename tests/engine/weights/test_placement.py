@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.errors import InputError
+from engine.protocol.options import Place
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES, GIB, GPU_RATES, Machine, Memory, Rates, Rings
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, Workload
@@ -158,6 +159,18 @@ def test_overrides_are_obeyed_or_refused() -> None:
 def test_places_for_another_model_are_refused() -> None:
     with pytest.raises(InputError, match="Places for 3 layers are given, but the model has 80"):
         plan(model(), None, gpu(24, 64), WORK, Override(tiers=("device", "ram", "ssd")))
+
+
+def test_the_hidden_states_of_a_whole_prompt_are_counted_where_layers_stream() -> None:
+    wide = replace(model(), carried_bytes=4 << 20)
+    cases: tuple[tuple[Place, int], ...] = (("ssd", 8192), ("ram", 8192), ("device", 0))
+    for place, counted in cases:
+        override = Override(place=place, force=True)
+        before, after = (plan(each, None, gpu(24, 192), Workload(8192), override).bytes for each in (model(), wide))
+        assert after.buffers - before.buffers == counted * wide.carried_bytes
+        assert after.device - before.device == after.buffers - before.buffers
+    short = Workload(512)  # one chunk: nothing is carried on
+    assert plan(wide, None, gpu(24, 192), short).bytes == plan(model(), None, gpu(24, 192), short).bytes
 
 
 def test_rings_are_as_long_as_those_of_the_stream() -> None:

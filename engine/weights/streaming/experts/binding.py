@@ -80,6 +80,13 @@ class ExpertBinding:
             self._decode(stored, self._prefix + name, stack)
         self._put(self._count)
 
+    def bind_again(self, bulk: Tensor) -> None:
+        """All experts, as `bind_all` left them: since then they were released, and nothing else was bound."""
+        if self._views:
+            self._views.bind(bulk)
+        else:
+            self._put(self._count)
+
     def bind_one(self, place: int, stored: Mapping[str, Tensor]) -> None:
         """Write an expert's weights, from its own stored tensors, to this place of the smaller stack."""
         for name, stack in self._stacks.items():

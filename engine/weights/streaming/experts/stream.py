@@ -48,6 +48,9 @@ class ExpertStream:
 
     All experts of a layer come through the rings of `bulks`, read ahead. Single ones are read once the router has run,
     into slots that layers of the same shape share. A pass decides between the two at the first layer of such a group.
+
+    A layer may call its experts several times in a pass, with a chunk of a long prompt each: what came in bulk stays
+    until the layer ends.
     """
 
     def __init__(self, layers: Sequence[ExpertLayer], bulks: LayerStore, choose: Choose, clock: Clock) -> None:
@@ -58,7 +61,7 @@ class ExpertStream:
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._takes_single: dict[ExpertSlots, bool] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
-        self._taken_in_bulk: int | None = None  # the layer that must be released
+        self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
         self._bytes_in_bulk = 0
         self._last = -1
         self._rows = 0  # that the layer that is running computes
@@ -71,22 +74,28 @@ class ExpertStream:
         for layer in self._layers.values():
             module = layer.experts.module
             self._hooks.append(module.register_forward_pre_hook(self._before(layer, on_wait)))
-            self._hooks.append(module.register_forward_hook(self._after(layer)))
             self._hooks.append(module.register_forward_hook(_release(layer), always_call=True))
 
     def enter(self, index: int, trunk: Tensor) -> None:
         """A layer begins, with its trunk in this buffer."""
+        if index <= self._last:  # another pass
+            self._takes_single.clear()
+        self._last, self._in_bulk, self._rows = index, None, 0
         self._companions = stored_views(self._layers[index].split.companions, trunk)
         self._computed = []
         self._begun = self._clock.mark()
 
     def leave(self, index: int) -> None:
         """A layer has been launched, all of it."""
-        slots = self._layers[index].slots
-        if slots:
-            rows, meter = self._rows, slots.meter
+        layer = self._layers[index]
+        if layer.slots:
+            rows, meter = self._rows, layer.slots.meter
             stretches = [*self._computed, (self._begun, self._clock.mark())]
             self._times.add(stretches, lambda seconds: meter.computed(rows, seconds))
+        if self._in_bulk is not None:
+            self._in_bulk = None
+            self._bulks.sources[index].release(index)
+            self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
 
     def close(self) -> None:
         """Detach, and end the threads. The stores are left to their owner."""
@@ -108,7 +117,7 @@ class ExpertStream:
     def _before(self, layer: ExpertLayer, on_wait: Callable[[], OnWait | None]) -> Callable[[nn.Module, Any], Any]:
         def fetch(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             hidden, choice, *rest = inputs
-            self._rows = len(hidden)
+            self._rows += len(hidden)
             self._computed.append((self._begun, self._clock.mark()))
             renumbered = self._bind(layer, choice, on_wait())
             self._begun = self._clock.mark()
@@ -116,21 +125,12 @@ class ExpertStream:
 
         return fetch
 
-    def _after(self, layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:
-        def release(_module: nn.Module, _inputs: object, _output: object) -> None:
-            if self._taken_in_bulk == layer.index:
-                self._taken_in_bulk = None
-                self._bulks.sources[layer.index].release(layer.index)
-                self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
-
-        return release
-
     def _bind(self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None) -> Tensor | None:
         """Bind what the router's choice needs; returns the choice in numbers of those bound, None for all of them.
 
         The host waits for the device once at most: to know which experts it has chosen.
         """
-        if self._wants_single(layer, choice):
+        if self._in_bulk is None and self._wants_single(layer, choice):
             is_used, renumbered = used_experts(choice, layer.experts.count)
             experts = [expert for expert, is_one in enumerate(is_used.tolist()) if is_one]
             if len(experts) <= layer.most_single:
@@ -140,9 +140,6 @@ class ExpertStream:
         return None
 
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
-        begins, self._last = layer.index <= self._last, layer.index
-        if begins:
-            self._takes_single.clear()
         if layer.slots is None:
             return True  # nothing is read, and nothing decoded that is not used
         if layer.slots not in self._takes_single:
@@ -152,8 +149,10 @@ class ExpertStream:
         return self._takes_single[layer.slots]
 
     def _bind_all(self, layer: ExpertLayer, on_wait: OnWait | None) -> None:
-        buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
-        self._taken_in_bulk = layer.index
+        if self._in_bulk is not None:  # for an earlier chunk
+            layer.binding.bind_again(self._in_bulk)
+            return
+        self._in_bulk = buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         begin = self._clock.mark()
         layer.binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
         if layer.binding.decodes:

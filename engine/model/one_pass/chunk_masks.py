@@ -1,0 +1,42 @@
+"""The masks of a long text, made for one chunk at a time: one of all rows would be as large as the text squared."""
+
+import torch
+from torch import Tensor
+
+from engine.model.families.span import Span
+from engine.model.one_pass.chunked_calls import Chunk
+from engine.model.tree_cache import TreeCache, TreeMasks
+
+
+class ChunkMasks:
+    """For `rows` tokens behind `begin` committed ones.
+
+    A network is handed stand-ins, which have the shape of a mask of all rows but the memory of one number. Where a
+    layer takes one, `of` makes the mask that it stands for, for the chunk that the layer runs on.
+    """
+
+    def __init__(self, masks: TreeMasks, cache: TreeCache, begin: int, rows: int, device: torch.device) -> None:
+        self._masks, self._cache = masks, cache
+        self._begin, self._device = begin, device
+        self._bounded = [layer for layer in cache.attention if layer.span.is_bounded]
+        one = masks.form(torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device))
+        stand_ins = {span: one.clone().expand(1, 1, rows, begin + rows) for span in masks.spans if span.attends}
+        self._spans = {mask.data_ptr(): span for span, mask in stand_ins.items()}
+        self.argument = masks.argument(stand_ins, cache)  # of the network, in place of `TreeMasks.build`
+
+    def enter(self, chunk: Chunk) -> None:
+        """Tell the cache layers of bounded span which slots a chunk leaves out."""
+        for layer in self._bounded:
+            layer.start = layer.span.oldest(self._begin + chunk.begin)
+
+    def of(self, stand_in: Tensor, chunk: Chunk) -> Tensor | None:
+        """The mask [1, 1, rows of the chunk, slots it sees] that a tensor stands for; None for one that is no mask."""
+        span = self._spans.get(stand_in.data_ptr())
+        return None if span is None else self._masks.form(self._visible(span, chunk)[None, None])
+
+    def _visible(self, span: Span, chunk: Chunk) -> Tensor:
+        first = self._begin + chunk.begin
+        queries = torch.arange(first, self._begin + chunk.end, device=self._device)
+        keys = torch.arange(span.oldest(first), self._begin + chunk.end, device=self._device)
+        visible = keys[None, :] <= queries[:, None]
+        return visible & span.reaches(queries, keys) if span.is_bounded else visible
