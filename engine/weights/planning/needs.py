@@ -100,8 +100,8 @@ class ModelNeeds:
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
     caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
     target's hidden states, those of one token. `stays_stored`: few rows are faster with layers as they are stored.
-    `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads all
-    of the prompt while it is there.
+    `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads
+    all of the prompt while it is there.
     """
 
     codec: Codec
