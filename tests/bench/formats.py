@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from safetensors.torch import save_file
@@ -21,6 +22,7 @@ from engine.model.formats.packed import PackedWeight
 from engine.model.formats.table import find_packed
 from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
+from engine.model.products import product
 from engine.model.safetensors_header import TensorInfo, read_header
 from engine.number_types import computed_types
 from engine.weights.store.disk import DiskReader
@@ -29,6 +31,7 @@ from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
 from tests.engine.model.formats import packers
 
+PRODUCT_ROWS = (1, 16)
 NAME = "model.layers.0.mlp.up_proj.weight"
 
 
@@ -136,12 +139,17 @@ def main() -> None:
         json.dump(found, sys.stdout)
         sys.stdout.write("\n")
         return
-    print("| format | bits a weight | decoded, GB/s | weights, 1e9/s | decoding / copying in RAM | decoding / disk |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| format | bits a weight | decoded, GB/s | weights, 1e9/s | by torch alone | decoding / copying in RAM "
+        "| decoding / disk | product of 1 row, weights, 1e9/s | of 16 rows |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for row in found:
         rates = f"{row['decode_gb_per_second']:.2f} | {row['weights_per_second'] / 1e9:.2f}"
+        rates += f" | {row['weights_per_second_by_torch'] / 1e9:.2f}"
         times = f"{row['decode_over_copy']:.1f} | {row['decode_over_disk']:.2f}"
-        print(f"| {row['format']} | {row['bits']:.2f} | {rates} | {times} |")
+        products = " | ".join(f"{rate / 1e9:.2f}" if rate else "" for rate in row["product_weights_per_second"])
+        print(f"| {row['format']} | {row['bits']:.2f} | {rates} | {times} | {products} |")
 
 
 def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int) -> list[dict[str, Any]]:
@@ -184,17 +192,38 @@ def _row(weight: PackedWeight, dtype: torch.dtype, turns: int) -> dict[str, Any]
         (time.perf_counter, lambda: reader.read(layout, buffer)),
         (time.process_time, lambda: copy.copy_(buffer)),
         (time.process_time, lambda: weight.format.decode(parts, out)),
+        (time.process_time, lambda: _without_loops(lambda: weight.format.decode(parts, out))),
     )
+    weight.format.decode(parts, out)  # compiled now
     taken = [[_seconds(*run) for run in runs] for _ in range(turns)]
-    read, copied, decode = (min(seconds) for seconds in zip(*taken, strict=True))
+    read, copied, decode, by_torch = (min(seconds) for seconds in zip(*taken, strict=True))
+    products = [_product_seconds(weight, parts, rows, turns) for rows in PRODUCT_ROWS]
     reader.close()
     return {
         "bits": 8 * weight.nbytes / weight.elements,
         "decode_gb_per_second": weight.nbytes / decode / 1e9,
         "weights_per_second": weight.elements / decode,
+        "weights_per_second_by_torch": weight.elements / by_torch,
+        "product_weights_per_second": [seconds and weight.elements / seconds for seconds in products],
         "decode_over_copy": decode / copied,
         "decode_over_disk": decode / read,
     }
+
+
+def _without_loops(run: Callable[[], object]) -> None:
+    """Run it as where numba is missing."""
+    with patch.object(product, "has_compiler", lambda: False):
+        run()
+
+
+def _product_seconds(weight: PackedWeight, parts: Mapping[str, Tensor], rows: int, turns: int) -> float | None:
+    """What a product of so many rows with the weight as it is stored takes; None where it has to be decoded."""
+    multiply = weight.format.product(parts, (weight.shape[0], weight.shape[1])) if len(weight.shape) == 2 else None
+    if multiply is None:
+        return None
+    x = torch.randn(rows, weight.shape[1])
+    multiply(x)
+    return min(_seconds(time.process_time, lambda: multiply(x)) for _ in range(turns))
 
 
 def _seconds(clock: Callable[[], float], run: Callable[[], object]) -> float:

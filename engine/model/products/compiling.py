@@ -35,10 +35,12 @@ def has_compiler() -> bool:
         return False
     try:
         import numba  # noqa: F401, PLC0415  # a second long, and only for weights that are multiplied as they are stored
+        from llvmlite import binding  # noqa: PLC0415
     except (ImportError, OSError, RuntimeError, SystemError) as error:  # a numpy that is too new, a blocked library
         _log.warning("Weights are decoded by torch: numba cannot be imported: %s", error)
         return False
-    return True
+    # Where processors do not widen float16, LLVM would call a function that is not there.
+    return bool(binding.get_host_cpu_features().get("f16c", True))
 
 
 def compiled(function: F) -> F:

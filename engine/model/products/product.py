@@ -17,7 +17,7 @@ from engine.model.products import layouts
 from engine.model.products.compiling import has_compiler
 from engine.model.products.layouts import UNIT
 
-SMALLEST = 1 << 16  # weights of a matrix: with fewer, calls take longer than what they save
+SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
 MOST_ROWS = 16  # of x at a time: they stay in the second-level cache beside two rows of the matrix
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 TOGETHER = 16  # rows whose words may lie in one line of the cache

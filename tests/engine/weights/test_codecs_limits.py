@@ -126,7 +126,7 @@ def test_temporaries_are_small_beside_the_weight(codec: str, shape: tuple[int, .
     stored, out = codec_named(codec).encode(WEIGHT, weight), torch.empty_like(weight)
     with Allocations(weight, out, *stored.values()) as decoding:
         codec_named(codec).decode(stored, WEIGHT, out)
-    assert 0 < decoding.largest <= weight.nbytes // 16
+    assert decoding.largest <= weight.nbytes // 16  # none at all where compiled loops decode
     with Allocations(weight) as encoding:
         codec_named(codec).encode(WEIGHT, weight)
     assert encoding.largest <= max(tensor.nbytes for tensor in stored.values())
