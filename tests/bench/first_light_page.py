@@ -116,7 +116,8 @@ def _model(found: Mapping[str, Any]) -> Iterator[str]:
         return
     made, whole = found["layers_of_shape"]
     placed = ", ".join(f"{count} on {tier}" for tier, count in found["placement"].items() if count)
-    yield f"{made} of the shape's {whole} layers in {found['weights']} ({placed}), loaded in {found['load_seconds']:.0f} s."
+    loaded = f"loaded in {found['load_seconds']:.0f} s"
+    yield f"{made} of the shape's {whole} layers in {found['weights']} ({placed}), {loaded}."
     yield f"A pass is flat up to {found.get('flat_up_to_rows', 0)} rows: within 5 % of one over a single row."
     yield ""
     yield from table(

@@ -5,11 +5,12 @@ python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk B
 
 Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the
 embedded one, grown to so many bytes in bfloat16: in the proportions of a Llama of 1B (*grown*), or its MLPs widened
-(*inflated*: 8 layers, of which a memory that is held to less than the file has no room for two). It writes the same text, and both programs open the same GGUF files of target and draft. Each program runs
-once without a draft and once with what was best of a short search: llama.cpp over lengths of its chain, Coppice over
-sizes of its tree. All answer the same prompts, greedily and in turns; every one in a process of its own, with as many
-threads. From disk: in a control group that holds less memory than the file has, with the page cache dropped before
-each answer. Decoding alone is timed.
+(*inflated*: 8 layers, of which a memory that is held to less than the file has no room for two). It writes the same
+text, and both programs open the same GGUF files of target and draft. Each program runs once without a draft and once
+with what was best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. All answer
+the same prompts, greedily and in turns; every one in a process of its own, with as many threads. From disk: in a
+control group that holds less memory than the file has, with the page cache dropped before each answer. Decoding alone
+is timed.
 """
 
 import argparse
@@ -274,8 +275,8 @@ def as_text(found: Mapping[str, Any]) -> str:
     lines = [
         f"{found['machine']['processor']}, {found['machine']['threads']} threads, {found['machine']['shape']} target",
         "",
-        "| weights | read from | who | drafts | tokens/s | tokens per pass | ms per pass | over llama.cpp without a draft "
-        "| over llama.cpp with its draft | same texts |",
+        "| weights | read from | who | drafts | tokens/s | tokens per pass | ms per pass "
+        "| over llama.cpp without a draft | over llama.cpp with its draft | same texts |",
         "|---|---|---|---|--:|--:|--:|--:|--:|--:|",
     ]
     for row in found["rows"]:
