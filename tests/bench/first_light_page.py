@@ -65,7 +65,8 @@ def write_page(out: Path, about: Mapping[str, str], outcomes: Sequence[Outcome])
     }
     for each in outcomes:
         if each.figures:
-            lines += ["", f"## {each.name}", "", *sections.get(each.name, _model)(each.figures)]
+            section = sections.get(each.name) or _model
+            lines += ["", f"## {each.name}", "", *section(each.figures)]
     found = {each.name.removeprefix(MODELS): each.figures for each in outcomes if each.name.startswith(MODELS)}
     lines += ["", *_pictures(out, {name: figures for name, figures in found.items() if figures})]
     (out / PAGE).write_text("\n".join(lines) + "\n", encoding="utf-8")

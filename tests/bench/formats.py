@@ -201,7 +201,11 @@ def _row(weight: PackedWeight, dtype: torch.dtype, turns: int, device: torch.dev
     parts = stored_views(layout, copy if on_gpu else buffer)
 
     def waited(run: Callable[[], object]) -> Callable[[], object]:
-        return lambda: (run(), torch.cuda.synchronize(device)) if on_gpu else run()
+        def until_done() -> None:
+            run()
+            torch.cuda.synchronize(device)
+
+        return until_done if on_gpu else run
 
     clock = time.perf_counter if on_gpu else time.process_time
     runs = (

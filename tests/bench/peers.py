@@ -1,7 +1,8 @@
 """Coppice beside llama.cpp (and AirLLM) on the same weights: tokens per second, in memory and from disk, in turns.
 
 python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5] [--shape grown]
-    [--chains 4,8,16,32] [--budgets auto,8,16,64,128] [--held 0.75] [--folder DIR] [--save FILE] [--json]
+    [--chains 4,8,16,32] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
+    [--save FILE] [--json]
 
 Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the
 embedded one, grown to so many bytes in bfloat16: in the proportions of a Llama of 1B (*grown*), or its MLPs widened
@@ -19,7 +20,6 @@ import os
 import platform
 import shutil
 import statistics
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,7 +31,7 @@ from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.contenders import forget
 from engine.cli.session import say
 from engine.text.tokenizer import Tokenizer
-from tests.bench.grown import Shape, grow
+from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.memory_group import GroupError, held_to
 from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
@@ -41,6 +41,7 @@ WARM_UP_TOKENS = 8
 SEARCH_TOKENS = 32
 PLAIN_TOKENS = {"memory": 16, "disk": 5}  # of who writes one token a pass: its passes are all alike
 PEER = "llama.cpp"
+LLAMAS = (Shape(22, 2048, 5632, 4), Shape(22, 1024, 2816, 4))  # TinyLlama's proportions, and half of its width
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Case:
     draft: Path
     scratch: Path
     held_bytes: int = 0
+    weights: str = "auto"
 
     @property
     def from_disk(self) -> bool:
@@ -65,9 +67,15 @@ class Case:
 
     def setup(self, program: str, size: str, threads: int) -> Setup:
         """A program with these files."""
-        place = "ssd" if self.from_disk else "device"
         return Setup(
-            program, str(self.model), str(self.draft), size, place, cache=str(self.scratch / "cache"), threads=threads
+            program,
+            str(self.model),
+            str(self.draft),
+            size,
+            "ssd" if self.from_disk else "device",
+            self.weights,
+            str(self.scratch / "cache"),
+            threads,
         )
 
 
@@ -93,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-new-tokens", type=int, default=96)
     parser.add_argument("--chains", default="4,8,16,32")
     parser.add_argument("--budgets", default="auto,8,16,64,128")
+    parser.add_argument("--weights", default="auto", help="the number type that Coppice computes in")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--held", type=float, default=0.75, help="memory from disk, as a part of the file")
     parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
@@ -114,7 +123,8 @@ def measure(scratch: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         held = int(arguments.held * model.stat().st_size)
         for names, held_bytes in ((resident, 0), (disk, held)):
             if kind in names:
-                _compare(Case(kind, model, draft, scratch, held_bytes), folder, prompts, arguments, found)
+                case = Case(kind, model, draft, scratch, held_bytes, arguments.weights)
+                _compare(case, folder, prompts, arguments, found)
                 if arguments.save:  # after each: this takes long
                     arguments.save.write_text(json.dumps(found, indent=1), encoding="utf-8")
         model.unlink()
@@ -124,8 +134,14 @@ def measure(scratch: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 def _grown(folder: Path, arguments: argparse.Namespace) -> Path:
     if arguments.shape == "inflated":
         return inflate(folder, int(arguments.gigabytes * 1e9))
-    layers = round(arguments.gigabytes * 1e9 / 2 / (4 * 2048 * 2048 + 3 * 2048 * 5632))  # TinyLlama's proportions
-    return grow(folder, Shape(max(8, layers), 2048, 5632, 32), noise=True)
+    elements = arguments.gigabytes * 1e9 / 2
+    shape = next((shape for shape in LLAMAS if OWN_LAYERS * _layer_elements(shape) <= elements), LLAMAS[-1])
+    layers = max(OWN_LAYERS, round(elements / _layer_elements(shape)))
+    return grow(folder, replace(shape, layers=layers), noise=True)
+
+
+def _layer_elements(shape: Shape) -> int:
+    return 2 * shape.hidden * (shape.heads + shape.kv_heads) * HEAD_DIM + 3 * shape.hidden * shape.inner
 
 
 def _write_gguf(folder: Path, path: Path, kind: str) -> Path:
@@ -303,6 +319,7 @@ def _machine(arguments: argparse.Namespace) -> dict[str, Any]:
         "threads": arguments.threads,
         "torch": torch.__version__,
         "capability": torch.backends.cpu.get_cpu_capability(),
+        "coppice_weights": arguments.weights,
         "shape": f"{arguments.shape}, {arguments.gigabytes:g} GB in bfloat16",
     }
 
@@ -312,4 +329,4 @@ def _names(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

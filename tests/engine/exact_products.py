@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -12,7 +13,7 @@ def exact_products() -> Iterator[None]:
 
     By hand: pytest's `monkeypatch` deletes such attributes at its end, which these modules refuse.
     """
-    switches = torch.backends.cuda.matmul, torch.backends.cudnn
+    switches: tuple[Any, ...] = torch.backends.cuda.matmul, torch.backends.cudnn
     before = [switch.allow_tf32 for switch in switches]
     for switch in switches:
         switch.allow_tf32 = False

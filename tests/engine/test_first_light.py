@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from engine.model.gguf.block_types import TYPES
 from tests.bench import cuda, first_light, formats
 from tests.bench.cuda import ModelRun
-from tests.bench.first_light_page import PAGE
+from tests.bench.first_light_page import PAGE, write_page
 from tests.bench.grown import OWN_LAYERS, SHAPES, grow
 from tests.bench.time_budget import Outcome, Step, run_limited, run_steps
 from tests.campaigns.extent import for_the_proofs
@@ -39,7 +40,7 @@ def measured_here(run: ModelRun, folder: Path | None) -> dict[str, Any]:
 def test_a_rehearsal_writes_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, qapp: object) -> None:
     monkeypatch.setattr(first_light, "measure_apart", lambda run, _folder: measured_here(run, tmp_path))
     monkeypatch.setattr(formats, "SAMPLES", {"fp8": formats.SAMPLES["fp8"]})
-    monkeypatch.setattr(formats, "TYPES", formats.TYPES[:4])
+    monkeypatch.setattr(formats, "TYPES", TYPES[:4])
     code, page, steps = rehearse(monkeypatch, tmp_path / "out")
     assert code == 0
     assert list(steps) == STEPS
@@ -85,7 +86,9 @@ class Clock:
 
 
 def test_what_a_step_does_not_use_is_left_to_those_behind_it() -> None:
-    clock, shares, found = Clock(), [], []
+    clock = Clock()
+    shares: list[float] = []
+    found: list[Outcome] = []
 
     def step(weight: float, seconds: float) -> Step:
         def run(share: float) -> str:
@@ -141,5 +144,5 @@ def test_figures_that_came_before_the_time_was_over_are_kept(monkeypatch: pytest
 
 
 def test_a_page_says_why_a_step_has_no_figures(tmp_path: Path) -> None:
-    first_light.write_page(tmp_path, {"device": "none"}, [Outcome("models: 30b", 1.0, 2.0, None, "OSError: full")])
+    write_page(tmp_path, {"device": "none"}, [Outcome("models: 30b", 1.0, 2.0, None, "OSError: full")])
     assert "| models: 30b | 1 | 2 | OSError: full |" in (tmp_path / PAGE).read_text()
