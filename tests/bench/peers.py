@@ -17,13 +17,11 @@ is timed.
 import argparse
 import json
 import os
-import platform
 import shutil
-import statistics
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,49 +32,14 @@ from engine.text.tokenizer import Tokenizer
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.memory_group import GroupError, held_to
+from tests.bench.peers_table import PEER, Case, as_text, machine, rows
 from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 WARM_UP_TOKENS = 8
 SEARCH_TOKENS = 32
 PLAIN_TOKENS = {"memory": 16, "disk": 5}  # of who writes one token a pass: its passes are all alike
-PEER = "llama.cpp"
 LLAMAS = (Shape(22, 2048, 5632, 4), Shape(22, 1024, 2816, 4))  # TinyLlama's proportions, and half of its width
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One comparison: the files, and where they are read from. `held_bytes`: memory of each program; 0 for all."""
-
-    kind: str
-    model: Path
-    draft: Path
-    scratch: Path
-    held_bytes: int = 0
-    weights: str = "auto"
-
-    @property
-    def from_disk(self) -> bool:
-        """Whether the file does not fit the memory."""
-        return self.held_bytes > 0
-
-    @property
-    def place(self) -> str:
-        """Its name in the table."""
-        return "disk" if self.from_disk else "memory"
-
-    def setup(self, program: str, size: str, threads: int) -> Setup:
-        """A program with these files."""
-        return Setup(
-            program,
-            str(self.model),
-            str(self.draft),
-            size,
-            "ssd" if self.from_disk else "device",
-            self.weights,
-            str(self.scratch / "cache"),
-            threads,
-        )
 
 
 def main() -> None:
@@ -113,9 +76,14 @@ def _parser() -> argparse.ArgumentParser:
 def measure(scratch: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """A row for every contender of every case; what could not be compared is said in `left_out`."""
     folder = _grown(scratch / "model", arguments)
+    shape = f"{arguments.shape}, {arguments.gigabytes:g} GB in bfloat16"
     tokenizer = Tokenizer.open(EMBEDDED)
     prompts = [tuple(tokenizer.encode_chat(chat)) for chat in read_prompts(str(PROMPTS), arguments.turns + 1)]
-    found: dict[str, Any] = {"machine": _machine(arguments), "rows": [], "left_out": []}
+    found: dict[str, Any] = {
+        "machine": machine(arguments.threads, arguments.weights, shape),
+        "rows": [],
+        "left_out": [],
+    }
     draft = _write_gguf(DRAFT, scratch / "draft-BF16.gguf", "BF16")
     resident, disk = _names(arguments.kinds), _names(arguments.disk)
     for kind in dict.fromkeys((*resident, *disk)):
@@ -252,76 +220,6 @@ def _ask(case: Case, asked: Asked, prompt: Sequence[int], count: int) -> Turn:
             if folder.exists():
                 forget(folder)
     return asked.answer(prompt, count)
-
-
-def rows(case: Case, turns: Mapping[Setup, Sequence[Turn]]) -> Iterator[dict[str, Any]]:
-    """One for every setup; ratios are medians over the turns, against llama.cpp without and with a draft."""
-    plain = next(setup for setup in turns if setup.program == PEER and setup.size == NONE)
-    drafting = next(setup for setup in turns if setup.program == PEER and setup.size != NONE)
-    for setup, done in turns.items():
-        yield {
-            "weights": case.kind,
-            "place": case.place,
-            "file_bytes": case.model.stat().st_size,
-            "held_bytes": case.held_bytes,
-            "program": setup.program,
-            "size": setup.size,
-            "tokens_per_second": statistics.median(turn.tokens_per_second for turn in done),
-            "tokens_per_pass": sum(turn.counted for turn in done) / sum(turn.passes for turn in done),
-            "seconds_per_pass": sum(turn.seconds for turn in done) / sum(turn.passes for turn in done),
-            "over_plain_peer": _ratio(done, turns[plain]),
-            "over_drafting_peer": _ratio(done, turns[drafting]),
-            "same_texts": sum(_same(a, b) for a, b in zip(done, turns[plain], strict=True)),
-            "texts": len(done),
-        }
-
-
-def _ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> float:
-    pairs = zip(turns, others, strict=True)
-    return statistics.median(turn.tokens_per_second / other.tokens_per_second for turn, other in pairs)
-
-
-def _same(turn: Turn, other: Turn) -> bool:
-    shared = min(len(turn.tokens), len(other.tokens))
-    return turn.tokens[:shared] == other.tokens[:shared]
-
-
-def as_text(found: Mapping[str, Any]) -> str:
-    """The table in Markdown, then what was left out."""
-    lines = [
-        f"{found['machine']['processor']}, {found['machine']['threads']} threads, {found['machine']['shape']} target",
-        "",
-        "| weights | read from | who | drafts | tokens/s | tokens per pass | ms per pass "
-        "| over llama.cpp without a draft | over llama.cpp with its draft | same texts |",
-        "|---|---|---|---|--:|--:|--:|--:|--:|--:|",
-    ]
-    for row in found["rows"]:
-        held = (
-            f", held to {row['held_bytes'] / 1e9:.2f} of {row['file_bytes'] / 1e9:.2f} GB" if row["held_bytes"] else ""
-        )
-        figures = (
-            f"{row['tokens_per_second']:.1f} | {row['tokens_per_pass']:.2f} | {1000 * row['seconds_per_pass']:.0f}"
-        )
-        ratios = f"{row['over_plain_peer']:.2f} | {row['over_drafting_peer']:.2f}"
-        texts = f"{row['same_texts']} of {row['texts']}"
-        who = f"{row['weights']} | {row['place']}{held} | {row['program']} | {row['size']}"
-        lines.append(f"| {who} | {figures} | {ratios} | {texts} |")
-    return "\n".join([*lines, "", *(f"Left out: {reason}" for reason in found["left_out"])])
-
-
-def _machine(arguments: argparse.Namespace) -> dict[str, Any]:
-    import torch
-
-    info = Path("/proc/cpuinfo")
-    names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-    return {
-        "processor": names[0] if names else platform.processor(),
-        "threads": arguments.threads,
-        "torch": torch.__version__,
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "coppice_weights": arguments.weights,
-        "shape": f"{arguments.shape}, {arguments.gigabytes:g} GB in bfloat16",
-    }
 
 
 def _names(text: str) -> list[str]:

@@ -15,7 +15,8 @@ import pytest
 
 from tests.bench import peers
 from tests.bench.memory_group import GroupError, held_to
-from tests.bench.peers import Case, best_size, in_turns, rows
+from tests.bench.peers import best_size, in_turns
+from tests.bench.peers_table import Case, as_text, machine, rows
 from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
 
 RATES = {("llama.cpp", NONE): 2.0, ("llama.cpp", "8"): 8.0, ("Coppice", NONE): 1.0, ("Coppice", "64"): 12.0}
@@ -61,8 +62,8 @@ def test_the_fastest_size_is_taken_and_all_take_turns(case: Case) -> None:
     best = found["Coppice", "64"]
     assert (best["over_plain_peer"], best["over_drafting_peer"]) == (6.0, 1.5)
     assert (best["tokens_per_second"], best["tokens_per_pass"], best["same_texts"]) == (12.0, 4.0, 2)
-    text = peers.as_text(
-        {"rows": found.values(), "left_out": ["AirLLM: is not here"], "machine": peers._machine(_arguments())}
+    text = as_text(
+        {"rows": found.values(), "left_out": ["AirLLM: is not here"], "machine": machine(2, "auto", "grown")}
     )
     assert "| Q8_0 | memory | Coppice | 64 | 12.0 | 4.00 | 333 | 6.00 | 1.50 | 2 of 2 |" in text
     assert "Left out: AirLLM: is not here" in text
