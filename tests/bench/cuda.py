@@ -1,6 +1,7 @@
 """Everything that only a GPU can show, in one command: passes, answers and memory of 70B and 30B shapes from RAM.
 
-python -m tests.bench.cuda [--json] [--folder DIR] [--only 70b,30b] [--scale 1.0] [--budgets 1,16,64,256,1024] [--noise]
+python -m tests.bench.cuda [--json] [--folder DIR] [--only 70b,30b] [--scale 1.0] [--budgets 1,16,64,256,1024]
+    [--noise] [--rival] [--layers N] [--seconds S]
 python -m tests.bench.cuda --device cpu --scale small     the same code, without a GPU
 
 The models are made here, and write the embedded target's text, so that trees are accepted as they are in use; their
@@ -10,13 +11,13 @@ Every model has a process of its own, whose peaks of memory are compared with wh
 
 import argparse
 import json
+import math
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,30 +35,82 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.weights.planning.machine import peak_rss_bytes, process_bytes
 from engine.weights.planning.placement import Override, Plan
-from tests.bench.grown import SHAPES, grow
+from tests.bench.grown import OWN_LAYERS, SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
+from tests.bench.time_budget import run_limited
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 WEIGHTS = {"70b": "nf4", "30b": "bfloat16"}
 SCALES = {"small": 0.04, "full": 1.0}
 CONTEXT = 1024
+FIGURES = "figures.json"
 FLAT = 1.05  # a pass over a tree that takes no more than so many times a pass over one token costs nothing
 PROMPT = (ChatMessage("user", "Tell me a story about a dragon."),)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRun:
+    """How one model is measured. `layers` bounds the shape's own (0: all), `seconds` what the measuring may take."""
+
+    name: str
+    device: str = "cuda"
+    place: str = ""
+    scale: float = 1.0
+    layers: int = 0
+    budgets: tuple[int, ...] = (1, 16, 64, 256, 1024)
+    passes: int = 3
+    new_tokens: int = 64
+    rival: bool = False
+    noise: bool = False
+    seconds: float = math.inf
+
+    @property
+    def shape(self) -> Shape:
+        """What is made."""
+        shape = SHAPES[self.name].scaled(self.scale)
+        return replace(shape, layers=min(shape.layers, max(self.layers, OWN_LAYERS))) if self.layers else shape
 
 
 def main() -> None:
     """Measure, and print one JSON document."""
     arguments = _parser().parse_args()
     if arguments.one:
-        json.dump(measure(arguments.one, _options(arguments), _budgets(arguments), arguments.passes), sys.stdout)
+        fields = json.loads(arguments.one)
+        measure(ModelRun(**{**fields, "budgets": tuple(fields["budgets"])}), arguments.scratch)
         return
     found: dict[str, Any] = {"machine": _machine(arguments.device), "models": []}
     for name in arguments.only.split(","):
-        with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
-            grow(Path(scratch) / "model", SHAPES[name].scaled(_scale(arguments.scale)), arguments.noise)
-            found["models"].append({"name": name, **_in_its_own_process(name, scratch, arguments)})
+        run = ModelRun(
+            name,
+            arguments.device,
+            arguments.place,
+            _scale(arguments.scale),
+            arguments.layers,
+            tuple(int(budget) for budget in arguments.budgets.split(",")),
+            arguments.passes,
+            rival=arguments.rival,
+            noise=arguments.noise,
+            seconds=arguments.seconds,
+        )
+        found["models"].append(measure_apart(run, arguments.folder))
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)
     sys.stdout.write("\n")
+
+
+def measure_apart(run: ModelRun, folder: Path | None) -> dict[str, Any]:
+    """Make the model in `folder`, and measure it in a process of its own; the figures that came within `run.seconds`.
+
+    An entry `error` says in words why some lack.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        scratch, begin = Path(made), time.monotonic()
+        grow(scratch / "model", run.shape, run.noise)
+        command = [sys.executable, "-m", "tests.bench.cuda", "--scratch", made, "--one", json.dumps(asdict(run))]
+        ended = run_limited(command, max(1.0, run.seconds - (time.monotonic() - begin)), scratch / "output.txt")
+        sys.stderr.write(ended.output)
+        figures = scratch / FIGURES
+        found = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {}
+        return {"name": run.name, **found, **({"error": ended.trouble} if ended.trouble else {})}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,37 +123,75 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--noise", action="store_true", help="random weights instead of zeros: much more disk")
     parser.add_argument("--folder", type=Path, default=None, help="where models are made")
+    parser.add_argument("--layers", type=int, default=0, help="no more layers than these (default: all of the shape)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="how long each model may take")
+    parser.add_argument("--rival", action="store_true", help="time accelerate's offload, too")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     parser.add_argument("--scratch", type=Path, default=None, help=argparse.SUPPRESS)
     return parser
 
 
-def measure(name: str, options: LoadOptions, budgets: Sequence[int], passes: int) -> dict[str, Any]:
-    """All figures of the model that `options` loads; to be called once in a process."""
+def measure(run: ModelRun, scratch: Path) -> dict[str, Any]:
+    """All figures of the model in `scratch`; to be called once in a process. A file there has all known so far."""
+    options = _options(run, scratch)
     plan = planned(options)
     if options.device == "cuda":
         torch.cuda.reset_peak_memory_stats()  # measuring the machine is no part of the plan
     before = process_bytes()
     session = Session(options, quiet=False)
-    try:
-        rows = list(pass_rows(session, plan, budgets, passes))
-        answers = [answer(session, budget) for budget in (0, *budgets)]
-    finally:
-        session.engine.close()
     assert session.loaded
     told = dict(asdict(plan.forecast), seconds_per_pass=plan.forecast.seconds_per_pass)
-    return {
+    found: dict[str, Any] = {
         "shape": asdict(session.loaded.target),
-        "weights": WEIGHTS[name],
+        "weights": WEIGHTS[run.name],
+        "layers_of_shape": [run.shape.layers, SHAPES[run.name].layers],
         "placement": {tier: session.loaded.tiers.count(tier) for tier in ("device", "ram", "ssd")},
         "load_seconds": session.load_seconds,
         "predicted": told,
-        "passes": rows,
-        "flat_up_to_rows": flat_up_to(rows),
-        "answers": answers,
-        "memory": _memory(plan, before),
+        "passes": [],
+        "answers": [],
     }
+    try:
+        for row in pass_rows(session, plan, run.budgets, run.passes):
+            found["passes"].append(row)
+            found["flat_up_to_rows"] = flat_up_to(found["passes"])
+            _keep(found, scratch)
+        for budget in (0, *run.budgets):
+            found["answers"].append(answer(session, budget, run.new_tokens))
+            _keep(found, scratch)
+    finally:
+        session.engine.close()
+    found["memory"] = _memory(plan, before)
+    _keep(found, scratch)
+    if run.rival:
+        found["accelerate"] = offloaded_pass(scratch, run)
+        _keep(found, scratch)
+    return found
+
+
+def _keep(found: dict[str, Any], scratch: Path) -> None:
+    """Whatever ends the process later, these figures are there."""
+    (scratch / "kept.json").write_text(json.dumps(found), encoding="utf-8")
+    (scratch / "kept.json").replace(scratch / FIGURES)
+
+
+def offloaded_pass(scratch: Path, run: ModelRun) -> dict[str, Any]:
+    """Seconds a layer of a pass over one token with accelerate's `cpu_offload`, in bfloat16, over a few layers."""
+    from accelerate import cpu_offload
+    from transformers import AutoModelForCausalLM
+
+    shape = replace(run.shape, layers=OWN_LAYERS)
+    folder = grow(scratch / "rival", shape)
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    cpu_offload(network, execution_device=torch.device(run.device))
+    ids, seconds = torch.tensor([[100]], device=run.device), []
+    with torch.inference_mode():
+        for _ in range(run.passes + 1):
+            begin = time.perf_counter()
+            network(input_ids=ids, use_cache=False).logits.cpu()
+            seconds.append(time.perf_counter() - begin)
+    return {"layers": shape.layers, "seconds_per_layer": statistics.median(seconds[1:]) / shape.layers}
 
 
 def planned(options: LoadOptions) -> Plan:
@@ -145,10 +236,10 @@ def flat_up_to(rows: Sequence[dict[str, Any]]) -> int:
     return most
 
 
-def answer(session: Session, budget: int) -> dict[str, Any]:
-    """One answer with trees of `budget` nodes; 0 for none."""
+def answer(session: Session, budget: int, new_tokens: int) -> dict[str, Any]:
+    """One answer with trees of `budget` nodes; 0 for none, and then but a few tokens, as all passes are alike."""
     speculation = SpeculationOptions(method="specexec" if budget else "none", budget=budget)
-    options = GenerateOptions(speculation=speculation, max_new_tokens=64 if budget else 4, ignore_eos=True)
+    options = GenerateOptions(speculation=speculation, max_new_tokens=new_tokens if budget else 4, ignore_eos=True)
     found = session.collect(session.engine.prompt(PROMPT), options).statistics
     return {
         "budget": budget,
@@ -176,32 +267,18 @@ def _memory(plan: Plan, before: int) -> dict[str, Any]:
     }
 
 
-def _in_its_own_process(name: str, scratch: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    same = ["--device", arguments.device, "--budgets", arguments.budgets, "--passes", str(arguments.passes)]
-    command = [sys.executable, "-m", "tests.bench.cuda", "--one", name, "--scratch", scratch, *same]
-    run = subprocess.run([*command, "--place", arguments.place], stdout=subprocess.PIPE, text=True, check=False)
-    if run.returncode:
-        return {"error": f"the process ended with {run.returncode}; its last words are above"}
-    found: dict[str, Any] = json.loads(run.stdout)
-    return found
-
-
-def _options(arguments: argparse.Namespace) -> LoadOptions:
-    place: Place = arguments.place or ("ssd" if arguments.device == "cpu" else "ram")
+def _options(run: ModelRun, scratch: Path) -> LoadOptions:
+    place: Place = run.place or ("ssd" if run.device == "cpu" else "ram")  # type: ignore[assignment]
     return LoadOptions(
-        target=str(arguments.scratch / "model"),
+        target=str(scratch / "model"),
         draft=str(DRAFT),
-        device=arguments.device,
-        weights=WEIGHTS[arguments.one],
+        device=run.device,
+        weights=WEIGHTS[run.name],
         context_tokens=CONTEXT,
         place=place,
-        cache_dir=str(arguments.scratch / "cache"),
-        budget=max(_budgets(arguments)),
+        cache_dir=str(scratch / "cache"),
+        budget=max(run.budgets),
     )
-
-
-def _budgets(arguments: argparse.Namespace) -> list[int]:
-    return [int(budget) for budget in arguments.budgets.split(",")]
 
 
 def _scale(text: str) -> float:

@@ -1,6 +1,9 @@
 """How fast every packed format is decoded, against how fast its bytes come from RAM and from disk.
 
-python -m tests.bench.formats [--rows 2048] [--columns 2048] [--turns 50] [--dtype bfloat16] [--folder DIR] [--json]
+python -m tests.bench.formats [--rows 2048] [--columns 2048] [--turns 50] [--dtype bfloat16] [--device cpu]
+    [--folder DIR] [--json]
+
+On a GPU a copy is one from pinned RAM to it, and a weight is decoded there.
 """
 
 import argparse
@@ -29,9 +32,11 @@ from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import layout_of_shards
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
+from engine.weights.streaming.pinning import pinning_for
 from tests.engine.model.formats import packers
 
 PRODUCT_ROWS = (1, 16)
+CPU = torch.device("cpu")
 NAME = "model.layers.0.mlp.up_proj.weight"
 
 
@@ -125,16 +130,15 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=2048)
     parser.add_argument("--turns", type=int, default=50)
     parser.add_argument("--dtype", default="bfloat16", choices=computed_types())
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    samples = [sample for make in SAMPLES.values() for sample in make(arguments.rows, arguments.columns)]
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        dtype = computed_types()[arguments.dtype]
-        found = measure(Path(folder), samples, dtype, arguments.turns)
-        weights = gguf_weights(Path(folder), arguments.rows, arguments.columns)
-        found += [{"format": f"GGUF {each.format.name}", **_row(each, dtype, arguments.turns)} for each in weights]
+        found = measure_all(
+            Path(folder), (arguments.rows, arguments.columns), arguments.turns, arguments.dtype, arguments.device
+        )
     if arguments.json:
         json.dump(found, sys.stdout)
         sys.stdout.write("\n")
@@ -152,14 +156,27 @@ def main() -> None:
         print(f"| {row['format']} | {row['bits']:.2f} | {rates} | {times} | {products} |")
 
 
-def measure(folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int) -> list[dict[str, Any]]:
+def measure_all(
+    folder: Path, shape: tuple[int, int], turns: int, dtype_name: str = "bfloat16", device_name: str = "cpu"
+) -> list[dict[str, Any]]:
+    """A row for a matrix of this shape in every format, GGUF's types of blocks among them."""
+    dtype, device = computed_types()[dtype_name], torch.device(device_name)
+    samples = [sample for make in SAMPLES.values() for sample in make(*shape)]
+    blocks = gguf_weights(folder, *shape)
+    found = measure(folder, samples, dtype, turns, device)
+    return found + [{"format": f"GGUF {each.format.name}", **_row(each, dtype, turns, device)} for each in blocks]
+
+
+def measure(
+    folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int, device: torch.device = CPU
+) -> list[dict[str, Any]]:
     """A row for every sample: reading, copying and decoding take turns, and of each the fastest counts.
 
     What computes is measured by the processor's time, of which other programs take no part; threads should be one.
     """
     found = packed_weights(folder, samples)
     pairs = zip(samples, found, strict=True)
-    return [{"format": sample.title, **_row(weight, dtype, turns)} for sample, weight in pairs]
+    return [{"format": sample.title, **_row(weight, dtype, turns, device)} for sample, weight in pairs]
 
 
 def packed_weights(folder: Path, samples: Sequence[Sample]) -> Iterator[PackedWeight]:
@@ -181,24 +198,37 @@ def gguf_weights(folder: Path, rows: int, columns: int) -> Iterator[PackedWeight
             yield PackedWeight(NAME, (rows, columns), {"0": part}, Gguf((kind,)))
 
 
-def _row(weight: PackedWeight, dtype: torch.dtype, turns: int) -> dict[str, Any]:
+def _row(weight: PackedWeight, dtype: torch.dtype, turns: int, device: torch.device) -> dict[str, Any]:
     layout = layout_of_shards(0, weight.parts)
     assert layout is not None, "written by safetensors, so aligned"
-    reader, arena = DiskReader([layout]), HostArena(2 * layout.nbytes)
+    on_gpu = device.type == "cuda"
+    reader, arena = DiskReader([layout]), HostArena(2 * layout.nbytes, pinning_for(device))
     buffer, copy = arena.take(layout.nbytes), arena.take(layout.nbytes)
-    out = torch.zeros(weight.shape, dtype=dtype)
-    parts = stored_views(layout, buffer)
+    if on_gpu:
+        copy = torch.empty_like(copy, device=device)
+    out = torch.zeros(weight.shape, dtype=dtype, device=device)
+    parts = stored_views(layout, copy if on_gpu else buffer)
+
+    def waited(run: Callable[[], object]) -> Callable[[], object]:
+        def until_done() -> None:
+            run()
+            torch.cuda.synchronize(device)
+
+        return until_done if on_gpu else run
+
+    clock = time.perf_counter if on_gpu else time.process_time
     runs = (
         (time.perf_counter, lambda: reader.read(layout, buffer)),
-        (time.process_time, lambda: copy.copy_(buffer)),
-        (time.process_time, lambda: weight.format.decode(parts, out)),
-        (time.process_time, lambda: _without_loops(lambda: weight.format.decode(parts, out))),
+        (clock, waited(lambda: copy.copy_(buffer))),
+        (clock, waited(lambda: weight.format.decode(parts, out))),
+        (clock, waited(lambda: _without_loops(lambda: weight.format.decode(parts, out)))),
     )
     weight.format.decode(parts, out)  # compiled now
     taken = [[_seconds(*run) for run in runs] for _ in range(turns)]
     read, copied, decode, by_torch = (min(seconds) for seconds in zip(*taken, strict=True))
     products = [_product_seconds(weight, parts, rows, turns) for rows in PRODUCT_ROWS]
     reader.close()
+    arena.close()
     return {
         "bits": 8 * weight.nbytes / weight.elements,
         "decode_gb_per_second": weight.nbytes / decode / 1e9,

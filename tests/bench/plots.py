@@ -34,8 +34,7 @@ def main() -> None:
     parser.add_argument("--name", default="bench")
     arguments = parser.parse_args()
     rows = added_up(row for table in arguments.tables for row in json.loads(table.read_text(encoding="utf-8"))["rows"])
-    application = QApplication([])
-    pg.setConfigOptions(antialias=True, background="w", foreground="#333333")
+    application = begin_drawing()
     for field, title, scale, file in (
         ("tokens_per_pass", "tokens per pass of the target", 1.0, "tokens-per-pass"),
         ("seconds_per_token", "milliseconds per token", 1000.0, "time-per-token"),
@@ -62,15 +61,9 @@ def added_up(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def draw(rows: Sequence[Mapping[str, Any]], field: str, title: str, scale: float, path: Path) -> None:
     """One picture: a curve per method and temperature, and a level line for what has no budget."""
-    widget = pg.PlotWidget()
-    widget.resize(*SIZE)
-    plot = widget.getPlotItem()
-    plot.setLabels(left=title, bottom="budget, drafted nodes per tree")
-    plot.addLegend(offset=(-10, 10), brush="#FFFFFFDD")
-    plot.showGrid(x=True, y=True, alpha=0.2)
     budgets = sorted({row["budget"] for row in rows if row["budget"]})
-    plot.getAxis("bottom").setTicks([[(place, str(budget)) for place, budget in enumerate(budgets)]])
-    plot.setXRange(-0.3, len(budgets) + 0.7)  # the legend stands to the right of the last budget
+    widget = _empty(title, "budget, drafted nodes per tree", budgets)
+    plot = widget.getPlotItem()
     methods = list(dict.fromkeys(_method(row) for row in rows))
     for (method, temperature), points in _curves(rows, field).items():
         pen = pg.mkPen(QColor(COLOURS[methods.index(method) % len(COLOURS)]), width=2.2)
@@ -88,6 +81,45 @@ def draw(rows: Sequence[Mapping[str, Any]], field: str, title: str, scale: float
             plot.plot(places, values, pen=pen, symbol=symbol, symbolSize=8, symbolBrush=pen.color(), name=name)
     plot.enableAutoRange("y")
     widget.grab().save(str(path))
+
+
+def draw_curves(
+    curves: Mapping[str, Mapping[int, float]], title: str, bottom: str, path: Path, level: float | None = None
+) -> None:
+    """One picture of named curves over counts, evenly spaced; `level` is a line to compare them with."""
+    places = sorted({place for points in curves.values() for place in points})
+    widget = _empty(title, bottom, places)
+    plot = widget.getPlotItem()
+    for number, (name, points) in enumerate(curves.items()):
+        pen = pg.mkPen(QColor(COLOURS[number % len(COLOURS)]), width=2.2)
+        at = [places.index(place) for place in points]
+        symbol = SYMBOLS[number % len(SYMBOLS)]
+        plot.plot(at, [*points.values()], pen=pen, symbol=symbol, symbolSize=8, symbolBrush=pen.color(), name=name)
+    if level is not None:
+        plot.addItem(pg.InfiniteLine(level, angle=0, pen=pg.mkPen(QColor("#888888"), style=Qt.PenStyle.DashLine)))
+    plot.enableAutoRange("y")
+    widget.grab().save(str(path))
+
+
+def _empty(title: str, bottom: str, places: Sequence[int]) -> Any:
+    """A widget with axes; the places stand evenly, as they are powers of two more often than not."""
+    widget = pg.PlotWidget()
+    widget.resize(*SIZE)
+    plot = widget.getPlotItem()
+    plot.setLabels(left=title, bottom=bottom)
+    plot.addLegend(offset=(-10, 10), brush="#FFFFFFDD")
+    plot.showGrid(x=True, y=True, alpha=0.2)
+    plot.getAxis("bottom").setTicks([[(place, str(count)) for place, count in enumerate(places)]])
+    plot.setXRange(-0.3, len(places) + 0.7)  # the legend stands to the right of the last one
+    return widget
+
+
+def begin_drawing() -> QApplication:
+    """The application that pictures need, with our colours; there may be one already."""
+    pg.setConfigOptions(antialias=True, background="w", foreground="#333333")
+    application = QApplication.instance() or QApplication([])
+    assert isinstance(application, QApplication)
+    return application
 
 
 def _curves(rows: Sequence[Mapping[str, Any]], field: str) -> dict[tuple[str, float], dict[int | None, float]]:

@@ -40,28 +40,36 @@ PIECES = (
 
 
 class Peer:
-    """llama.cpp with one model."""
+    """llama.cpp with one model, and with a draft of up to `chain` tokens at a time."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(
+        self, model: Path, threads: int = 1, exact: bool = True, draft: Path | None = None, chain: int = 0
+    ) -> None:
+        """Load the model; `exact` keeps keys and values in 32 bits. Raises `RuntimeError`."""
         import xllamacpp
 
         params: Any = xllamacpp.CommonParams()
         params.model.path = str(model)
         params.n_ctx = CONTEXT
-        params.cpuparams.n_threads = 1
-        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        params.cpuparams.n_threads = threads
+        params.verbosity = 0
+        if exact:
+            params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        if draft:
+            params.speculative.draft.mparams.path = str(draft)
+            params.speculative.draft.cpuparams.n_threads = threads
+            params.speculative.draft.n_max = chain
+            params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]
         self._server = xllamacpp.Server(params)
 
     def likeliest(self, tokens: Sequence[int], count: int) -> list[int]:
         """The next tokens, the likeliest one each time."""
-        asked = {
-            "prompt": list(tokens),
-            "n_predict": count,
-            "temperature": 0,
-            "return_tokens": True,
-            "ignore_eos": True,
-        }
-        return list(self._post("completion", asked)["tokens"])
+        return list(self.complete(tokens, count, ignore_eos=True)["tokens"])
+
+    def complete(self, tokens: Sequence[int], count: int, **asked: object) -> dict[str, Any]:
+        """The server's reply for up to `count` greedy tokens: `tokens`, `timings` and more."""
+        same = {"prompt": list(tokens), "n_predict": count, "temperature": 0, "return_tokens": True}
+        return dict(self._post("completion", {**same, **asked}))
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text."""

@@ -1,11 +1,14 @@
 """What the tests on the CPU show, once more where it will be used."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from engine.model.context import Context
 from engine.model.network import Network, wrap
 from engine.protocol.options import SamplingOptions
+from tests.engine.exact_products import exact_products
 from tests.engine.model.test_context import PREFIX, path_to, random_tree
 from tests.engine.speculation.pairs import noisy_copy, random_prompt, write
 from tests.engine.tiny_models import FAMILIES, tiny_network
@@ -18,8 +21,9 @@ def on_cuda(network: Network) -> Network:
 
 
 @pytest.fixture(autouse=True)
-def _exact_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+def _exact() -> Iterator[None]:
+    with exact_products():
+        yield
 
 
 @pytest.mark.parametrize("family", FAMILIES)

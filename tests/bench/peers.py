@@ -1,0 +1,230 @@
+"""Coppice beside llama.cpp (and AirLLM) on the same weights: tokens per second, in memory and from disk, in turns.
+
+python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5] [--shape grown]
+    [--chains 4,8,16,32] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
+    [--save FILE] [--json]
+
+Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the
+embedded one, grown to so many bytes in bfloat16: in the proportions of a Llama of 1B (*grown*), or its MLPs widened
+(*inflated*: 8 layers, of which a memory that is held to less than the file has no room for two). It writes the same
+text, and both programs open the same GGUF files of target and draft. Each program runs once without a draft and once
+with what was best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. All answer
+the same prompts, greedily and in turns; every one in a process of its own, with as many threads. From disk: in a
+control group that holds less memory than the file has, with the page cache dropped before each answer. Decoding alone
+is timed.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.cli.bench import PROMPTS, read_prompts
+from engine.cli.contenders import forget
+from engine.cli.session import say
+from engine.text.tokenizer import Tokenizer
+from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
+from tests.bench.inflate import EMBEDDED, inflate
+from tests.bench.memory_group import GroupError, held_to
+from tests.bench.peers_table import PEER, Case, as_text, machine, rows
+from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
+
+DRAFT = EMBEDDED.parent / "demo-draft"
+WARM_UP_TOKENS = 8
+SEARCH_TOKENS = 32
+PLAIN_TOKENS = {"memory": 16, "disk": 5}  # of who writes one token a pass: its passes are all alike
+LLAMAS = (Shape(22, 2048, 5632, 4), Shape(22, 1024, 2816, 4))  # TinyLlama's proportions, and half of its width
+
+
+def main() -> None:
+    """Measure, and print a table or one JSON document."""
+    arguments = _parser().parse_args()
+    try:
+        import xllamacpp  # noqa: F401
+    except ImportError:
+        raise SystemExit("llama.cpp is not here: pip install xllamacpp") from None
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as made:
+        found = measure(Path(made), arguments)
+    print(json.dumps(found) if arguments.json else as_text(found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=1.6, help="bytes of the decoder layers in bfloat16")
+    parser.add_argument("--shape", choices=("inflated", "grown"), default="grown")
+    parser.add_argument("--kinds", default="BF16,Q8_0,Q4_0", help="types of GGUF files to compare in memory")
+    parser.add_argument("--disk", default="BF16", help="types to compare from disk")
+    parser.add_argument("--turns", type=int, default=5, help="prompts, each answered by all")
+    parser.add_argument("--max-new-tokens", type=int, default=96)
+    parser.add_argument("--chains", default="4,8,16,32")
+    parser.add_argument("--budgets", default="auto,8,16,64,128")
+    parser.add_argument("--weights", default="auto", help="the number type that Coppice computes in")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--held", type=float, default=0.75, help="memory from disk, as a part of the file")
+    parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--save", type=Path, default=None)
+    parser.add_argument("--json", action="store_true")
+    return parser
+
+
+def measure(scratch: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """A row for every contender of every case; what could not be compared is said in `left_out`."""
+    folder = _grown(scratch / "model", arguments)
+    shape = f"{arguments.shape}, {arguments.gigabytes:g} GB in bfloat16"
+    tokenizer = Tokenizer.open(EMBEDDED)
+    prompts = [tuple(tokenizer.encode_chat(chat)) for chat in read_prompts(str(PROMPTS), arguments.turns + 1)]
+    found: dict[str, Any] = {
+        "machine": machine(arguments.threads, arguments.weights, shape),
+        "rows": [],
+        "left_out": [],
+    }
+    draft = _write_gguf(DRAFT, scratch / "draft-BF16.gguf", "BF16")
+    resident, disk = _names(arguments.kinds), _names(arguments.disk)
+    for kind in dict.fromkeys((*resident, *disk)):
+        model = _write_gguf(folder, scratch / kind / "target.gguf", kind)
+        held = int(arguments.held * model.stat().st_size)
+        for names, held_bytes in ((resident, 0), (disk, held)):
+            if kind in names:
+                case = Case(kind, model, draft, scratch, held_bytes, arguments.weights)
+                _compare(case, folder, prompts, arguments, found)
+                if arguments.save:  # after each: this takes long
+                    arguments.save.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        model.unlink()
+    return found
+
+
+def _grown(folder: Path, arguments: argparse.Namespace) -> Path:
+    if arguments.shape == "inflated":
+        return inflate(folder, int(arguments.gigabytes * 1e9))
+    elements = arguments.gigabytes * 1e9 / 2
+    shape = next((shape for shape in LLAMAS if OWN_LAYERS * _layer_elements(shape) <= elements), LLAMAS[-1])
+    layers = max(OWN_LAYERS, round(elements / _layer_elements(shape)))
+    return grow(folder, replace(shape, layers=layers), noise=True)
+
+
+def _layer_elements(shape: Shape) -> int:
+    return 2 * shape.hidden * (shape.heads + shape.kv_heads) * HEAD_DIM + 3 * shape.hidden * shape.inner
+
+
+def _write_gguf(folder: Path, path: Path, kind: str) -> Path:
+    import torch
+    import transformers
+
+    from tests.engine.gguf_files import write_gguf
+
+    say(f"writing {path.name} in {kind}")
+    path.parent.mkdir(exist_ok=True)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    return write_gguf(path, model, kind, tokenizer=EMBEDDED)
+
+
+def _compare(
+    case: Case, folder: Path, prompts: Sequence[Sequence[int]], arguments: argparse.Namespace, found: dict[str, Any]
+) -> None:
+    try:
+        setups = [
+            case.setup(program, size, arguments.threads)
+            for program, sizes in ((PEER, arguments.chains), ("Coppice", arguments.budgets))
+            for size in (NONE, best_size(case, program, _names(sizes), prompts, arguments.threads))
+        ]
+        if case.from_disk:
+            setups += _airllm(case, folder, prompts[0], found["left_out"], arguments.threads)
+        turns = in_turns(case, setups, prompts, arguments.max_new_tokens)
+    except (GroupError, AnswerError) as error:
+        found["left_out"].append(f"{case.kind} from {case.place}: {error}")
+        return
+    found["rows"] += rows(case, turns)
+
+
+def best_size(case: Case, program: str, sizes: Iterable[str], prompts: Sequence[Sequence[int]], threads: int) -> str:
+    """Of these the one whose second answer comes fastest. Raises `AnswerError`."""
+    rates = {}
+    for size in sizes:
+        with _running(case, [case.setup(program, size, threads)]) as (asked,):
+            _ask(case, asked, prompts[0], SEARCH_TOKENS)
+            rates[size] = _ask(case, asked, prompts[1], SEARCH_TOKENS).tokens_per_second
+        say(f"{case.kind}: {program} {size}: {rates[size]:.1f} tokens/s")
+    return max(rates, key=rates.__getitem__)
+
+
+def _airllm(case: Case, folder: Path, prompt: Sequence[int], left_out: list[str], threads: int) -> list[Setup]:
+    """Its setup, if it answers a prompt; else the reason is noted."""
+    setup = replace(case.setup("AirLLM", NONE, threads), model=str(folder), draft="")
+    try:
+        with _running(case, [setup]) as (asked,):
+            asked.answer(prompt, 2)
+    except AnswerError as error:
+        left_out.append(f"AirLLM: {error}")
+        return []
+    return [setup]
+
+
+def in_turns(
+    case: Case, setups: Sequence[Setup], prompts: Sequence[Sequence[int]], count: int
+) -> dict[Setup, list[Turn]]:
+    """Every setup's answers to all prompts but the first, which warms them up. Raises `AnswerError`."""
+    turns: dict[Setup, list[Turn]] = {setup: [] for setup in setups}
+    with _running(case, setups) as running:
+        pairs = [*zip(setups, running, strict=True)]
+        for setup, asked in pairs:
+            _ask(case, asked, prompts[0], 2 if setup.size == NONE else WARM_UP_TOKENS)
+        for number, prompt in enumerate(prompts[1:]):
+            for setup, asked in reversed(pairs) if number % 2 else pairs:
+                turns[setup].append(
+                    _ask(case, asked, prompt, PLAIN_TOKENS[case.place] if setup.size == NONE else count)
+                )
+            say(f"{case.kind}: prompt {number + 1} of {len(prompts) - 1} done")
+    return turns
+
+
+@contextmanager
+def _running(case: Case, setups: Sequence[Setup]) -> Iterator[list[Asked]]:
+    """All of these programs, loaded; they end with the block. Raises `AnswerError` and `GroupError`.
+
+    From disk each has a file of its own: what one program maps stays in memory, and would cost the others nothing.
+    """
+    with ExitStack() as stack:
+        running = []
+        for number, setup in enumerate(setups):
+            words, own = [], setup
+            if case.from_disk:
+                words = stack.enter_context(held_to(case.held_bytes))
+                own = replace(setup, model=str(stack.enter_context(_copy(Path(setup.model)))))
+            asked = Asked(own, words, case.scratch / f"errors-{number}.txt")
+            stack.callback(asked.close)
+            running.append(asked)
+        yield running
+
+
+@contextmanager
+def _copy(model: Path) -> Iterator[Path]:
+    """A GGUF file once more, in a folder of its own; a folder as it is."""
+    if model.is_dir():
+        yield model
+        return
+    with tempfile.TemporaryDirectory(dir=model.parent) as folder:
+        yield Path(shutil.copy(model, folder))
+
+
+def _ask(case: Case, asked: Asked, prompt: Sequence[int], count: int) -> Turn:
+    if case.from_disk:
+        os.sync()  # what still has to be written stays in memory, whoever wants to forget it
+        model, split = Path(asked.setup.model), Path(asked.setup.cache) / "airllm" / "splitted_model"
+        for folder in (model if model.is_dir() else model.parent, split):
+            if folder.exists():
+                forget(folder)
+    return asked.answer(prompt, count)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+if __name__ == "__main__":
+    main()
