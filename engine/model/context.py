@@ -180,7 +180,7 @@ class Context:
             self._cache.crop_to(self.length + len(kept))
         else:
             slots = torch.tensor(kept, dtype=torch.int64) + self.length
-            self._cache.keep(self.length, slots.to(self.network.device))
+            self._cache.keep(self.length, slots.to(self.network.device, non_blocking=True))
         self._cache.states.keep(nodes, rest)
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
         if self._turned is not None:
@@ -265,7 +265,7 @@ class Context:
         device = self.network.device
         with self._turning(positions):
             logits = self._run(
-                torch.tensor([self._readable(tokens)], device=device),
+                torch.tensor([self._readable(tokens)]).to(device, non_blocking=True),
                 positions,
                 last,
                 position_ids=positions[None].to(device, non_blocking=True),

@@ -99,6 +99,7 @@ class GraphedPasses:
         self._inputs = torch.zeros(3, MOST_ROWS, dtype=torch.int64, device=network.device)  # tokens, positions, slots
         self._masks_of: dict[Span, Tensor] = {}  # flat, for the most rows
         self._logits: Tensor | None = None
+        self._type = torch.float32
         if reason := why_not(network):
             self._give_up(reason)
 
@@ -108,7 +109,7 @@ class GraphedPasses:
         return self._backend is None
 
     def score(self, tokens: Sequence[int], sight: Sight, last: int, plain: Callable[[], Tensor]) -> Tensor:
-        """Logits of a pass, float32 [last or n, vocabulary]; `plain` computes them without a graph.
+        """Logits of a pass, [last or n, vocabulary]; `plain` computes them without a graph, and says their type.
 
         `tokens`: ids that the network knows. Raises what `plain` raises.
         """
@@ -164,6 +165,7 @@ class GraphedPasses:
         except RuntimeError as error:  # memory that runs out among them: plain passes need less
             self._give_up(str(error).partition("\n")[0])
         expected = plain()
+        self._type = expected.dtype
         if found is not None:
             self._compare(found[sight.rows - len(expected) :], expected)
         return expected
@@ -216,12 +218,12 @@ class GraphedPasses:
 
     def _result(self, rows: int) -> Tensor:
         assert self._logits is not None
-        return self._logits[:rows].to(torch.float32, copy=True)  # the next pass writes over it
+        return self._logits[:rows].to(self._type, copy=True)  # the next pass writes over it
 
     def _compare(self, found: Tensor, expected: Tensor) -> None:
         tolerance = TOLERANCE.get(self._network.dtype, TOLERANCE_16_BITS)
-        difference = float((found - expected).abs().max())
-        if not difference <= tolerance * float(expected.std()):
+        difference = float((found.float() - expected.float()).abs().max())
+        if not difference <= tolerance * float(expected.float().std()):
             self._give_up(f"it gives other numbers, by {difference:.3g}")
 
     def _give_up(self, reason: str) -> None:
