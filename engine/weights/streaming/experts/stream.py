@@ -77,7 +77,7 @@ class ExpertStream:
     def enter(self, index: int, trunk: Tensor) -> None:
         """A layer begins, with its trunk in this buffer."""
         self._companions = stored_views(self._layers[index].split.companions, trunk)
-        self._computed = []
+        self._rows, self._computed = 0, []
         self._begun = self._clock.mark()
 
     def leave(self, index: int) -> None:
@@ -108,7 +108,7 @@ class ExpertStream:
     def _before(self, layer: ExpertLayer, on_wait: Callable[[], OnWait | None]) -> Callable[[nn.Module, Any], Any]:
         def fetch(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
             hidden, choice, *rest = inputs
-            self._rows = len(hidden)
+            self._rows += len(hidden)
             self._computed.append((self._begun, self._clock.mark()))
             renumbered = self._bind(layer, choice, on_wait())
             self._begun = self._clock.mark()
