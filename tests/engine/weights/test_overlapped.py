@@ -168,7 +168,7 @@ def test_an_offset_beyond_four_gigabytes_is_told_in_two_numbers(tmp_path: Path) 
         return 0
 
     file = opened(tmp_path, kernel)
-    kernel.ReadFile = read  # type: ignore[method-assign]
+    kernel.ReadFile = read  # type: ignore[method-assign, assignment]
     assert file.read(memory(SECTOR), (5 << 32) + SECTOR) == 0
     assert seen == [(SECTOR, 5)]
 

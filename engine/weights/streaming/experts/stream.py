@@ -82,7 +82,7 @@ class ExpertStream:
             self._takes_single.clear()
         self._last, self._in_bulk, self._rows = index, None, 0
         self._companions = stored_views(self._layers[index].split.companions, trunk)
-        self._computed = []
+        self._rows, self._computed = 0, []
         self._begun = self._clock.mark()
 
     def leave(self, index: int) -> None:
