@@ -14,6 +14,7 @@ from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
 from engine.loading.preparation import dtype_for
+from engine.loading.rates import NAME, VERSION
 from engine.model import device
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import Arithmetic
@@ -102,8 +103,8 @@ def test_stopping_leaves_nothing_behind(narrow_model: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("entry", ['{"type_name": "int8", "few_rows": 4}', '{"type_name": "float32", "few_rows": -1}'])
 def test_what_cannot_be_counts_as_unknown(entry: str, narrow_model: Path, tmp_path: Path) -> None:
     options = pair_of(narrow_model, tmp_path).options
-    file = tmp_path / arithmetic.NAME
-    file.write_text(f'{{"version": {arithmetic.VERSION}, "arithmetic": {{"{arithmetic._key(CPU)}": {entry}}}}}')
+    file = tmp_path / NAME
+    file.write_text(f'{{"version": {VERSION}, "arithmetic": {{"{arithmetic._key(CPU)}": {entry}}}}}')
     assert recall_arithmetic(options, CPU) is None
 
 

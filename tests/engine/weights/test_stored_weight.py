@@ -1,5 +1,6 @@
 """Weights that stay as they are stored: multiplied so for few rows, decoded for all else a network may do with them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engine.model.products.product import Product
 from engine.weights.codecs.codec import codec_named
 from engine.weights.streaming.stored_weight import StoredWeight, multiplied_names
 from tests.engine.tiny_models import SOME, save_tiny_model
@@ -23,11 +25,11 @@ class Counting:
         self.codec = codec_named("int8")
         self.stored = self.codec.encode(NAME, weight)
 
-    def decode(self, stored: dict[str, Tensor], name: str, out: Tensor) -> None:
+    def decode(self, stored: Mapping[str, Tensor], name: str, out: Tensor) -> None:
         self.decoded += 1
         self.codec.decode(stored, name, out)
 
-    def product(self, stored: dict[str, Tensor], name: str, shape: tuple[int, int]):  # type: ignore[no-untyped-def]
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
         return self.codec.product(stored, name, shape)
 
 
