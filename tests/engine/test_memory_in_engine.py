@@ -14,7 +14,7 @@ import torch
 from engine.engine import Engine, load
 from engine.errors import Cancellation
 from engine.loading import loaded_pair
-from engine.loading.loading import load_planned, load_ready
+from engine.loading.loading import load_draft, load_planned
 from engine.loading.pair import Pair, open_pair
 from engine.protocol.messages import ChatMessage, Event, Finished, Loaded, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
@@ -53,13 +53,13 @@ def test_what_a_failed_attempt_had_loaded_is_gone_before_the_next(monkeypatch: p
         return result
 
     def ready(*arguments: Any) -> Any:
-        network = yield from load_ready(*arguments)
+        network = yield from load_draft(*arguments)
         if len(loaded) == 1:
             torch.empty(1 << 60, dtype=torch.uint8)
         return network
 
     monkeypatch.setattr(loaded_pair, "load_planned", planned)
-    monkeypatch.setattr(loaded_pair, "load_ready", ready)
+    monkeypatch.setattr(loaded_pair, "load_draft", ready)
     events: list[Event] = []
     # In the checkpoint's own type; in float32, layers kept as they are stored would be less already.
     engine = engine_of(replace(pair, options=replace(pair.options, weights="bfloat16")), events)

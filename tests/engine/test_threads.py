@@ -159,8 +159,8 @@ def slots(error: BaseException, *_: Any) -> None:
 
     split: Any = SimpleNamespace(trunk=SimpleNamespace(index=0), expert_bytes=0, parts=())
     meter: Any = SimpleNamespace(fetched=lambda *_: None)
-    failing: Any = SimpleNamespace(fetch=raises(error))
-    fine: Any = SimpleNamespace(fetch=lambda *_: None)
+    failing: Any = SimpleNamespace(fetch=raises(error), takes_all=False)
+    fine: Any = SimpleNamespace(fetch=lambda *_: None, takes_all=False)
     experts = ExpertSlots(torch.empty(4, dtype=torch.uint8), SlotShape((), 1), 4, meter, None)
     try:
         with pytest.raises(type(error), match="boom"):
