@@ -156,10 +156,10 @@ class Drafting:
         self._pending.update(zip(nodes, range(begin, begin + len(nodes)), strict=True))
         found = torch.empty(len(nodes), self._vocabulary, device=logits.device)
         for rows, at in zip(torch.split(found, ROWS), range(0, len(nodes), ROWS), strict=True):
-            rows.copy_(self._distributions(logits[at : at + ROWS], nodes[at : at + ROWS]))
+            self._write_distributions(logits[at : at + ROWS], nodes[at : at + ROWS], rows)
         return found
 
-    def _distributions(self, logits: Tensor, nodes: Sequence[int]) -> Tensor:
+    def _write_distributions(self, logits: Tensor, nodes: Sequence[int], out: Tensor) -> None:
         logits = logits[:, : self._vocabulary].float()
         if missing := self._vocabulary - logits.shape[-1]:  # tokens that this draft does not know
             logits = torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
@@ -168,7 +168,7 @@ class Drafting:
             paths = ([*answer, *self._builder.path(node)] for node in nodes)
             rows = [penalise(row, self._options, self._prompt, path) for row, path in zip(logits, paths, strict=True)]
             logits = torch.stack(rows)
-        return distribution(logits, self._options)
+        distribution(logits, self._options, out)
 
 
 class SampledTreeMethod:

@@ -138,10 +138,11 @@ def _penalised(logits: Tensor, options: SamplingOptions, prompt: Tensor, answer:
     return logits
 
 
-def distribution(logits: Tensor, options: SamplingOptions) -> Tensor:
+def distribution(logits: Tensor, options: SamplingOptions, out: Tensor | None = None) -> Tensor:
     """Probabilities after temperature, top-k, top-p and min-p, in this order, as transformers applies them.
 
-    logits: float32 [..., vocabulary], temperature above 0; returns float32 of the same shape, each row summing to 1.
+    logits: float32 [..., vocabulary], temperature above 0; returns float32 of the same shape, each row summing to 1; in
+    `out` where that is given.
     """
     scores, temperature = logits, options.temperature
     if temperature < COLD:  # logits / temperature would overflow to infinity, and the softmax to no number
@@ -156,7 +157,7 @@ def distribution(logits: Tensor, options: SamplingOptions) -> Tensor:
         probabilities = scores.softmax(-1)
         floor = options.min_p * probabilities.amax(-1, keepdim=True)
         scores = scores.masked_fill(probabilities < floor, -torch.inf)
-    return scores.softmax(-1)
+    return torch.softmax(scores, -1, out=out)
 
 
 def _keep_nucleus(scores: Tensor, top_p: float) -> Tensor:

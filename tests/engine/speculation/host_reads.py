@@ -42,9 +42,9 @@ class _Functions(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Operators(TorchDispatchMode):
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, reads: HostReads) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._reads = reads
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -77,7 +77,7 @@ class Bigrams:
 
     @property
     def in_use(self) -> int:
-        return sum(not storage.expired() for storage in self._handed_out)
+        return sum(not storage.expired() for storage in self._handed_out)  # type: ignore[no-untyped-call]
 
     def prefill(self, tokens: Sequence[int]) -> int:
         self._tokens, self._pending = list(tokens), []
@@ -87,7 +87,7 @@ class Bigrams:
         self.passes += 1
         self._pending += tokens
         logits = self._table.index_select(0, torch.tensor(tokens[-last:]))
-        self._handed_out.append(StorageWeakRef(logits.untyped_storage()))
+        self._handed_out.append(StorageWeakRef(logits.untyped_storage()))  # type: ignore[no-untyped-call]
         return logits
 
     def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
