@@ -38,7 +38,7 @@ class CountingCopyStream(StandInCopyStream):
     def start(self, source: Tensor, target: Tensor, after: Any) -> Arrival:
         assert after is not None
         self.started += 1
-        self._pending.append(lambda: self.copy(source, target, None))
+        self._pending.append(lambda: self.copy(source, target, after))
         return self
 
     def synchronize(self) -> None:
