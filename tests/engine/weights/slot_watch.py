@@ -35,7 +35,7 @@ class OutOfTimeError(AssertionError):
 def stack_here() -> Stack:
     """Where the caller's caller is; cheap, as it is taken at every use of a slot."""
     frame: FrameType | None = sys._getframe(2)
-    found = []
+    found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < DEPTH:
         found.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
@@ -139,11 +139,11 @@ class SlotWatch:
         return self._slots[begin, end] if address < end else None
 
 
-class _Operations(TorchDispatchMode):
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Shows every operation's tensors to the watch; what only makes views reads nothing."""
 
     def __init__(self, watch: SlotWatch) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._watch = watch
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -240,14 +240,14 @@ def _hooked(watch: SlotWatch | None, load: Any) -> Any:
 
 def _enter(mode: _Operations) -> Callable[[nn.Module, Any], None]:
     def enter(_layer: nn.Module, _inputs: object) -> None:
-        mode.__enter__()
+        mode.__enter__()  # type: ignore[no-untyped-call]
 
     return enter
 
 
 def _leave(mode: _Operations) -> Callable[[nn.Module, Any, Any], None]:
     def leave(_layer: nn.Module, _inputs: object, _output: object) -> None:
-        mode.__exit__(None, None, None)
+        mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     return leave
 

@@ -72,15 +72,20 @@ class Computation:
 _computations: list[Computation] = []  # the one that the adversary plays against, if any
 
 
+def computation() -> Computation | None:
+    """The one that the adversary plays against now."""
+    return _computations[-1] if _computations else None
+
+
 @contextmanager
 def adversary(operations: bool) -> Iterator[Computation]:
     """Play against the computation on this thread: slots are watched, copies arrive late; see `watched_slots`."""
     with watched_slots(operations) as watch:
-        computation = Computation(watch)
-        _computations.append(computation)
+        against = Computation(watch)
+        _computations.append(against)
         try:
-            with computation.noticed():
-                yield computation
+            with against.noticed():
+                yield against
         finally:
             _computations.pop()
 
@@ -108,7 +113,8 @@ class StandInCopyStream:
 
     def record_event(self) -> Any:
         """See `CopyStream.record_event`: how far the computation is."""
-        return _computations[-1].watch.clock if _computations else 0
+        against = computation()
+        return against.watch.clock if against else 0
 
     def copy(self, source: Tensor, target: Tensor, after: Any) -> None:
         """See `CopyStream.copy`."""
@@ -119,13 +125,12 @@ class StandInCopyStream:
             is_late = self._chance.random() < LATE
             if self.copies == self._fail_at:
                 raise RuntimeError("the copy engine failed")
-        if _computations:
-            watch = _computations[-1].watch
-            assert after is None or after <= watch.clock, "an event that was never recorded"
-            watch.require_passed(target, after)
+        if against := computation():
+            assert after is None or after <= against.watch.clock, "an event that was never recorded"
+            against.watch.require_passed(target, after)
             poison(target)
             if is_late:
-                _computations[-1].until_it_waits()
+                against.until_it_waits()
         target.copy_(source)
 
     def _is_own(self, memory: Tensor) -> bool:

@@ -128,7 +128,8 @@ def text_of(name: str, target: Context, sampling: SamplingOptions, stream: Layer
 
 
 @pytest.mark.parametrize(
-    ("name", "sampling"), choose([("specexec", GREEDY), ("sequoia", SAMPLED)], product(METHODS, (GREEDY, SAMPLED)))
+    ("name", "sampling"),
+    choose([("specexec", GREEDY), ("sequoia", SAMPLED)], list(product(METHODS, (GREEDY, SAMPLED)))),
 )
 def test_rounds_over_layers_that_arrive_late_write_the_same_text(
     name: str, sampling: SamplingOptions, llama: Llama
