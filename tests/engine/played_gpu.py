@@ -88,7 +88,7 @@ class OnDevice(Tensor):
 
     @staticmethod
     def __new__(cls, host: Tensor) -> "OnDevice":
-        made: OnDevice = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made: OnDevice = Tensor._make_wrapper_subclass(
             cls, host.size(), strides=host.stride(), storage_offset=host.storage_offset(), dtype=host.dtype,
             device=PLAYED,
         )  # fmt: skip
@@ -105,7 +105,8 @@ class OnDevice(Tensor):
         """As the engine sees it."""
         return True
 
-    def __repr__(self, **_kwargs: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        del tensor_contents
         return f"OnDevice({self.host})"
 
     @classmethod
