@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tests.engine.weights.slot_watch import poison
@@ -19,6 +20,7 @@ class PlayedStream:
     """A queue of copies. `passed`: how much of the computation is over before the next of them begins."""
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        self.device = torch.device("cuda", 0)
         self.passed = 0
         self.copies = 0
         self._queue: list[Callable[[], object]] = []

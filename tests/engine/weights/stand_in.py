@@ -90,6 +90,20 @@ def adversary(operations: bool) -> Iterator[Computation]:
             _computations.pop()
 
 
+class Arrival:
+    """A copy that was started, and with it all those before it; no byte of it is there until somebody waits."""
+
+    def __init__(self, copies: "StandInCopyStream", number: int, is_late: bool) -> None:
+        self._copies, self._number, self._is_late = copies, number, is_late
+
+    def synchronize(self) -> None:
+        """Return when the bytes are there: where it is late, not before the computation waits for something."""
+        against = computation()
+        if against and self._is_late:
+            against.until_it_waits()
+        self._copies.finish(self._number)
+
+
 class StandInCopyStream:
     """Copies late, over poison; nobody may copy into a slot that the computation has not passed."""
 
@@ -102,7 +116,12 @@ class StandInCopyStream:
         self._chance = random.Random(seed)
         self._fail_at = fail_at
         self._memory: list[Tensor] = []
+        self._queue: list[tuple[int, Tensor, Tensor]] = []
         self._lock = threading.Lock()
+
+    def another(self) -> "StandInCopyStream":
+        """The same one: it counts for both."""
+        return self
 
     def allocate(self, nbytes: int) -> Tensor:
         """See `CopyStream.allocate`; whoever reads too early reads NaN."""
@@ -118,20 +137,29 @@ class StandInCopyStream:
 
     def copy(self, source: Tensor, target: Tensor, after: Any) -> None:
         """See `CopyStream.copy`."""
+        self.start(source, target, after).synchronize()
+
+    def start(self, source: Tensor, target: Tensor, after: Any) -> Arrival:
+        """Begin a copy; its target is poison until it arrives."""
         assert self._is_own(target), "copied to memory that is not the device's"
         assert not self._is_own(source), "copied from the device"
-        with self._lock:
-            self.copies += 1
-            is_late = self._chance.random() < LATE
-            if self.copies == self._fail_at:
-                raise RuntimeError("the copy engine failed")
         if against := computation():
             assert after is None or after <= against.watch.clock, "an event that was never recorded"
             against.watch.require_passed(target, after)
+        with self._lock:
+            self.copies += 1
+            if self.copies == self._fail_at:
+                raise RuntimeError("the copy engine failed")
             poison(target)
-            if is_late:
-                against.until_it_waits()
-        target.copy_(source)
+            self._queue.append((self.copies, source, target))
+            return Arrival(self, self.copies, self._chance.random() < LATE)
+
+    def finish(self, number: int) -> None:
+        """Do the copies up to this one that are not done yet."""
+        with self._lock:
+            while self._queue and self._queue[0][0] <= number:
+                _, source, target = self._queue.pop(0)
+                target.copy_(source)
 
     def _is_own(self, memory: Tensor) -> bool:
         return any(overlap(span_of(memory), span_of(each)) for each in self._memory)
