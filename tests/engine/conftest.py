@@ -6,7 +6,9 @@ import pytest
 
 from engine.loading import measuring, rates
 from engine.protocol.messages import Shutdown
+from tests.campaigns.extent import is_whole
 from tests.engine.child import PATIENCE_SECONDS, Child, started
+from tests.engine.weights.stand_in import Computation, adversary
 
 LAST = 900  # a number above those of all requests in the tests
 
@@ -35,3 +37,13 @@ def little_to_measure() -> Iterator[None]:
         for module in (measuring, rates):
             patch.setattr(module, "READ_BYTES", 4 << 20)
         yield
+
+
+@pytest.fixture(autouse=True)
+def against_an_adversary(request: pytest.FixtureRequest) -> Iterator[Computation]:
+    """Streams have their slots poisoned and watched, and copies to the stand-in for a GPU arrive as late as they may.
+
+    Besides, the proofs watch every operation of the layers, and so does a file of tests that says WATCH_OPERATIONS.
+    """
+    with adversary(getattr(request.module, "WATCH_OPERATIONS", is_whole())) as computation:
+        yield computation

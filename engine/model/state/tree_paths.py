@@ -16,11 +16,13 @@ Generation = tuple[Tensor, Tensor]
 class TreePaths:
     """n pending nodes of a tree, each behind its parent, of which those from `begin` on are new in this pass.
 
-    `ancestors`: bool [n, n], row i tells which nodes are on the path from the root to node i, i included.
+    `ancestors`: bool [n, n], row i tells which nodes are on the path from the root to node i, i included. `original`:
+    the same on the host, where it was first, so that nobody waits for a device to tell how many nodes are of a depth.
     """
 
     ancestors: Tensor
     begin: int = 0
+    original: Tensor | None = None
 
     @property
     def visible(self) -> Tensor:
@@ -29,7 +31,7 @@ class TreePaths:
 
     def to(self, device: torch.device) -> "TreePaths":
         """The same paths on another device."""
-        return TreePaths(self.ancestors.to(device, non_blocking=True), self.begin)
+        return TreePaths(self.ancestors.to(device, non_blocking=True), self.begin, self.ancestors)
 
     def sums(self, values: Tensor) -> Tensor:
         """Sums along root paths, float64, of `values` [batch, n, ...], which are logarithms of decays.
@@ -62,15 +64,18 @@ class TreePaths:
 
     def generations(self) -> list[Generation]:
         """All n nodes from the root downwards, those of one depth at a time."""
-        order = torch.arange(len(self.ancestors), device=self.ancestors.device)
-        above = self.ancestors & (order != order[:, None])
+        ancestors = self.ancestors if self.original is None else self.original
+        order = torch.arange(len(ancestors), device=ancestors.device)
+        above = ancestors & (order != order[:, None])
         parents = torch.where(above, order, -1).amax(1)  # the deepest of all ancestors stands last
         place = torch.zeros_like(order)
-        found: list[Generation] = []
-        for nodes in _split(above.sum(1)):
-            found.append((nodes, place[parents[nodes].clamp(min=0)]))
+        depths = above.sum(1)
+        numbers, sizes = depths.argsort(stable=True), depths.bincount().tolist()
+        for nodes in torch.split(numbers, sizes):
             place[nodes] = torch.arange(len(nodes), device=order.device)
-        return found
+        places = torch.where(parents < 0, 0, place[parents.clamp(min=0)])[numbers]
+        both = (torch.split(found.to(self.ancestors.device), sizes) for found in (numbers, places))
+        return list(zip(*both, strict=True))
 
     def windows(self, width: int) -> Tensor:
         """int64 [m, width]: the last `width` nodes on each new node's path, in order, itself the last.
@@ -82,11 +87,6 @@ class TreePaths:
         seen = torch.cat([prefix, visible], 1)
         numbers = torch.arange(seen.shape[1], device=seen.device)
         return torch.where(seen, numbers, -1).topk(width, sorted=True).values.flip(1)
-
-
-def _split(depths: Tensor) -> list[Tensor]:
-    """The numbers of the nodes of each depth, int64 ascending, by depths int64 [n]."""
-    return list(torch.split(depths.argsort(stable=True), depths.bincount().tolist()))
 
 
 def chain_generations(tokens: int, device: torch.device) -> list[Generation]:

@@ -119,6 +119,8 @@ class DeviceRing(LayerRing):
 
     def acquire(self, layer: int, on_wait: OnWait | None = None) -> Tensor:
         """The slot that holds the layer."""
+        for unreleased in list(self._taken):  # a pass was stopped inside that layer, and the device may still read it
+            self._record(unreleased)
         before = self.prefetch.waited_seconds
         slot = self._taken[layer] = self.prefetch.acquire(layer, on_wait)
         if self._clock:
@@ -127,10 +129,13 @@ class DeviceRing(LayerRing):
 
     def release(self, layer: int) -> None:
         """The slot may be filled again once the device has done what was launched so far."""
-        self._events[self._taken.pop(layer)] = self._copy_stream.record_event()
+        self._record(layer)
         if self._clock:
             self._clock.launched()
         self.prefetch.release(layer)
+
+    def _record(self, layer: int) -> None:
+        self._events[self._taken.pop(layer)] = self._copy_stream.record_event()
 
     @property
     def idle_seconds(self) -> float:

@@ -241,9 +241,13 @@ def test_idle_work_is_done_while_experts_are_awaited_and_may_be_cancelled(qwen: 
     stream.close()
 
 
-@pytest.mark.parametrize("layer", [0, 2])
-def test_a_pass_cancelled_between_layers_does_not_harm_the_next(layer: int, qwen: Mixture) -> None:
-    stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always)
+@pytest.mark.parametrize(("layer", "copy_stream"), [(0, None), (2, None), (2, StandInCopyStream())])
+def test_a_pass_cancelled_between_layers_does_not_harm_the_next(
+    layer: int, copy_stream: StandInCopyStream | None, qwen: Mixture
+) -> None:
+    stream = qwen.stream(
+        qwen.layouts, ["ssd"] * 4, copy_stream, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always
+    )
 
     def stop(_layer: object, _inputs: object) -> None:
         raise Cancelled

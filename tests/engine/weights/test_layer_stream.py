@@ -198,8 +198,11 @@ def test_a_pass_stopped_in_the_middle_does_not_put_the_next_one_out_of_step(laye
     stream.close()
 
 
-def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(llama: Llama) -> None:
-    stream = llama.stream(llama.layouts, ["ssd"] * 5, disk_slots=1)
+@pytest.mark.parametrize("copy_stream", [None, StandInCopyStream()])
+def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(
+    copy_stream: StandInCopyStream | None, llama: Llama
+) -> None:
+    stream = llama.stream(llama.layouts, ["ssd"] * 5, copy_stream, disk_slots=1, device_slots=1)
     passes(llama.context)
     path = llama.layouts[2].segments[0].path
     content = path.read_bytes()

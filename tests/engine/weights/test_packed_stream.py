@@ -133,7 +133,9 @@ def test_streamed_equals_resident_equals_unpacked(family: str, kind: str, tmp_pa
     packed, _ = packed_model(tmp_path, family, kind)
     expected = expected_of(family, kind)
     assert same(resident(packed, torch.float32), expected)
-    assert same(streamed_of(packed, ["ram", "ssd", "ssd", "ram"]), expected)
+    tiers: list[Tier] = ["ram", "ssd", "ssd", "ram"]
+    assert same(streamed_of(packed, tiers), expected)
+    assert same(streamed(build_streamable(packed, torch.float32, CPU), tiers, StandInCopyStream())[0], expected)
 
 
 @pytest.mark.parametrize(
