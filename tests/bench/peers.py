@@ -18,6 +18,8 @@ import argparse
 import json
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -49,6 +51,7 @@ def main() -> None:
         import xllamacpp  # noqa: F401
     except ImportError:
         raise SystemExit("llama.cpp is not here: pip install xllamacpp") from None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # or programs, files and groups would be left
     with tempfile.TemporaryDirectory(dir=arguments.folder) as made:
         found = measure(Path(made), arguments)
     print(json.dumps(found) if arguments.json else as_text(found))
