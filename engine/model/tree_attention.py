@@ -8,7 +8,8 @@ a tree has one: in every layer, of the whole context. Here keys are read where t
 - Without a mask the kernels know of groups by themselves. Then every row sees what stands before it, up to the last
   slot: a text, at its beginning or behind what the cache holds of it already, in blocks that leave out the rest.
 
-Measured on a CPU (AVX2, 1 thread, 32 heads on 8 of 128 numbers): half to a tenth of the time at 1 to 64 rows.
+Whole passes on a CPU (AVX2, 1 thread, float32, 4 layers of 1,024 with 16 heads on 4, behind 3,072 tokens), in turns
+with transformers' function: 1 row 25 and 25 ms, 8 rows 60 and 92 ms, 64 rows 219 and 250 ms.
 """
 
 import inspect
