@@ -1,13 +1,14 @@
 """Finds numba, tells it where compiled code is kept, and compiles. Nothing here imports it before it is asked for.
 
 Code that numba keeps is found again by what is in the function itself, not in those that it calls. So it lies in a
-folder for this very state of the sources: others are removed.
+folder for this very state of the sources: others are removed once nobody has used them for long.
 """
 
 import hashlib
 import importlib.util
 import logging
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+USED = "used"  # a file in each folder: writing it anew at every start says that the folder is in use
+UNUSED_SECONDS = 30 * 24 * 3600  # another Coppice may run beside this one
 
 _log = logging.getLogger(__name__)
 
@@ -67,11 +71,12 @@ def _kept() -> Path | None:
             digest.update(source.read_bytes())
     folder = _Folder.path / digest.hexdigest()[:16]
     try:
-        if not folder.exists():
-            shutil.rmtree(_Folder.path, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / "writable"
-        probe.touch()
+        (folder / USED).unlink(missing_ok=True)
+        (folder / USED).touch()
+        for other in _Folder.path.iterdir():
+            if time.time() - other.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
     except OSError:
         return None
     return folder

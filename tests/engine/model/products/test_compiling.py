@@ -1,7 +1,10 @@
 """Compiled loops are kept in one folder, for one state of the sources, and numba is imported when it is needed."""
 
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,10 @@ from engine.model.products import compiling
 
 
 @pytest.fixture(autouse=True)
-def forget() -> None:
+def forget() -> Iterator[None]:
     """What was found for another folder."""
+    compiling._kept.cache_clear()
+    yield
     compiling._kept.cache_clear()
 
 
@@ -20,12 +25,16 @@ def test_nothing_is_kept_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> No
     assert compiling._kept() is None
 
 
-def test_code_of_other_sources_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_other_sources_is_removed_when_nobody_uses_it_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiling._Folder, "path", tmp_path / "compiled")
-    (tmp_path / "compiled" / "of-before").mkdir(parents=True)
+    for name, age in (("of-before", 2 * compiling.UNUSED_SECONDS), ("in-use", 60)):
+        (tmp_path / "compiled" / name).mkdir(parents=True)
+        os.utime(tmp_path / "compiled" / name, (time.time() - age,) * 2)
     found = compiling._kept()
     assert found is not None
-    assert [path.name for path in (tmp_path / "compiled").iterdir()] == [found.name]
+    assert {path.name for path in (tmp_path / "compiled").iterdir()} == {found.name, "in-use"}
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
