@@ -14,6 +14,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from engine.weights.streaming.copy_stream import Arrival
 from tests.engine.weights.slot_watch import POISON, SlotWatch, overlap, poison, span_of, watched_slots
 
 LATE = 0.6  # of the copies; the others arrive at once, which is allowed too
@@ -90,7 +91,7 @@ def adversary(operations: bool) -> Iterator[Computation]:
             _computations.pop()
 
 
-class Arrival:
+class LateArrival:
     """A copy that was started, and with it all those before it; no byte of it is there until somebody waits."""
 
     def __init__(self, copies: "StandInCopyStream", number: int, is_late: bool) -> None:
@@ -152,7 +153,7 @@ class StandInCopyStream:
                 raise RuntimeError("the copy engine failed")
             poison(target)
             self._queue.append((self.copies, source, target))
-            return Arrival(self, self.copies, self._chance.random() < LATE)
+            return LateArrival(self, self.copies, self._chance.random() < LATE)
 
     def finish(self, number: int) -> None:
         """Do the copies up to this one that are not done yet."""

@@ -28,7 +28,7 @@ class CountingCopyStream(StandInCopyStream):
         super().__init__()
         self.started = self.waits = 0
         self.own: CountingCopyStream | None = None
-        self._pending: list[Callable[[], None]] = []
+        self._latest: Arrival | None = None
 
     def another(self) -> StandInCopyStream:
         assert self.own is None
@@ -38,14 +38,13 @@ class CountingCopyStream(StandInCopyStream):
     def start(self, source: Tensor, target: Tensor, after: Any) -> Arrival:
         assert after is not None
         self.started += 1
-        self._pending.append(lambda: self.copy(source, target, after))
+        self._latest = super().start(source, target, after)
         return self
 
     def synchronize(self) -> None:
         self.waits += 1
-        for copy in self._pending:
-            copy()
-        self._pending.clear()
+        assert self._latest is not None
+        self._latest.synchronize()
 
 
 def test_experts_have_a_way_of_their_own_and_all_of_a_layer_are_waited_for_once(qwen: Mixture) -> None:

@@ -58,10 +58,10 @@ class WatchedCopyStream(StandInCopyStream):
         self.system = system
         self.from_pageable = self.unguarded = 0
 
-    def copy(self, source: Tensor, target: Tensor, after: Any) -> None:
+    def start(self, source: Tensor, target: Tensor, after: Any) -> Arrival:
         self.from_pageable += not self.system.holds(source)
         self.unguarded += after is None
-        super().copy(source, target, after)
+        return super().start(source, target, after)
 
 
 # ---- the runtime ----------------------------------------------------------------------------------------------------
