@@ -71,7 +71,7 @@ def logit_difference(model: Path) -> float:
 
 def compare(model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """A row per contender and temperature, all on the same loaded model, prompt by prompt in turn."""
-    pair = ["--target", str(model), "--draft", str(DRAFT), "--weights", "bfloat16", "--place", "ssd", "--top-p", "0.9"]
+    pair = ["--target", str(model), "--draft", str(DRAFT), "--place", "ssd", "--top-p", "0.9"]
     who = ["--methods", arguments.methods, "--budgets", arguments.budgets, "--baselines", arguments.baselines]
     options = build_parser().parse_args(["bench", *pair, *who, "--temperatures", arguments.temperatures])
     options.max_new_tokens = arguments.max_new_tokens

@@ -18,7 +18,7 @@ from engine.model.products.compiling import has_compiler
 from engine.model.products.layouts import UNIT
 
 SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
-MOST_ROWS = 16  # of x at a time: they stay in the second-level cache beside two rows of the matrix
+MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 TOGETHER = 16  # rows whose words may lie in one line of the cache
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
@@ -62,8 +62,11 @@ class Stored:
     def into(self, x: Tensor, y: Tensor) -> None:
         """Write the product into y [rows, weight rows], whose rows may lie apart."""
         kernels = _kernels()
-        for begin in range(0, len(x), MOST_ROWS):
-            some, found = x[begin : begin + MOST_ROWS].numpy(), y[begin : begin + MOST_ROWS].numpy()
+        step = -(
+            -len(x) // max(1, round(len(x) / MOST_ROWS))
+        )  # alike: a last one of a row would cost as much as others
+        for begin in range(0, len(x), step):
+            some, found = x[begin : begin + step].numpy(), y[begin : begin + step].numpy()
             several = kernels.several_rows if type(self.parts) in QUICK else kernels.several_rows_decoded
             kernel = kernels.one_row if len(some) == 1 else several
             self._share(lambda rows: kernel(self.parts, some, found, rows.start, rows.stop), len(some))  # noqa: B023
