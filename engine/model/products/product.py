@@ -83,7 +83,8 @@ class Stored:
         most = self.rows * self.columns * times // WORTH_A_THREAD
         count = max(1, min(SHARES * threads, most)) if threads > 1 else 1
         step = -(-self.rows // count // TOGETHER) * TOGETHER
-        work_through(work, [slice(begin, min(begin + step, self.rows)) for begin in range(0, self.rows, step)], _CPU)
+        shares = [slice(begin, min(begin + step, self.rows)) for begin in range(0, self.rows, step)]
+        work_through(work, shares, _CPU, by_torch=False)
 
 
 _CPU = torch.device("cpu")
