@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from engine.errors import Cancellation, Cancelled, CoppiceError, InputError
+from engine.loading.idle_threads import let_idle_threads_sleep
 from engine.loading.out_of_memory import let_gpu_segments_grow, out_of_memory_of
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
@@ -244,6 +245,7 @@ def _configure_process() -> None:
     cores = psutil.cpu_count(logical=False) or 2
     os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # all: what paints has its turn first, see `main`
     let_gpu_segments_grow()
+    let_idle_threads_sleep()
     if sys.platform != "win32":
         import resource  # noqa: PLC0415  # not on Windows
 
