@@ -14,4 +14,4 @@ def let_idle_threads_sleep(environment: MutableMapping[str, str] = os.environ) -
     took half as long again (`tests/bench/peers.py`, 22 layers, 33 rows). Whoever has set anything of it has decided.
     """
     if not any(name in environment for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")):
-        environment |= {"GOMP_SPINCOUNT": SPINS, "KMP_BLOCKTIME": MILLISECONDS}
+        environment.update({"GOMP_SPINCOUNT": SPINS, "KMP_BLOCKTIME": MILLISECONDS})

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.loading.idle_threads import let_idle_threads_sleep
+
 CONTEXT = 1024
 NONE, AUTO = "none", "auto"
 
@@ -198,6 +200,7 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     setup = Setup(**json.loads(sys.argv[1]))
+    let_idle_threads_sleep()  # as the engine's own programs do, before torch is imported
     program: Program = PROGRAMS[setup.program](setup)
     replies.write('"loaded"\n')
     for line in sys.stdin:
