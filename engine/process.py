@@ -239,11 +239,12 @@ def _read_ahead(reading: "Future[None]") -> None:
 
 
 def _configure_process() -> None:
-    """Stay off the network, compute on all cores, end with the application, and keep prompts out of core files."""
+    """Stay off the network, leave the application a core, end with it, and keep prompts out of core files."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one text at a time: threads of the library would have no work
     cores = psutil.cpu_count(logical=False) or 2
-    os.environ.setdefault("OMP_NUM_THREADS", str(cores))  # all: what paints has its turn first, see `main`
+    # The window needs a core of its own: with all of two, answers of the embedded pair took twice as long beside it.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))
     let_gpu_segments_grow()
     let_idle_threads_sleep()
     if sys.platform != "win32":
