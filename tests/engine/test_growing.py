@@ -146,8 +146,13 @@ def test_a_tree_grows_batch_by_batch_into_the_one_that_is_verified(
 def test_what_is_guessed_while_layers_are_awaited_hangs_behind_what_is_checked(
     streamed: tuple[Engine, Cancellation, Loaded],
 ) -> None:
-    events, _ = written(streamed, "specexec", EVERYTHING)
-    further = [event for event in events if isinstance(event, Drafted) and 0 < event.checking < len(event.tree.pieces)]
+    further: list[Drafted] = []
+    for _ in range(5):  # on a busy machine a layer may be there each time that the draft could have worked
+        events, _ = written(streamed, "specexec", EVERYTHING)
+        drafted = (event for event in events if isinstance(event, Drafted))
+        further = further or [event for event in drafted if 0 < event.checking < len(event.tree.pieces)]
+        if further:
+            break
     assert further, "the draft never worked while a layer was awaited"
     for event in further:
         assert len(set(paths(event.tree))) == len(event.tree.pieces)
