@@ -48,6 +48,7 @@ from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Plan
 from engine.weights.streaming.layer_store import HostShare
 from engine.weights.streaming.layer_stream import LayerStream
+from engine.weights.streaming.stored_weight import NarrowWeight
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,9 @@ class LoadedPair:
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""
         share = self.stream.host_share if self.stream else HostShare()
-        target = _described(self.pair.target, self.target.network, self.weights.stored_as)
+        plan = self.weights.plan
+        kept_bytes = sum(plan.layer_bytes) + plan.bytes.rest if self.weights.stored_as else 0
+        target = _described(self.pair.target, self.target.network, self.weights.stored_as, kept_bytes)
         if note := pageable_note(share):
             target = replace(target, note=joined((target.note, note)))
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
@@ -243,16 +246,19 @@ def _translation(pair: Pair, target: Network, draft: Network) -> Translation | N
     return translation_of(intersection.common, intersection.spell, intersection.opening, *sizes, draft.device)
 
 
-def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "") -> ModelInfo:
-    """What a person wants to know of a model; `stored_as` if its layers are decoded for every pass."""
+def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "", kept_bytes: int = 0) -> ModelInfo:
+    """What a person wants to know of a model; `stored_as`, `kept_bytes`: of layers kept otherwise than they run."""
+    narrow = [weight for weight in network.model.parameters() if isinstance(weight, NarrowWeight)]
+    kept_in = str(narrow[0].kept.dtype).removeprefix("torch.") if narrow else ""
+    held = (each.kept if isinstance(each, NarrowWeight) else each for each in network.model.parameters())
     return ModelInfo(
         source=checkpoint.source,
         name=checkpoint.name,
         family=str(checkpoint.config["model_type"]),
         parameters=checkpoint.parameters,
         layers=len(network.layers),
-        bytes=sum(parameter.nbytes for parameter in network.model.parameters()),
-        weights=stored_as or str(network.dtype).removeprefix("torch."),
+        bytes=kept_bytes or sum(weight.nbytes for weight in held),
+        weights=stored_as or kept_in or str(network.dtype).removeprefix("torch."),
         device=str(network.device),
         note=say("Pictures and sound are not read.") if reads_more_than_text(checkpoint.config) else "",
     )

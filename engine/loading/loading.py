@@ -69,7 +69,7 @@ class LayerCopies:
 class LoadedTarget:
     """A target that is ready to run.
 
-    `stream` is None when all weights are resident; `stored_as`: what layers are decoded from for every pass, by the
+    `stream` is None when all weights are resident; `stored_as`: what layers are kept in for every pass, by the
     name that people know, empty if from nothing; `copies` is its self-draft.
     """
 
@@ -221,7 +221,8 @@ def _load_streamed(
         options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache, few_rows=plan.few_rows),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
-    return LoadedTarget(streamable.network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint))
+    kept_in = str(own_dtype(checkpoint)).removeprefix("torch.") if plan.stays_stored else ""
+    return LoadedTarget(streamable.network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint) or kept_in)
 
 
 def _stored_as(codec: str, checkpoint: Checkpoint) -> str:

@@ -137,6 +137,11 @@ def test_target_and_draft_stay_in_16_bits_and_give_what_float32_gives(
     assert pair.stream is not None
     heads = [each.network.model.get_output_embeddings().weight for each in (pair.target, pair.draft)]
     assert all(isinstance(head, NarrowWeight) for head in heads)
+    told = pair.describe(1, 0.0)
+    assert told.draft is not None
+    assert (told.target.weights, told.draft.weights) == ("bfloat16", "bfloat16")
+    halves = [told.target.parameters * 2, told.draft.parameters * 2]
+    assert [told.target.bytes, told.draft.bytes] == pytest.approx(halves, rel=0.1), "as they are kept"
     ready = loaded(pair_of(narrow_model, tmp_path, weights="float32"))
     for rows in (3, 40):  # few, and so many that they are decoded
         wanted = ready.target.score(list(range(5, 5 + rows)), [-1] * rows)

@@ -1,4 +1,4 @@
-"""A linear layer's weight that stays as it is stored: multiplied so where few rows ask, decoded where many do.
+"""A weight that stays as it is stored: multiplied so for few rows, decoded for many.
 
 Decoding moves every number through memory two or three times, which few rows never earn back; many rows earn it back
 by the fast products of the processor's library.
@@ -100,7 +100,7 @@ class StoredWeight(Tensor):
 
 
 class NarrowWeight(StoredWeight):
-    """An embedding or a head, or both in one, of float32 numbers that 16 bits hold exactly: kept in these for good.
+    """A weight in memory, of a layer, an embedding or a head, whose float32 numbers 16 bits hold exactly: kept so.
 
     Rows that are looked up become float32; a product of many rows casts some of the table at a time.
     """
@@ -118,18 +118,23 @@ class NarrowWeight(StoredWeight):
         assert isinstance(made, NarrowWeight)
         return made
 
+    @property
+    def kept(self) -> Tensor:
+        """Its numbers, in 16 bits."""
+        return self._stored[TABLE]
+
     def decoded(self) -> Tensor:
         """All of it in float32, made anew."""
-        return self._stored[TABLE].float()
+        return self.kept.float()
 
     def _many_times(self, states: Tensor, bias: Tensor | None) -> Tensor:
-        parts = torch.split(self._stored[TABLE], TABLE_ROWS)
+        parts = torch.split(self.kept, TABLE_ROWS)
         found = torch.cat([functional.linear(states, part.float()) for part in parts], -1)
         return found if bias is None else found + bias
 
     def rows(self, numbers: Tensor) -> Tensor:
         """See `StoredWeight.rows`."""
-        return functional.embedding(numbers, self._stored[TABLE]).float()
+        return functional.embedding(numbers, self.kept).float()
 
 
 def multiplied_names(layer: nn.Module) -> frozenset[str]:
