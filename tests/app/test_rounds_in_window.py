@@ -97,8 +97,6 @@ def test_a_round_far_inside_a_long_answer_is_found_though_nothing_is_laid_out_th
     converse(window, link, *("".join(lines[begin : begin + 100]) for begin in range(0, len(lines), 100)))
     view = window.chat_panel.view
     bar = view.verticalScrollBar()
-    qtbot.waitUntil(lambda: shown_round(window) == PIECES)
-    qtbot.waitUntil(lambda: bar.maximum() > 12 * len(lines) and bar.value() == bar.maximum())
 
     def seen() -> str:
         answer, height = view.answers[-1], view.viewport().height()
@@ -106,6 +104,9 @@ def test_a_round_far_inside_a_long_answer_is_found_though_nothing_is_laid_out_th
         ends = [(each.mapTo(view.viewport(), QPoint()).y(), each) for each in inside]
         return "".join(each.toPlainText() for top, each in ends if top < height and top + each.height() > 0)
 
+    qtbot.waitUntil(lambda: shown_round(window) == PIECES)
+    qtbot.waitUntil(lambda: f"Line number {len(lines) - 1} " in seen())  # text appears little by little
+    qtbot.waitUntil(lambda: bar.maximum() > 12 * len(lines) and bar.value() == bar.maximum())
     window.tree_panel.player.seek(middle)
     qtbot.waitUntil(lambda: shown_round(window) == middle + 1)
     window.tree_panel.show_in_answer()
