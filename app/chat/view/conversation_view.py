@@ -58,6 +58,8 @@ class ConversationView(QScrollArea):
         self.selection = MessageSelection(self.column, self)
         DragScroll(self, self.selection)
         self._to_bottom = self._build_to_bottom()
+        self._sought: int | None = None  # the message with a mark whose place was only guessed
+        self.verticalScrollBar().actionTriggered.connect(self._give_up)
         self._building = QTimer(self, singleShot=True, interval=0)
         self._building.timeout.connect(self._show_near)
         self.column.resized.connect(self._fit)
@@ -140,8 +142,8 @@ class ConversationView(QScrollArea):
         if not isinstance(view, QuestionView | None):
             view.open_marked()
             self.column.settle()
-        if not isinstance(view, QuestionView | None) and (place := view.mark_place) is not None:
-            self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
+            self._sought = index
+            self._approach()
         return True
 
     def beginning_of(self, request: int, number: int) -> tuple[int, str] | None:
@@ -248,7 +250,7 @@ class ConversationView(QScrollArea):
 
     def scroll_to_bottom(self) -> None:
         """Show the end, and follow it from now on."""
-        self._follows = True
+        self._follows, self._sought = True, None
         self._on_range_changed()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
@@ -277,6 +279,20 @@ class ConversationView(QScrollArea):
         room = self.viewport().size()
         self.column.resize(room.width(), max(room.height(), self.column.wanted_height))
 
+    def _approach(self) -> None:
+        """Bring the mark into view; where its text is not laid out yet, about there, and again once it is."""
+        view = None if self._sought is None else self.column.view(self._sought)
+        if isinstance(view, QuestionView | None) or (place := view.mark_place) is None:
+            self._sought = None
+            return
+        if place.height() > 1:  # no guess
+            self._sought = None
+        self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
+
+    def _give_up(self) -> None:
+        """A person scrolls: the mark is not sought any more."""
+        self._sought = None
+
     def _on_shifted(self, pixels: int) -> None:
         bar = self.verticalScrollBar()
         if not self._follows:
@@ -286,6 +302,8 @@ class ConversationView(QScrollArea):
         bar = self.verticalScrollBar()
         if self._follows:
             bar.setValue(bar.maximum())
+        elif self._sought is not None:
+            self._approach()
         self._show_button()
 
     def _on_scrolled(self) -> None:
