@@ -25,12 +25,12 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
 from engine.model.families.text_tensors import reads_more_than_text
-from engine.model.graphed_passes import CudaGraphs
 from engine.model.heads.eagle import load_eagle, recorded_layers
 from engine.model.heads.head_context import Head, HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import load_head
 from engine.model.network import Network
+from engine.model.passes.graphed_passes import CudaGraphs
 from engine.model.products.compiling import keep_compiled_in
 from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
-from engine.model.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.one_pass.prompt_pass import PromptPass
-from engine.model.own_stream import begin_stream, on_own_stream
+from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
+from engine.model.passes.own_stream import begin_stream, on_own_stream
+from engine.model.passes.sight import Sight
+from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
 from engine.model.rope import BOUNDLESS, TurnedTokens
-from engine.model.sight import Sight
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
-from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
 
@@ -46,9 +46,9 @@ class Context:
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
-        `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on,
-        see `engine.model.own_stream`. `graphs`: to record small passes with, see `engine.model.graphed_passes`.
-        `one_pass`: a prompt of any length is read in one pass over the layers, if the network can be read so, see
+        `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on;
+        `graphs`: to record small passes with; see `own_stream` and `graphed_passes` in `engine.model.passes`. `one_pass`:
+        a prompt of any length is read in one pass over the layers, if the network can be read so, see
         `engine.model.one_pass`.
         """
         self.network = network

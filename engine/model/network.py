@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from engine.errors import ModelError
-from engine.model import tree_attention
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
+from engine.model.passes import tree_attention
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
 from engine.model.state.mixers import read_trees
@@ -23,7 +23,7 @@ from engine.protocol.sentences import say
 class Network:
     """A model ready to run, and what a `Context` needs to know of it.
 
-    `spans`: what each layer sees of the past; `attention`: `eager`, `sdpa` or that of `engine.model.tree_attention`;
+    `spans`: what each layer sees of the past; `attention`: `eager`, `sdpa` or that of `passes.tree_attention`;
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know;
     `cache_name`: how the model calls the cache that it is handed; `reads_in_one_pass`: whether prompts of any length

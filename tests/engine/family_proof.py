@@ -20,11 +20,11 @@ from engine.model.families.one_pass_families import carried_width
 from engine.model.families.text_backbone import HeadedDecoder
 from engine.model.network import Network, cache_name
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
+from engine.model.passes.tree_cache import IndexedTreeLayer, TreeLayer
 from engine.model.safe_config import MOST_LAYERS
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import load_layerwise
-from engine.model.tree_cache import IndexedTreeLayer, TreeLayer
 from engine.protocol.options import LoadOptions
 from tests.engine.family_models import VOCABULARY, save_language_model, save_tiny, usual_config
 from tests.engine.speculation.pairs import random_prompt, write

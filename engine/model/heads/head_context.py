@@ -12,7 +12,7 @@ from engine.host_copies import sent
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
-from engine.model.sight import Sight
+from engine.model.passes.sight import Sight
 
 
 class Head(Protocol):

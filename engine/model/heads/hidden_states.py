@@ -14,7 +14,7 @@ class HiddenStates:
 
     A row is what the decoder gives to the output matrix (behind its last norm) or, with `layers`, the outputs of these
     layers side by side, in their order. Rows come by forward hooks and stand in slots like keys and values: committed
-    tokens in [0, tokens), pending nodes behind them. `engine.model.tree_cache.TreeCache` moves and drops them.
+    tokens in [0, tokens), pending nodes behind them. `engine.model.passes.tree_cache.TreeCache` moves and drops them.
     """
 
     def __init__(self, network: Network, capacity: int, layers: Sequence[int] = ()) -> None:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from engine.model.families.span import Span
 from engine.model.one_pass.chunked_calls import Chunk
-from engine.model.tree_cache import TreeCache, TreeMasks
+from engine.model.passes.tree_cache import TreeCache, TreeMasks
 
 
 class ChunkMasks:

@@ -16,10 +16,10 @@ from torch import nn
 from engine.model.network import Network
 from engine.model.one_pass.chunk_masks import ChunkMasks
 from engine.model.one_pass.chunked_calls import Around, Chunk, ChunkedCalls
+from engine.model.passes.tree_cache import TreeCache, TreeMasks
 from engine.model.state.state_cache import Snapshot
 from engine.model.state.state_layer import LayerState, StateLayer, TreePass
 from engine.model.state.tree_paths import TreePaths
-from engine.model.tree_cache import TreeCache, TreeMasks
 
 
 class PromptPass:

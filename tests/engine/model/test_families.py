@@ -15,7 +15,7 @@ from engine.model.context import Context
 from engine.model.families.probe import PASSES, probe_tree
 from engine.model.families.span import Span
 from engine.model.network import wrap
-from engine.model.tree_cache import TreeMasks
+from engine.model.passes.tree_cache import TreeMasks
 from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
 
 

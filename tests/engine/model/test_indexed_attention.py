@@ -8,8 +8,8 @@ import torch
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.families.span import Span
+from engine.model.passes.tree_cache import IndexedTreeLayer
 from engine.model.shape import INDEXED, model_sizes
-from engine.model.tree_cache import IndexedTreeLayer
 from tests.campaigns.extent import choose
 from tests.engine.family_models import OWN, SMALL, save_tiny
 from tests.engine.model.state.test_hybrid_context import PROMPT, assert_paths, made, path_to, random_tree

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from engine.model import tree_attention, tree_cache
 from engine.model.context import Context
 from engine.model.families.span import Span
+from engine.model.passes import tree_attention, tree_cache
+from engine.model.passes.sight import Sight
+from engine.model.passes.tree_attention import tree_mask
+from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
 from engine.model.shape import CHUNKED, SLIDING
-from engine.model.sight import Sight
-from engine.model.tree_attention import tree_mask
-from engine.model.tree_cache import PendingTree, TreeCache, TreeMasks
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, path_to, random_tree
 from tests.engine.tiny_models import FAMILIES, SOME, tiny_network

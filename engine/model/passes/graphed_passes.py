@@ -22,9 +22,9 @@ from torch import Tensor
 from engine import accelerator
 from engine.model.families.span import Span
 from engine.model.network import Network
+from engine.model.passes.sight import Sight
+from engine.model.passes.tree_cache import FixedSlots, TreeCache, TreeMasks
 from engine.model.shape import INDEXED
-from engine.model.sight import Sight
-from engine.model.tree_cache import FixedSlots, TreeCache, TreeMasks
 
 MOST_ROWS = 128  # of a pass; the rows of one fill a GPU by themselves
 SLOTS = 512  # a graph attends to a multiple of so many slots, and the text grows by as many before others are recorded

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
-from engine.model import graphed_passes
 from engine.model.context import Context
-from engine.model.graphed_passes import CHECKS, WARM_UPS, CudaGraphs, why_not
+from engine.model.passes import graphed_passes
+from engine.model.passes.graphed_passes import CHECKS, WARM_UPS, CudaGraphs, why_not
 from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX
 from tests.engine.tiny_models import tiny_network
