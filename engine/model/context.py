@@ -47,8 +47,8 @@ class Context:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
         `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on;
-        `graphs`: to record small passes with; see `own_stream` and `graphed_passes` in `engine.model.passes`. `one_pass`:
-        a prompt of any length is read in one pass over the layers, if the network can be read so, see
+        `graphs`: to record small passes with; see `own_stream` and `graphed_passes` in `engine.model.passes`.
+        `one_pass`: a prompt of any length is read in one pass over the layers, if the network can be read so, see
         `engine.model.one_pass`.
         """
         self.network = network

@@ -1,0 +1,1 @@
+"""What a pass over a tree reads, and how it is launched."""
