@@ -111,13 +111,13 @@ class Scorer(Protocol):
 class Drawing(Protocol):
     """Draws the next tokens of an answer; `engine.speculation.methods.verification.Ahead` does.
 
-    logits: [vocabulary], raw; `drawn`: the tokens drawn since it began, each int64 [1], all on the device.
+    logits: [vocabulary], raw; `sampled`: the tokens drawn since it began, each int64 [1], all on the device.
     """
 
-    def draw(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+    def draw(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """The token that follows, int64 [1]: by the number of its position, whatever method asks."""
 
-    def distribution(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+    def distribution(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """What `draw` draws from at a temperature above 0: float32 [vocabulary], summing to 1."""
 
 

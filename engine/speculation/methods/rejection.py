@@ -20,7 +20,7 @@ class Left:
     residual: Tensor
     proposal: Tensor
 
-    def chance(self, token: Tensor) -> Tensor:
+    def acceptance(self, token: Tensor) -> Tensor:
         """Of the token, int64 [1], to be accepted, float64 [1]; 1 and more always is."""
         return self.residual.index_select(0, token) / self.proposal.index_select(0, token)
 
@@ -68,7 +68,7 @@ def verify(target: Tensor, draft: Tensor, draft_tokens: Sequence[int], rng: Deci
     left = Left(normalised(target), normalised(draft))
     for token in draft_tokens:
         at = sent([token], target.device)
-        if rng.happens(float(left.chance(at))):
+        if rng.happens(float(left.acceptance(at))):
             return token
         left = rule(left, at)
     return rng.pick(left.residual)

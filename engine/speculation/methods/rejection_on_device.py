@@ -92,7 +92,7 @@ def _verify(residual: Tensor, draws: Sequence[Draws], node: Tensor, rule: Rule, 
             token = tokens[rank : rank + 1]
             is_tried = is_inside & (chosen == NOTHING) & (token != NOTHING)
             at = token.clamp(min=0)
-            is_taken = is_tried & (decisions.take(is_tried) < left.chance(at))
+            is_taken = is_tried & (decisions.take(is_tried) < left.acceptance(at))
             is_lost = is_tried & ~is_taken
             chosen = torch.where(is_taken, token, chosen)
             after = rule(left, at)

@@ -17,7 +17,7 @@ from engine.speculation.methods.rejection_on_device import Draws, accept_on_devi
 from engine.speculation.methods.rng import NOTHING, Rng, likeliest
 from engine.speculation.methods.verification import accept, distribution, follow, penalise
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.trees.tree_builder import Drawn, TreeBuilder
+from engine.speculation.trees.tree_builder import SampledTokens, TreeBuilder
 
 BATCH = 128  # nodes that the draft reads in one pass, as memory is planned for
 ROWS = 8  # filtered at a time: sorting a vocabulary takes several times what its row does
@@ -74,13 +74,13 @@ class Drafting:
         self._pending, self._unread, self._draws = {}, 0, []
         return self._builder
 
-    def distinct(self, nodes: Sequence[int], counts: Sequence[int]) -> Drawn:
+    def distinct(self, nodes: Sequence[int], counts: Sequence[int]) -> SampledTokens:
         """Behind each node up to `counts` different tokens: drawn without replacement, or the likeliest when greedy."""
-        return self._drawn(nodes, counts, likeliest if self._is_greedy else self.rng.distinct)
+        return self._sample(nodes, counts, likeliest if self._is_greedy else self.rng.distinct)
 
-    def independent(self, nodes: Sequence[int], counts: Sequence[int]) -> Drawn:
+    def independent(self, nodes: Sequence[int], counts: Sequence[int]) -> SampledTokens:
         """Behind each node `counts` tokens, which may repeat; when greedy, different ones."""
-        return self._drawn(nodes, counts, likeliest if self._is_greedy else self.rng.independent)
+        return self._sample(nodes, counts, likeliest if self._is_greedy else self.rng.independent)
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int], rule: Rule) -> Path:
         """Go down the tree by `rule`, and by what the target draws where nothing was drafted.
@@ -112,24 +112,24 @@ class Drafting:
         read = [self._pending[node] for node in path.nodes if node in self._pending]
         self._draft.keep([*range(self._unread), *read] if read else [])
 
-    def _drawn(self, nodes: Sequence[int], counts: Sequence[int], draw: Draw) -> Drawn:
+    def _sample(self, nodes: Sequence[int], counts: Sequence[int], draw: Draw) -> SampledTokens:
         """What is drawn behind the nodes of a level; a pass of the draft for every `BATCH` of them."""
         passes = [
-            self._drawn_in_a_pass(nodes[begin : begin + BATCH], counts[begin : begin + BATCH], draw)
+            self._sample_in_one_pass(nodes[begin : begin + BATCH], counts[begin : begin + BATCH], draw)
             for begin in range(0, len(nodes), BATCH)
         ]
         tokens, log_probs = (chain.from_iterable(map(attrgetter(name), passes)) for name in ("tokens", "log_probs"))
-        return Drawn(tuple(tokens), tuple(log_probs))
+        return SampledTokens(tuple(tokens), tuple(log_probs))
 
-    def _drawn_in_a_pass(self, nodes: Sequence[int], counts: Sequence[int], draw: Draw) -> Drawn:
+    def _sample_in_one_pass(self, nodes: Sequence[int], counts: Sequence[int], draw: Draw) -> SampledTokens:
         """One draft pass, of whose outcome the host reads once."""
         distributions = self._read(nodes)
-        drawn = draw(distributions, counts)
-        log_probs = distributions.gather(1, drawn.clamp(min=0)).log()
-        supports = (distributions > 0).sum(-1, keepdim=True) if self._is_filtered else drawn[:, :0]
+        sampled = draw(distributions, counts)
+        log_probs = distributions.gather(1, sampled.clamp(min=0)).log()
+        supports = (distributions > 0).sum(-1, keepdim=True) if self._is_filtered else sampled[:, :0]
         # Double precision holds tokens, too, so that all of it is one tensor.
-        rows = torch.cat([part.double() for part in (drawn, log_probs, supports)], 1).tolist()
-        most = drawn.shape[1]
+        rows = torch.cat([part.double() for part in (sampled, log_probs, supports)], 1).tolist()
+        most = sampled.shape[1]
         tokens = tuple(
             tuple(int(token) for token in row[:most][:count] if token != NOTHING)
             for row, count in zip(rows, counts, strict=True)
@@ -140,7 +140,7 @@ class Drafting:
             self._draws.append(Draws(tuple(nodes), tokens, proposals))
         said = tuple(tuple(row[most : most + len(its)]) for row, its in zip(rows, tokens, strict=True))
         assert all(log_prob > -torch.inf for its in said for log_prob in its), "a token that cannot have been drawn"
-        return Drawn(tokens, said)
+        return SampledTokens(tokens, said)
 
     def _read(self, nodes: Sequence[int]) -> Tensor:
         """One draft pass over nodes of a level: what follows each of them, float32 [len(nodes), vocabulary]."""

@@ -94,9 +94,9 @@ class Sequoia(SampledTreeMethod):
         level = {0: 0}  # node of the tree -> its place in the shape
         while level := {node: place for node, place in level.items() if shape.children[place]}:
             nodes, places = list(level), list(level.values())
-            drawn = self._drafting.distinct(nodes, [len(shape.children[place]) for place in places])
+            sampled = self._drafting.distinct(nodes, [len(shape.children[place]) for place in places])
             level = {}
-            for place, children in zip(places, builder.branch(nodes, drawn), strict=True):
+            for place, children in zip(places, builder.branch(nodes, sampled), strict=True):
                 level |= zip(children, shape.children[place], strict=False)
         return builder.tree()
 

@@ -75,10 +75,10 @@ class SpecInfer(SampledTreeMethod):
         sequences = {0: bounds.budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
         for _ in range(depth):
             nodes = list(sequences)
-            drawn = self._drafting.independent(nodes, list(sequences.values()))
+            sampled = self._drafting.independent(nodes, list(sequences.values()))
             sequences = {
                 child: said.count(builder.tokens[child])
-                for said, children in zip(drawn.tokens, builder.branch(nodes, drawn), strict=True)
+                for said, children in zip(sampled.tokens, builder.branch(nodes, sampled), strict=True)
                 for child in children
             }
         return builder.tree()
@@ -90,8 +90,8 @@ class SpecInfer(SampledTreeMethod):
             room -= children * len(nodes)
             if room < 0 or not nodes:
                 break
-            drawn = self._drafting.independent(nodes, [children] * len(nodes))
-            nodes = [child for each in builder.branch(nodes, drawn) for child in each]
+            sampled = self._drafting.independent(nodes, [children] * len(nodes))
+            nodes = [child for each in builder.branch(nodes, sampled) for child in each]
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:

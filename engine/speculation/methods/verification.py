@@ -38,12 +38,12 @@ class Uniforms:
 
     def __init__(self, seed: int) -> None:
         self._generator = torch.Generator().manual_seed(seed)
-        self._drawn: list[float] = []
+        self._uniforms: list[float] = []
 
     def __getitem__(self, position: int) -> float:
-        while len(self._drawn) <= position:
-            self._drawn.extend(torch.rand(256, generator=self._generator, dtype=torch.float64).tolist())
-        return self._drawn[position]
+        while len(self._uniforms) <= position:
+            self._uniforms.extend(torch.rand(256, generator=self._generator, dtype=torch.float64).tolist())
+        return self._uniforms[position]
 
 
 class Sampler:
@@ -90,26 +90,26 @@ class Ahead:
     said: Tensor
     uniforms: Tensor
 
-    def draw(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
-        """The token behind those that were `drawn` before, each of them int64 [1]; returns such a one.
+    def draw(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
+        """The token behind those that were `sampled` before, each of them int64 [1]; returns such a one.
 
         logits: [vocabulary], raw.
         """
-        penalised = self.penalised(logits, drawn)
+        penalised = self.penalised(logits, sampled)
         if self.options.temperature == 0:
             return penalised.argmax(0, keepdim=True)
-        place = len(drawn)
+        place = len(sampled)
         return cdf_token(distribution(penalised, self.options), self.uniforms[place : place + 1])
 
-    def distribution(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+    def distribution(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """What that token is drawn from, at a temperature above 0: float32 [vocabulary]."""
-        return distribution(self.penalised(logits, drawn), self.options)
+        return distribution(self.penalised(logits, sampled), self.options)
 
-    def penalised(self, logits: Tensor, drawn: Sequence[Tensor]) -> Tensor:
+    def penalised(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """The logits in float32, penalties applied."""
         if not _penalises(self.options):
             return logits.float()
-        return _penalised(logits.float(), self.options, self.prompt, torch.cat([self.said, *drawn]))
+        return _penalised(logits.float(), self.options, self.prompt, torch.cat([self.said, *sampled]))
 
 
 def _penalises(options: SamplingOptions) -> bool:
@@ -197,19 +197,19 @@ def accept(tree: Tree, logits: Tensor, sampling: Sampling, answer: Sequence[int]
     """
     levels, device = max(tree.depths) + 1, logits.device
     ahead = sampling.ahead(answer, levels, device)
-    drawn: list[Tensor] = []
+    sampled: list[Tensor] = []
     if reads_are_free(device):
 
         def choose(node: int) -> int:
-            drawn.append(ahead.draw(logits[node], drawn))
-            return int(drawn[-1])
+            sampled.append(ahead.draw(logits[node], sampled))
+            return int(sampled[-1])
 
         return follow(tree, choose)
     on_device = TreeOnDevice(tree, device)
     for _ in range(levels):
-        drawn.append(ahead.draw(on_device.row(logits), drawn))
-        on_device.go_on(drawn[-1])
-    return along(tree, torch.cat(drawn).tolist())
+        sampled.append(ahead.draw(on_device.row(logits), sampled))
+        on_device.go_on(sampled[-1])
+    return along(tree, torch.cat(sampled).tolist())
 
 
 def follow(tree: Tree, choose: Choose) -> Path:

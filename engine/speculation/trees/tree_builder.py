@@ -7,7 +7,7 @@ from engine.speculation.trees.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SampledTokens:
     """Of some nodes the tokens that were drawn behind each, in their order, with the draft's log-probabilities.
 
     A token may be there twice.
@@ -27,10 +27,10 @@ class TreeBuilder:
         self.parents = [-1]
         self._log_probs = [0.0]
 
-    def branch(self, nodes: Sequence[int], drawn: Drawn) -> list[list[int]]:
+    def branch(self, nodes: Sequence[int], sampled: SampledTokens) -> list[list[int]]:
         """A child for every different token that was drawn behind each of `nodes`; returns these, by first draw."""
         children: list[list[int]] = []
-        for node, tokens, log_probs in zip(nodes, drawn.tokens, drawn.log_probs, strict=True):
+        for node, tokens, log_probs in zip(nodes, sampled.tokens, sampled.log_probs, strict=True):
             children.append([])
             for token, log_prob in dict(zip(tokens, log_probs, strict=True)).items():
                 children[-1].append(len(self.tokens))
