@@ -10,9 +10,11 @@ from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
 from engine.observing.watcher import Watcher
-from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Loaded
+from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Generate, Loaded
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.reasoning import Marks
 from engine.text.prompt import Prompt, count_tokens, write_prompt
+from engine.text.tokenizer import Tokenizer
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
@@ -61,6 +63,26 @@ class Engine:
         return self._loaded.pair.tokenizer.eos_ids
 
     @property
+    def name(self) -> str:
+        """What the target is called."""
+        return self._loaded.pair.target.name
+
+    @property
+    def context_tokens(self) -> int:
+        """How long prompt and answer may be together."""
+        return self._loaded.context_tokens
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The target's; may be used from any thread, whatever runs."""
+        return self._loaded.pair.tokenizer
+
+    @property
+    def reasoning_marks(self) -> Marks:
+        """What stands around the reasoning in the text of answers."""
+        return self._loaded.pair.tokenizer.reasoning.shown
+
+    @property
     def measurements(self) -> PairMeasurements:
         """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
         return self._loaded.measurements
@@ -72,6 +94,14 @@ class Engine:
     def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
         return write_prompt(self._loaded.pair.tokenizer, chat)
+
+    def prompt_of(self, request: Generate) -> Prompt:
+        """What is read for this request; raises `InputError` where there is nothing to answer."""
+        if isinstance(request.raw, str):
+            return self.raw_prompt(request.raw)
+        if request.raw is not None:
+            return Prompt(request.raw)
+        return self.prompt(request.chat)
 
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""

@@ -4,7 +4,7 @@ pyo3 raises a panic as `PanicException`, which is no `Exception`: `except Except
 the thread. Every call into tokenizers and safetensors stands inside `no_panic`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -34,6 +34,14 @@ class ModelError(InputError):
     """A model folder is missing, incomplete, damaged, or of a kind that cannot be used here."""
 
 
+class TooLong(InputError):  # noqa: N818  # what the context cannot hold
+    """A conversation has more tokens than the loaded model's context."""
+
+
+class NoModel(InputError):  # noqa: N818  # a state, as people call it
+    """There is nothing loaded that could answer."""
+
+
 class OutOfMemory(CoppiceError):  # noqa: N818  # what people call it
     """Memory ran out; the message says during what, what was asked for, and what was free.
 
@@ -59,10 +67,11 @@ class Cancellation:
     def __init__(self) -> None:
         self._running = 0
         self._through = -1
+        self._is_unwanted: Callable[[], bool] = lambda: False
 
-    def begin(self, request: int) -> None:
-        """Name the request that runs from now on."""
-        self._running = request
+    def begin(self, request: int, is_unwanted: Callable[[], bool] = lambda: False) -> None:
+        """Name the request that runs from now on; `is_unwanted`: whether who asked for it has left, cheap to ask."""
+        self._running, self._is_unwanted = request, is_unwanted
 
     def cancel(self, through: int) -> None:
         """Cancel every request whose id is at most `through`, running or yet to come."""
@@ -70,7 +79,7 @@ class Cancellation:
 
     def check(self) -> None:
         """Raise `Cancelled` if the running request is cancelled. Called before every layer, so it must be cheap."""
-        if self._running <= self._through:
+        if self._running <= self._through or self._is_unwanted():
             raise Cancelled
 
 

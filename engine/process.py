@@ -6,22 +6,22 @@ Started as `python -m engine.process` with COPPICE_ENGINE_ADDRESS and COPPICE_EN
 import gc
 import os
 import pickle
-import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
-from engine.errors import Cancellation, Cancelled, CoppiceError, InputError
+from engine.errors import Cancellation
 from engine.loading.idle_threads import let_idle_threads_sleep
-from engine.loading.out_of_memory import let_gpu_segments_grow, out_of_memory_of
+from engine.loading.out_of_memory import let_gpu_segments_grow
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import (
@@ -34,24 +34,23 @@ from engine.protocol.messages import (
     Count,
     Counted,
     Event,
-    Failed,
-    Finished,
     Generate,
     Load,
+    Queued,
     Ready,
     Shutdown,
 )
-from engine.protocol.sentences import say
+from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
+from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.worker import Worker, failed_by
 
 if TYPE_CHECKING:
-    from engine.engine import Engine
     from engine.loading.estimate import Estimator
+    from engine.serving.switch import ServerSwitch
 
 OOM_SCORE = 500  # added to what the process inherits; weighs as much as half of the machine's memory
 SECONDS_TO_COUNT = 10.0  # a pattern of the model's tokenizer may never end
-
-Request = Load | Generate
 
 
 class EngineProcess:
@@ -74,20 +73,20 @@ class EngineProcess:
         self._reading = reading
         self._leave = leave
         self._sending = threading.Lock()
-        self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._desk = Desk()
         self._appraisals = Answerer("appraisals", self._appraised, _failure, self._send)
         self._counts = Answerer("counts", self._counted, _failure, self._send, SECONDS_TO_COUNT)
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
-        self._engine: Engine | None = None
+        self._server: ServerSwitch | None = None
         self._watcher = Watcher(self._send)
+        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
 
     def run(self) -> None:
         """Serve until the connection closes or `Shutdown` comes; the listening thread then ends the process."""
         threading.Thread(target=self._listen, name="commands", daemon=True).start()
         self._send(Ready(PROTOCOL, os.getpid()))
-        while True:
-            self._serve(self._requests.get())
+        self._worker.run()
 
     def _listen(self) -> None:
         """Never waits for the model: a stop is seen at once, and the process ends even in the middle of a pass."""
@@ -128,21 +127,23 @@ class EngineProcess:
         elif isinstance(command, Count):
             self._counts.put(command)
         elif isinstance(command, Load | Generate):
-            self._requests.put(command)
+            self._desk.put(Job(command, WINDOW, self._send, partial(self._moved, command.id)))
+        elif isinstance(command, Serve | StopServing):
+            self._switch_server(command)
         else:
             raise TypeError(f"no command: {command!r:.200}")
 
-    def _serve(self, request: Request) -> None:
-        self._cancellation.begin(request.id)
-        try:
-            for event in self._answer(request):
-                self._send(event)
-        except Cancelled:
-            self._send(Finished(request.id, "cancelled"))
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001  # the one place where any failure becomes an event
-            self._send(_failed(request.id, error))
+    def _moved(self, request: int, ahead: int) -> None:
+        """Only who waits behind others wants to know."""
+        if ahead and self._server:
+            self._send(Queued(request, ahead))
+
+    def _switch_server(self, command: Serve | StopServing) -> None:
+        self._reading.result()
+        from engine.serving.switch import ServerSwitch  # noqa: PLC0415  # fastapi, which few need
+
+        self._server = self._server or ServerSwitch(self._desk, self._send)
+        self._server.turn(command)
 
     def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)
@@ -153,12 +154,12 @@ class EngineProcess:
         self._reading.result()  # imports that meet in two threads can see each other half done
         from engine.loading.estimate import Estimator  # noqa: PLC0415  # torch
 
-        self._estimator = self._estimator or Estimator(loaded=self._engine is not None)
+        self._estimator = self._estimator or Estimator(loaded=self._desk.engine is not None)
         return self._estimator.estimate(question)
 
     def _counted(self, question: Count) -> Counted:
         """The engine is held no longer than this takes: what is unloaded must be free to go."""
-        engine = self._engine
+        engine = self._desk.engine
         return engine.count(question) if engine else _no_count(question)
 
     def _send(self, event: Event) -> None:
@@ -168,58 +169,17 @@ class EngineProcess:
             except OSError:  # the application is gone
                 self._leave(0)
 
-    def _answer(self, request: Request) -> Iterator[Event]:
-        self._cancellation.check()
-        self._reading.result()
-        from engine.engine import load  # noqa: PLC0415  # torch, which is read by now
-        from engine.loading.pair import open_pair  # noqa: PLC0415
-
-        if isinstance(request, Load):
-            if self._engine and self._engine.options == request.options:
-                yield from (self._engine.describe(request.id, seconds=0.0), Finished(request.id, "loaded"))
-                return
-            pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
-            self._unload()
-            self._engine = yield from load(request.id, pair, self._cancellation)
-            return
-        if self._engine is None:
-            raise InputError(say("No model is loaded."), say("Choose a model first."))
-        prompt = self._engine.prompt(request.chat)
-        yield from self._engine.generate(request.id, prompt, request.options, self._watcher)
-
-    def _unload(self) -> None:
-        if self._engine:
-            self._engine.close()
-        self._engine = None
-        gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
-
 
 def _failure(command: Load | Generate | Appraise | Count, error: BaseException) -> Event:
     """The answer to a command that could not be handled."""
     if isinstance(command, Count):
         return _no_count(command)
-    failed = _failed(command.id, error)
+    failed = failed_by(command.id, error)
     return Appraised(command.id, "no", failed.message) if isinstance(command, Appraise) else failed
 
 
 def _no_count(question: Count) -> Counted:
     return Counted(question.id, 0, 0, (0,) * len(question.texts))
-
-
-def _failed(request: int, error: BaseException) -> Failed:
-    if shortage := out_of_memory_of(error, say("this request")):
-        traceback.print_exception(shortage)  # with what the allocator said, for the log
-        return Failed(request, shortage.message, shortage.hint)
-    if isinstance(error, CoppiceError):
-        return Failed(request, error.message, error.hint)
-    traceback.print_exception(error)
-    words = str(error).strip().splitlines()
-    detail = words[0][:300] if words else type(error).__name__
-    return Failed(
-        request,
-        say("The engine met an unexpected error: {reason}", reason=detail),
-        say("Details are in the engine's log."),
-    )
 
 
 def _read_ahead(reading: "Future[None]") -> None:

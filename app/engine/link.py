@@ -33,6 +33,7 @@ from engine.protocol.messages import (
     Shutdown,
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
 
 _UNREADABLE = (UnpicklingError, AttributeError, ImportError, TypeError, ValueError)
@@ -105,6 +106,10 @@ class EngineLink(QThread):
 
     def look(self, command: Watch | Inspect) -> None:
         """Say what is watched of the rounds, or ask about a node; a new engine must be told anew."""
+        self._submit(command)
+
+    def serve(self, command: Serve | StopServing) -> None:
+        """Switch the local server on or off; `Serving` or `ServingEnded` tells. A new engine must be told anew."""
         self._submit(command)
 
     def cancel(self, through: int) -> None:

@@ -10,23 +10,33 @@ from typing import Literal
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.residence import Residence
 from engine.protocol.sentences import say
+from engine.protocol.serving import Serve, Serving, ServingEnded, StopServing, Visit
+from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 3
+PROTOCOL = 4
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["loaded", "stop", "length", "cancelled"]
+FailureKind = Literal["internal", "input", "too_long", "memory", "no_model"]
 Verdict = Literal["device", "offload", "ssd", "no"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One turn of a conversation, as plain text."""
+    """One turn of a conversation, as plain text.
+
+    `tool_calls`: what an assistant's turn asked for; a turn of role `tool` is the result of `tool_call_id`, which
+    called the tool `name`.
+    """
 
     role: Role
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    name: str = ""
 
 
 # ---- commands -------------------------------------------------------------------------------------------------------
@@ -44,12 +54,16 @@ class Load:
 class Generate:
     """Answer a conversation. Answered by `Prefilled`, `Round`*, `Finished`.
 
-    Where the last message is the assistant's, the answer goes on from there; the events tell of what is new.
+    Where the last message is the assistant's, the answer goes on from there; the events tell of what is new. `tools`
+    may be called; the answer's text then has the marks that the model puts around its calls. `raw` is read instead of a
+    conversation where it is there: a text behind the token that begins every one, or tokens.
     """
 
     id: int
     chat: tuple[ChatMessage, ...]
     options: GenerateOptions
+    tools: tuple[Tool, ...] = ()
+    raw: str | tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +102,7 @@ class Count:
     texts: tuple[str, ...] = ()
 
 
-Command = Load | Generate | Cancel | Shutdown | Appraise | Count | Watch | Inspect
+Command = Load | Generate | Cancel | Shutdown | Appraise | Count | Watch | Inspect | Serve | StopServing
 
 # ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -167,6 +181,14 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """A request waits: `ahead` others, of clients of the server, are answered before it. Told again as that changes."""
+
+    id: int
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prefilled:
     """The prompt is in the cache; `cached_tokens` of `prompt_tokens` were there already from an earlier turn."""
 
@@ -206,7 +228,9 @@ class Round:
     `Watch` asked for them.
 
     Of every new token in turn: `lengths` (little-endian uint32), how many characters of `text` it wrote, and
-    `log_probs` (float32), the target's own, as in `TargetLogProbs`. Recordings of older versions have neither.
+    `log_probs` (float32), the target's own, as in `TargetLogProbs`. Recordings of older versions have neither. `top`,
+    if `GenerateOptions.top_log_probs` asked for it: for every new token the likeliest ones there, as (piece,
+    log-probability).
     """
 
     id: int
@@ -224,6 +248,27 @@ class Round:
     verdicts: TargetLogProbs | None = None
     lengths: bytes = b""
     log_probs: bytes = b""
+    top: tuple[tuple[tuple[str, float], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """Text that an engine elsewhere has written, which tells of no rounds. `tokens`: as far as it says, else 0."""
+
+    id: int
+    text: str
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of an engine elsewhere that speculates without telling its trees: how many tokens each one drafted, and
+    how many of them were accepted; the target's own token behind them is not counted.
+    """
+
+    id: int
+    drafted: tuple[int, ...]
+    accepted: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +319,15 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The one bad ending: what happened, and what to do about it. Id 0 stands for the process as a whole."""
+    """The one bad ending: what happened, and what to do about it. Id 0 stands for the process as a whole.
+
+    `kind`: for programs, such as what a server says to its client.
+    """
 
     id: int
     message: str
     hint: str = ""
+    kind: FailureKind = "internal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,4 +378,6 @@ class Counted:
 
 
 Told = Drafted | Passing | Inspected  # about trees and passes, to those who ask
-Event = Ready | Loading | Loaded | Prefilled | Round | Finished | Failed | Appraised | Counted | Told
+Served = Serving | ServingEnded | Visit  # about the server, to the window that switched it on
+Answered = Queued | Prefilled | Round | Wrote | Steps
+Event = Ready | Loading | Loaded | Answered | Finished | Failed | Appraised | Counted | Told | Served

@@ -98,7 +98,8 @@ class SamplingOptions:
     """How one token is drawn from the target's distribution. Temperature 0 is greedy; top_k 0 means no limit.
 
     `repetition_penalty` divides (or multiplies, if negative) the logits of tokens seen so far, as in
-    Keskar et al. 2019 (CTRL); `presence_penalty` is subtracted once from the logits of tokens already generated.
+    Keskar et al. 2019 (CTRL); `presence_penalty` is subtracted once from the logits of tokens already generated,
+    `frequency_penalty` once for every time that they were. `bias`: added to the logits of tokens, (token, number).
     """
 
     temperature: float = 0.0
@@ -108,6 +109,8 @@ class SamplingOptions:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     seed: int = 0
+    frequency_penalty: float = 0.0
+    bias: tuple[tuple[int, float], ...] = ()
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
@@ -121,6 +124,10 @@ class SamplingOptions:
         _require_between(0.1, self.repetition_penalty, 10, penalty)
         penalty = say("Presence penalty {number}", number=self.presence_penalty)
         _require_between(-10, self.presence_penalty, 10, penalty)
+        penalty = say("Frequency penalty {number}", number=self.frequency_penalty)
+        _require_between(-10, self.frequency_penalty, 10, penalty)
+        for token, added in self.bias:
+            _require_between(-100, added, 100, say("The bias of token {number}", number=token))
         seeds = say("Give a whole number from {least} to {most}.", least=0, most="2^63 - 1")
         _require(0 <= self.seed < 2**63, say("Seed {number}", number=self.seed), seeds)
 
@@ -176,15 +183,37 @@ class SpeculationOptions:
             raise InputError(say("The grow map is out of range."), hint)
 
 
+ConstraintKind = Literal["json", "json_schema", "regex", "lark", "gbnf"]
+CONSTRAINTS: tuple[str, ...] = ("json", "json_schema", "regex", "lark", "gbnf")
+MOST_TOP_LOG_PROBS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What an answer must look like: `text` is a JSON schema, a regular expression or a grammar; `json` needs none.
+
+    A model that reasons does so freely; its answer is held to it. `gbnf` is llama.cpp's form of a grammar.
+    """
+
+    kind: ConstraintKind
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class GenerateOptions:
-    """One answer: how its tokens are drawn, how they are speculated on, and when it ends."""
+    """One answer: how its tokens are drawn, how they are speculated on, and when it ends.
+
+    `constraint`: what the answer must look like. `top_log_probs`: how many of the likeliest tokens are told of at
+    every position (`Round.top`).
+    """
 
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
     speculation: SpeculationOptions = field(default_factory=SpeculationOptions)
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    constraint: Constraint | None = None
+    top_log_probs: int = 0
 
     def check(self) -> None:
         """Raise `InputError` if a field, here or below, is outside its range."""
@@ -194,3 +223,7 @@ class GenerateOptions:
         _require(self.max_new_tokens >= 1, tokens, say("Give a whole number of at least 1."))
         stops = say("Give stop strings with at least one character.")
         _require(all(self.stop), say("An empty stop string"), stops)
+        likeliest = say("Likeliest tokens {number}", number=self.top_log_probs)
+        _require_between(0, self.top_log_probs, MOST_TOP_LOG_PROBS, likeliest)
+        if self.constraint:
+            _require_one_of(CONSTRAINTS, self.constraint.kind, say("Constraint '{name}'", name=self.constraint.kind))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.errors import InputError
+from engine.errors import InputError, TooLong
 from engine.protocol.messages import ChatMessage, Count, Counted
 from engine.protocol.sentences import say
 from engine.text.reasoning import ReasoningStream
@@ -63,7 +63,7 @@ def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int
             say("Give ids from 0 to {most}.", most=vocabulary - 1),
         )
     if len(tokens) >= context_tokens:
-        raise InputError(
+        raise TooLong(
             say(
                 "The conversation has {count} tokens, and the context holds {room}.",
                 count=len(tokens),

@@ -7565,26 +7565,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} enthält Zahlen der Art {kind}, die nicht verwendet werden können.</translation>
         </message>
         <message>
-            <location filename="../../engine/process.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/process.py" />
-            <source>Details are in the engine's log.</source>
-            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/process.py" />
-            <source>The engine met an unexpected error: {reason}</source>
-            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
-        </message>
-        <message>
-            <location filename="../../engine/process.py" />
-            <source>this request</source>
-            <translation>bei dieser Anfrage</translation>
-        </message>
-        <message>
             <location filename="../../engine/protocol/messages.py" />
             <source>Common tokens: {text} % of an ordinary text, {vocabulary} % of the target's vocabulary.</source>
             <translation>Gemeinsame Token: {text} % eines gewöhnlichen Textes, {vocabulary} % des Vokabulars des Zielmodells.</translation>
@@ -7611,6 +7591,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>Constraint '{name}'</source>
+            <translation>Vorgabe „{name}“</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Context {number}</source>
             <translation>Kontext {number}</translation>
         </message>
@@ -7623,6 +7608,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Draft batch {number}</source>
             <translation>Knoten je Entwurfsschritt {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Frequency penalty {number}</source>
+            <translation>Häufigkeitsstrafe {number}</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -7706,6 +7696,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>Likeliest tokens {number}</source>
+            <translation>Wahrscheinlichste Token {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Max new tokens {number}</source>
             <translation>Längste Antwort {number}</translation>
         </message>
@@ -7748,6 +7743,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Temperature {number}</source>
             <translation>Temperatur {number}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>The bias of token {number}</source>
+            <translation>Der Zuschlag des Tokens {number}</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -7843,6 +7843,81 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/sentences.py" />
             <source>Too many open files</source>
             <translation>zu viele offene Dateien</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>Give 127.0.0.1 for this computer alone.</source>
+            <translation>Geben Sie 127.0.0.1 für diesen Computer allein an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>Give one up to 65535.</source>
+            <translation>Geben Sie einen bis 65535 an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>Other computers could ask this server without a key.</source>
+            <translation>Andere Computer könnten diesen Server ohne Schlüssel befragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>Port {number} is out of range.</source>
+            <translation>Port {number} liegt außerhalb des zulässigen Bereichs.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>Set a key, or listen at 127.0.0.1.</source>
+            <translation>Legen Sie einen Schlüssel fest, oder lauschen Sie an 127.0.0.1.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>The server's address is empty.</source>
+            <translation>Die Adresse des Servers ist leer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/answers.py" />
+            <source>The client does not read what it asked for.</source>
+            <translation>Das Programm liest nicht, was es angefragt hat.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/context.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Ask again when some are answered.</source>
+            <translation>Fragen Sie noch einmal, wenn einige beantwortet sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Too many requests wait already.</source>
+            <translation>Es warten schon zu viele Anfragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/listening.py" />
+            <source>Choose another port, or end the program that uses this one.</source>
+            <translation>Wählen Sie einen anderen Port, oder beenden Sie das Programm, das diesen benutzt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/listening.py" />
+            <source>The server cannot listen at {address}: {reason}.</source>
+            <translation>Der Server kann nicht an {address} lauschen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/worker.py" />
+            <source>Details are in the engine's log.</source>
+            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/worker.py" />
+            <source>The engine met an unexpected error: {reason}</source>
+            <translation>Der Rechenprozess stieß auf einen unerwarteten Fehler: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/worker.py" />
+            <source>this request</source>
+            <translation>bei dieser Anfrage</translation>
         </message>
         <message>
             <location filename="../../engine/speculation/method_choice.py" />

@@ -67,6 +67,8 @@ def test_of_the_engine_there_is_only_what_both_use() -> None:
         "engine.protocol.reasoning",
         "engine.protocol.residence",
         "engine.protocol.sentences",
+        "engine.protocol.serving",
+        "engine.protocol.tools",
         "engine.protocol.watching",
     }
 

@@ -41,8 +41,7 @@ class Served:
             threading.Thread(target=target, daemon=True).start()
 
     def _answer_requests(self) -> None:
-        while True:
-            self.process._serve(self.process._requests.get())
+        self.process._worker.run()
 
     def ask(self, command: Any) -> Any:
         self.ours.send(command)

@@ -10,7 +10,7 @@ import torch
 
 from engine.errors import Cancelled, InputError, OutOfMemory
 from engine.loading.out_of_memory import give_back_memory, let_gpu_segments_grow, out_of_memory_of
-from engine.process import _failed
+from engine.serving.worker import failed_by
 
 CUDA = (
     "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.12 GiB is free."
@@ -75,7 +75,7 @@ def test_what_is_in_words_already_stays_as_it_is() -> None:
 
 
 def test_the_application_reads_the_words_and_the_log_the_allocators_own(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = _failed(7, torch.OutOfMemoryError(CUDA))
+    failed = failed_by(7, torch.OutOfMemoryError(CUDA))
     assert failed.id == 7
     assert failed.message.startswith("Memory ran out during this request: 2.5 GiB of GPU memory were asked for; ")
     assert failed.hint

@@ -27,7 +27,7 @@ def test_a_request_fails_alone(
     served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(served.process, "_answer", raises(error))
+        patch.setattr(served.process._worker, "_events", raises(error))
         failed = served.ask(Generate(1, (), GenerateOptions()))
     assert failed == Failed(1, "The engine met an unexpected error: boom", "Details are in the engine's log.")
     assert type(error).__name__ + ": boom" in capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_without_a_model_nothing_is_counted(served: Served) -> None:
 def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny: Any = SimpleNamespace(count=raises(error))
     with monkeypatch.context() as patch:
-        patch.setattr(served.process, "_engine", tiny)
+        patch.setattr(served.process._desk, "engine", tiny)
         assert served.ask(Count(1, (), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
     assert served.ask(Count(2, (), ("a",))) == Counted(2, 0, 0, (0,))
 
@@ -55,9 +55,10 @@ def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: p
 
     nasty = Tokenizer(nasty_library("/models/nasty-1b"))
     loaded: Any = SimpleNamespace(
-        count=lambda question: count_tokens(nasty, question, 100), prompt=lambda chat: write_prompt(nasty, chat)
+        count=lambda question: count_tokens(nasty, question, 100),
+        prompt_of=lambda request: write_prompt(nasty, request.chat),
     )
-    monkeypatch.setattr(served.process, "_engine", loaded)
+    monkeypatch.setattr(served.process._desk, "engine", loaded)
     fatal, fine = (ChatMessage("user", FATAL),), (ChatMessage("user", "a"),)
     assert served.ask(Count(1, fatal)).tokens == 0
     assert served.ask(Count(2, fine)).tokens > 0
@@ -66,7 +67,8 @@ def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: p
 
 
 def test_an_event_that_cannot_be_sent_is_a_failure(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.process, "_answer", lambda request: iter([Finished(request.id, lambda: None)]))  # type: ignore[arg-type]
+    unsendable = lambda job: iter([Finished(job.request.id, lambda: None)])  # type: ignore[arg-type]  # noqa: E731
+    monkeypatch.setattr(served.process._worker, "_events", unsendable)
     failed = served.ask(Load(1, LoadOptions()))
     assert isinstance(failed, Failed)
     assert "unexpected error" in failed.message

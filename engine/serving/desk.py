@@ -1,0 +1,117 @@
+"""Where requests wait for the one engine: each asker's in order, and the askers in turn."""
+
+import itertools
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.errors import CoppiceError
+from engine.protocol.messages import Event, Generate, Load
+from engine.protocol.sentences import say
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+WINDOW = "window"  # the asker whose requests came over the application's own connection
+SERVED_FROM = 1 << 40  # ids of requests that came over the network begin here: no `Cancel` of the window reaches them
+
+MOST_WAITING = 256  # requests of all clients
+MOST_WAITING_OF_ONE = 64
+
+
+class Busy(CoppiceError):  # noqa: N818  # a state, as people call it
+    """More requests wait than are let in."""
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One request on its way. `tell` gets its events, from the engine's thread, and must return at once.
+
+    `moved`: called with how many jobs are answered before it, whenever that changes; from any thread. `leave` may be
+    called from any thread: what runs of it ends within one layer.
+    """
+
+    request: Load | Generate
+    asker: str
+    tell: Callable[[Event], None]
+    moved: Callable[[int], None] = lambda _ahead: None
+    _left: threading.Event = field(default_factory=threading.Event)
+
+    def leave(self) -> None:
+        """Whoever asked wants it no more."""
+        self._left.set()
+
+    def is_unwanted(self) -> bool:
+        """Whether whoever asked has left."""
+        return self._left.is_set()
+
+
+class Desk:
+    """Hands out one job at a time. Whoever asks much waits as long as whoever asks little, for each one's turn.
+
+    `engine`: what is loaded at the moment, for who asks for more than answers; may be replaced at any time.
+    """
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self._changed = threading.Condition()
+        self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()  # the asker whose turn is next stands first
+        self._is_answering = False
+        self._ids = itertools.count(SERVED_FROM)
+
+    def next_id(self) -> int:
+        """An id for a request that came over the network."""
+        return next(self._ids)
+
+    def put(self, job: Job) -> None:
+        """Have it wait for its turn. Raises `Busy` where too many wait already; the window's are always taken."""
+        with self._changed:
+            own = self._waiting.get(job.asker, ())
+            total = sum(map(len, self._waiting.values()))
+            if job.asker != WINDOW and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
+                raise Busy(say("Too many requests wait already."), say("Ask again when some are answered."))
+            self._waiting.setdefault(job.asker, deque()).append(job)
+            self._tell_places()
+            self._changed.notify()
+
+    def take(self) -> Job:
+        """The job whose turn it is; waits for one. The one before it is over."""
+        with self._changed:
+            self._is_answering = False
+            while not self._waiting:
+                self._changed.wait()
+            asker, jobs = next(iter(self._waiting.items()))
+            job = jobs.popleft()
+            self._waiting.pop(asker)
+            if jobs:
+                self._waiting[asker] = jobs  # behind all others
+            self._is_answering = True
+            self._tell_places()
+            return job
+
+    def forget(self, job: Job) -> None:
+        """Take a job out that waits, if it does."""
+        job.leave()
+        with self._changed:
+            jobs = self._waiting.get(job.asker, deque())
+            if job in jobs:
+                jobs.remove(job)
+                if not jobs:
+                    self._waiting.pop(job.asker)
+                self._tell_places()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that nobody works at yet."""
+        with self._changed:
+            return sum(map(len, self._waiting.values()))
+
+    def _tell_places(self) -> None:
+        for ahead, job in enumerate(self._in_turn(), start=self._is_answering):
+            job.moved(ahead)
+
+    def _in_turn(self) -> Iterator[Job]:
+        for round_of_askers in itertools.zip_longest(*self._waiting.values()):
+            yield from (job for job in round_of_askers if job is not None)

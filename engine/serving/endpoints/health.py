@@ -1,0 +1,25 @@
+"""`/health`: whether a request would be answered now."""
+
+from typing import Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from engine.serving.context import ServiceOf
+
+router = APIRouter()
+
+
+class Health(BaseModel):
+    """Such as llama-server's."""
+
+    status: Literal["ok", "loading"]
+
+
+@router.get("/health", responses={503: {"model": Health}})
+async def health(service: ServiceOf, response: Response) -> Health:
+    """200 once models are loaded, 503 before."""
+    if service.desk.engine is None:
+        response.status_code = 503
+        return Health(status="loading")
+    return Health(status="ok")

@@ -1,0 +1,91 @@
+"""Works at one job after the other: loads pairs, answers, and turns whatever fails into an event."""
+
+import gc
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong
+from engine.loading.out_of_memory import out_of_memory_of
+from engine.observing.watcher import Watcher
+from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load
+from engine.protocol.sentences import say
+from engine.serving.desk import WINDOW, Desk, Job
+
+KINDS: dict[type[CoppiceError], FailureKind] = {NoModel: "no_model", TooLong: "too_long", InputError: "input"}
+
+
+class Worker:
+    """The one who asks the engine. `watcher` is told of the rounds that the window asked for."""
+
+    def __init__(self, desk: Desk, cancellation: Cancellation, watcher: Watcher, reading: "Future[None]") -> None:
+        """`reading` is done as soon as what loading and answering need has been imported, or could not be."""
+        self._desk = desk
+        self._cancellation = cancellation
+        self._watcher = watcher
+        self._reading = reading
+
+    def run(self) -> None:
+        """Take jobs for ever."""
+        while True:
+            self.work(self._desk.take())
+
+    def work(self, job: Job) -> None:
+        """One job, which ends in exactly one `Finished` or `Failed`."""
+        request = job.request
+        self._cancellation.begin(request.id, job.is_unwanted)
+        try:
+            for event in self._events(job):
+                job.tell(event)
+        except Cancelled:
+            job.tell(Finished(request.id, "cancelled"))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  # the one place where any failure becomes an event
+            job.tell(failed_by(request.id, error))
+
+    def _events(self, job: Job) -> Iterator[Event]:
+        self._cancellation.check()
+        self._reading.result()
+        from engine.engine import load  # noqa: PLC0415  # torch, which is read by now
+        from engine.loading.pair import open_pair  # noqa: PLC0415
+
+        request, engine = job.request, self._desk.engine
+        if isinstance(request, Load):
+            if engine and engine.options == request.options:
+                yield from (engine.describe(request.id, seconds=0.0), Finished(request.id, "loaded"))
+                return
+            pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
+            del engine
+            self._unload()
+            self._desk.engine = yield from load(request.id, pair, self._cancellation)
+            return
+        if engine is None:
+            raise NoModel(say("No model is loaded."), say("Choose a model first."))
+        watcher = self._watcher if job.asker == WINDOW else None
+        prompt = engine.prompt_of(request)
+        yield from engine.generate(request.id, prompt, request.options, watcher)
+
+    def _unload(self) -> None:
+        if self._desk.engine:
+            self._desk.engine.close()
+        self._desk.engine = None
+        gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
+
+
+def failed_by(request: int, error: BaseException) -> Failed:
+    """How a request ends that raised `error`."""
+    if shortage := out_of_memory_of(error, say("this request")):
+        traceback.print_exception(shortage)  # with what the allocator said, for the log
+        return Failed(request, shortage.message, shortage.hint, "memory")
+    if isinstance(error, CoppiceError):
+        kinds = (kind for of, kind in KINDS.items() if isinstance(error, of))
+        return Failed(request, error.message, error.hint, next(kinds, "internal"))
+    traceback.print_exception(error)
+    words = str(error).strip().splitlines()
+    detail = words[0][:300] if words else type(error).__name__
+    return Failed(
+        request,
+        say("The engine met an unexpected error: {reason}", reason=detail),
+        say("Details are in the engine's log."),
+    )

@@ -1,0 +1,1 @@
+"""Tools: how templates are given them, and how models write their calls."""

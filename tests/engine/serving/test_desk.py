@@ -1,0 +1,79 @@
+"""Whose turn it is at the one engine."""
+
+import threading
+
+import pytest
+
+from engine.protocol.messages import Event, Generate
+from engine.protocol.options import GenerateOptions
+from engine.serving.desk import MOST_WAITING_OF_ONE, SERVED_FROM, WINDOW, Busy, Desk, Job
+
+
+def job(asker: str, number: int = 0, moved: list[int] | None = None) -> Job:
+    heard: list[Event] = []
+    places = [] if moved is None else moved
+    return Job(Generate(number, (), GenerateOptions()), asker, heard.append, places.append)
+
+
+def test_askers_are_answered_in_turn_and_each_ones_requests_in_order() -> None:
+    desk = Desk()
+    for number, asker in enumerate(["a", "a", "a", "b", WINDOW, "b"]):
+        desk.put(job(asker, number))
+    assert desk.waiting == 6
+    taken = [desk.take().request.id for _ in range(6)]
+    assert taken == [0, 3, 4, 1, 5, 2]
+
+
+def test_who_comes_again_stands_behind_those_who_wait() -> None:
+    desk = Desk()
+    for asker in "ab":
+        desk.put(job(asker))
+    assert desk.take().asker == "a"
+    desk.put(job("a"))
+    assert [desk.take().asker, desk.take().asker] == ["b", "a"]
+
+
+def test_places_are_told_as_they_change() -> None:
+    desk, places = Desk(), list[int]()
+    desk.put(job("a"))
+    desk.put(job("a"))
+    desk.put(job("b", moved=places))
+    assert places == [1]
+    desk.take()
+    assert places == [1, 1], "one is being answered"
+    desk.take()
+    assert places == [1, 1], "it was b's own turn"
+
+
+def test_what_is_forgotten_is_never_handed_out() -> None:
+    desk = Desk()
+    gone, other = job("a", 1), job("a", 2)
+    desk.put(gone)
+    desk.put(other)
+    desk.forget(gone)
+    desk.forget(gone)
+    assert gone.is_unwanted()
+    assert desk.take() is other
+    assert desk.waiting == 0
+
+
+def test_too_much_is_refused_but_the_window_never() -> None:
+    desk = Desk()
+    for _ in range(MOST_WAITING_OF_ONE):
+        desk.put(job("a"))
+        desk.put(job(WINDOW))
+    with pytest.raises(Busy):
+        desk.put(job("a"))
+    desk.put(job("b"))
+    desk.put(job(WINDOW))
+
+
+def test_taking_waits_for_a_job() -> None:
+    desk, got = Desk(), list[Job]()
+    thread = threading.Thread(target=lambda: got.append(desk.take()))
+    thread.start()
+    late = job("a", desk.next_id())
+    desk.put(late)
+    thread.join(30)
+    assert got == [late]
+    assert late.request.id == SERVED_FROM
