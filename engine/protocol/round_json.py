@@ -203,7 +203,7 @@ def _likely(given: object) -> tuple[str, float]:
 def _figures(kind: type[Figures], given: object) -> Figures:
     """One of the dataclasses that hold numbers, their names, and each other."""
     read = _Fields(given)
-    by_type: dict[object, Callable[[str], object]] = {
+    by_type: dict[object, Callable[[str], Any]] = {
         int: read.count,
         float: lambda name: read.number(name, float),
         str: read.text,

@@ -37,8 +37,9 @@ def rounds(draw: st.DrawFn) -> Round:
     """Trees of up to a dozen nodes, some with verdicts, likeliest tokens and text."""
     parents = [-1, *(draw(st.integers(0, node)) for node in range(draw(st.integers(0, 11))))]
     nodes, accepted = len(parents), [0]
-    while (below := [node for node in range(1, nodes) if parents[node] == accepted[-1]]) and draw(st.booleans()):
-        accepted.append(draw(st.sampled_from(below)))
+    for _ in range(draw(st.integers(0, nodes))):
+        if below := [node for node in range(1, nodes) if parents[node] == accepted[-1]]:
+            accepted.append(draw(st.sampled_from(below)))
 
     def floats(count: int) -> bytes:
         return array("f", draw(st.lists(LOG_PROBS, min_size=count, max_size=count))).tobytes()
