@@ -52,7 +52,8 @@ class Answering:
         answer = Answer(text, end_tokens, min(options.max_new_tokens, room))
         loaded.limit.begin()
         reach = partial(getattr, loaded.target, "reach")
-        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach)
+        top = options.top_log_probs
+        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
         self._rounds = counted(rounds(self._parts, tokens), counts, options.sampling.temperature == 0)
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher

@@ -280,13 +280,32 @@ class TreeOnDevice:
         self.node = is_child.int().argmax(0, keepdim=True)
 
 
-def said_log_probs(tree: Tree, logits: Tensor, path: Path) -> tuple[float, ...]:
-    """The target's own log-probability of every token of the path, the bonus token last.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the target thinks of every token of a path, the bonus token last: its own log-probabilities.
 
-    logits: [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied.
+    `likeliest`: of every such place the tokens that would have been likeliest there, likeliest first.
     """
-    said = []
+
+    log_probs: tuple[float, ...]
+    likeliest: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+
+def said_of(tree: Tree, logits: Tensor, path: Path, top: int = 0) -> Said:
+    """The target's own word on the path; `top`: how many of the likeliest tokens are wanted.
+
+    logits: [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied. The host
+    reads once; double precision holds tokens, too.
+    """
+    top, parts = min(top, logits.shape[-1]), list[Tensor]()
     for node, token in zip(path.nodes, path.tokens(tree), strict=True):
         row = logits[node].float()
-        said.append(row[token] - row.logsumexp(-1))
-    return tuple(torch.stack(said).tolist())
+        norm = row.logsumexp(-1)
+        parts.append((row[token] - norm).view(1))
+        if top:
+            best = row.topk(top)
+            parts += [best.values - norm, best.indices.double()]
+    numbers: list[float] = torch.cat(parts).tolist()
+    rows = [numbers[begin : begin + 1 + 2 * top] for begin in range(0, len(numbers), 1 + 2 * top)]
+    best_of = (tuple(zip(map(int, row[1 + top :]), row[1 : 1 + top], strict=True)) for row in rows if top)
+    return Said(tuple(row[0] for row in rows), tuple(best_of))
