@@ -99,7 +99,7 @@ class RoundEvents:
             note=" ".join(filter(None, (*notes, parts.strategy.reason, parts.limit.words))),
         )
         reason = parts.answer.reason if is_complete else "cancelled"
-        return Finished(self._request, reason, parts.answer.take_rest(), statistics)
+        return Finished(self._request, reason, parts.answer.take_rest(), statistics, parts.answer.stop)
 
     @property
     def _bytes_streamed(self) -> int:

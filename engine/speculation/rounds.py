@@ -153,6 +153,10 @@ class TextSink(Protocol):
     def stopped(self) -> bool:
         """Whether the text has ended by itself."""
 
+    @property
+    def stop(self) -> str:
+        """The stop string that ended it; empty if none did."""
+
     def push(self, token: int) -> str:
         """Take a token, return the text that can be shown now."""
 
@@ -186,6 +190,11 @@ class Answer:
     def room(self) -> int:
         """Tokens the answer may still grow by; 0 once it has ended."""
         return 0 if self._ended else self._max_new_tokens - len(self.tokens)
+
+    @property
+    def stop(self) -> str:
+        """The stop string that ended it; empty if none did."""
+        return self._sink.stop
 
     def extend(self, tokens: Sequence[int]) -> int:
         """Take the next tokens, up to the one that ends the answer; returns how many were taken."""
