@@ -131,7 +131,8 @@ class Unread:
     async def get(self) -> Event | None:
         """The next one; None where there was none for `SECONDS_ALIVE`."""
         try:
-            event = await asyncio.wait_for(self._queue.get(), SECONDS_ALIVE)
+            async with asyncio.timeout(SECONDS_ALIVE):  # `wait_for` of Python 3.11 loses a cancellation now and then
+                event = await self._queue.get()
         except TimeoutError:
             return None
         with self._lock:

@@ -50,7 +50,7 @@ router = APIRouter()
 
 
 class Ask(BaseModel):
-    """What the stub is asked: each of `rounds` takes `seconds`, and writes `text` `times` over, with so many `nodes`."""
+    """What the stub is asked: each of `rounds` takes `seconds`, and writes `text` `times` over, with `nodes`."""
 
     text: str = "word "
     times: int = 1
