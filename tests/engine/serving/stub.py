@@ -96,7 +96,7 @@ async def _events(steps: Any) -> AsyncIterator[str]:
         async with aclosing(steps):
             async for step in steps:
                 if isinstance(step, Progress):
-                    yield f"data: {json.dumps(''.join(piece.text for piece in step.pieces))}\n\n"
+                    yield f"data: {json.dumps(''.join(piece.text for piece in step.pieces if isinstance(piece, Content)))}\n\n"
     except Exception as error:  # noqa: BLE001  # told in the stream
         yield error_event(form_of(PATH), error)
 
@@ -249,6 +249,18 @@ def read_all(bare: socket.socket) -> bytes:
     except ConnectionError:
         pass
     return received
+
+
+def read_answer(bare: socket.socket) -> bytes:
+    """One response that tells its length."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += bare.recv(1 << 16)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split()[0])
+    while len(body) < length:
+        body += bare.recv(1 << 16)
+    return head + b"\r\n\r\n" + body
 
 
 def request(body: bytes, *headers: str, path: str = PATH, key: str = KEY) -> bytes:
