@@ -133,6 +133,9 @@ class RoundEvents:
             verdicts=self._take_target_log_probs(),
             lengths=array("I", written.lengths).tobytes(),
             log_probs=array("f", result.log_probs).tobytes(),
+            top=tuple(
+                tuple((self._piece(token), log_prob) for token, log_prob in likeliest) for likeliest in result.likeliest
+            ),
         )
 
 
