@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from anthropic.lib.streaming._messages import accumulate_event
-from anthropic.types import Message, MessageDeltaEvent, RawMessageStreamEvent
+from anthropic.types import Message, RawMessageStreamEvent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai import omit
@@ -27,8 +27,8 @@ from tests.engine.serving.played_answers import CACHED_TOKENS, PROMPT_TOKENS, an
 
 OF_OPENAI: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 OF_ANTHROPIC: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
-CALL = [CallBegun(0, "call_7", "look"), CallArguments(0, '{"at": "th'), CallArguments(0, 'e sky"}')]
-EVERYTHING = [Thought("Hm"), Thought("."), Content("Let me"), Content(" see."), *CALL]
+CALL: list[Piece] = [CallBegun(0, "call_7", "look"), CallArguments(0, '{"at": "th'), CallArguments(0, 'e sky"}')]
+EVERYTHING: list[Piece] = [Thought("Hm"), Thought("."), Content("Let me"), Content(" see."), *CALL]
 
 
 def response_writer(**fields: Any) -> ResponseWriter:
