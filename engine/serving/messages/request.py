@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.protocol.options import Constraint, GenerateOptions
+from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format

@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from engine.protocol.messages import Statistics
-
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
 
 

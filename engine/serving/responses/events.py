@@ -15,7 +15,13 @@ from engine.serving.responses.output_items import (
     OutputText,
     ReasoningText,
 )
-from engine.serving.responses.resource import FailureCode, IncompleteDetails, ResponseFailure, ResponseResource, usage_of
+from engine.serving.responses.resource import (
+    FailureCode,
+    IncompleteDetails,
+    ResponseFailure,
+    ResponseResource,
+    usage_of,
+)
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
 
 Event = dict[str, Any]
