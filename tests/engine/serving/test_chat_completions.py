@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -12,7 +13,7 @@ import pytest
 from openai import OpenAI
 
 from engine.protocol.messages import ChatMessage, Event, Finished
-from engine.protocol.options import GenerateOptions, SamplingOptions
+from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.serving import answers
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.turns import chat_of
@@ -21,10 +22,13 @@ from tests.engine.serving.conftest import STORY, Running, Wait
 
 ASKED: list[Any] = [{"role": "user", "content": STORY}]
 CHAT = (ChatMessage("user", STORY),)
+SMALL = {"method": "specexec", "budget": 6}
+SMALL_OPTIONS = GenerateOptions(speculation=SpeculationOptions(**SMALL), max_new_tokens=8)  # type: ignore[arg-type]
 
 
 def ask(client: OpenAI, **fields: Any) -> Any:
-    given = {"model": "default", "messages": ASKED, "max_tokens": 12, "temperature": 0, **fields}
+    more = {"coppice": SMALL, **fields.pop("extra_body", {})}
+    given = {"model": "default", "messages": ASKED, "max_tokens": 8, "temperature": 0, "extra_body": more, **fields}
     return client.chat.completions.create(**given)
 
 
@@ -34,7 +38,7 @@ def joined(chunks: list[Any], index: int = 0) -> str:
 
 
 def test_greedy_text_is_the_engine_s_own_streamed_or_not(running: Running, client: OpenAI) -> None:
-    expected = running.text_of(CHAT, GenerateOptions(max_new_tokens=12))
+    expected = running.text_of(CHAT, SMALL_OPTIONS)
     whole = ask(client)
     assert whole.choices[0].message.content == expected
     assert whole.choices[0].message.role == "assistant"
@@ -45,16 +49,16 @@ def test_greedy_text_is_the_engine_s_own_streamed_or_not(running: Running, clien
     assert chunks[0].choices[0].delta.role == "assistant"
     assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * (len(chunks) - 1) + ["length"]
     assert len({chunk.id for chunk in chunks}) == 1
-    assert whole.usage.completion_tokens == 12
-    assert whole.timings["predicted_n"] == 12
-    assert whole.timings["draft_n"] >= whole.timings["draft_n_accepted"] == 12 - whole.timings["passes"]
+    assert whole.usage.completion_tokens == 8
+    assert whole.timings["predicted_n"] == 8
+    assert whole.timings["draft_n"] >= whole.timings["draft_n_accepted"] == 8 - whole.timings["passes"]
 
 
 def test_figures_are_those_of_the_answer(client: OpenAI) -> None:
     *chunks, last = ask(client, stream=True, stream_options={"include_usage": True})
     assert all(chunk.usage is None for chunk in chunks)
     assert last.choices == []
-    assert last.usage.total_tokens == last.usage.prompt_tokens + 12
+    assert last.usage.total_tokens == last.usage.prompt_tokens + 8
     assert last.usage.prompt_tokens_details.cached_tokens == last.timings["cache_n"]
     assert last.timings["prompt_n"] + last.timings["cache_n"] == last.usage.prompt_tokens
     assert chunks[-1].timings == last.timings
@@ -64,16 +68,16 @@ def test_figures_are_those_of_the_answer(client: OpenAI) -> None:
 def test_the_same_seed_gives_the_same_text_and_choices_have_seeds_of_their_own(
     running: Running, client: OpenAI
 ) -> None:
-    sampled = {"temperature": 0.9, "max_tokens": 6}
+    sampled = {"temperature": 0.9}
     several = ask(client, **sampled, seed=7, n=2)
     texts = [choice.message.content for choice in several.choices]
     assert [choice.index for choice in several.choices] == [0, 1]
-    assert several.usage.completion_tokens == 12
+    assert several.usage.completion_tokens == 16
     streamed = list(ask(client, **sampled, seed=7, n=2, stream=True))
     assert [joined(streamed, 0), joined(streamed, 1)] == texts
     for place, text in enumerate(texts):
         sampling = SamplingOptions(temperature=0.9, seed=7 + place)
-        assert text == running.text_of(CHAT, GenerateOptions(sampling, max_new_tokens=6))
+        assert text == running.text_of(CHAT, replace(SMALL_OPTIONS, sampling=sampling))
 
 
 def test_without_a_seed_every_answer_is_another() -> None:
@@ -94,7 +98,7 @@ def test_stop_strings_end_the_text_before_them(client: OpenAI) -> None:
 def test_log_probs_are_told_of_every_token(running: Running, client: OpenAI) -> None:
     whole = ask(client, logprobs=True, top_logprobs=3)
     told = whole.choices[0].logprobs.content
-    assert len(told) == 12
+    assert len(told) == 8
     assert "".join(token.token for token in told).strip() == whole.choices[0].message.content.strip()
     for token in told:
         assert token.token == token.top_logprobs[0].token, "the likeliest one was said"
@@ -119,8 +123,7 @@ def test_a_bias_forbids_a_token(running: Running, client: OpenAI) -> None:
 
 def test_an_answer_that_is_begun_is_gone_on_with(running: Running, client: OpenAI) -> None:
     begun = "Once upon a time"
-    options = GenerateOptions(max_new_tokens=12)
-    expected = running.text_of((*CHAT, ChatMessage("assistant", begun)), options)
+    expected = running.text_of((*CHAT, ChatMessage("assistant", begun)), SMALL_OPTIONS)
     messages = [*ASKED, {"role": "assistant", "content": [{"type": "text", "text": begun}]}]
     assert ask(client, messages=messages).choices[0].message.content == expected
 
