@@ -1,11 +1,11 @@
 """A conversation put together from what clients send: every API cuts its turns in another way."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from engine.errors import InputError
-from engine.protocol.messages import ChatMessage
+from engine.protocol.messages import ChatMessage, Role
 from engine.protocol.reasoning import Marks
 from engine.protocol.sentences import say, shown
 from engine.protocol.tools import ToolCall
@@ -14,6 +14,15 @@ Speaker = Literal["system", "user", "assistant"]
 
 BETWEEN = "\n\n"  # two texts of the same turn
 IMAGES = frozenset({"image", "image_url", "input_image"})
+
+
+@dataclass(slots=True)
+class _Turn:
+    role: Role
+    texts: list[str] = field(default_factory=list)
+    thought: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    answers: ToolCall | None = None
 
 
 class Conversation:
@@ -26,50 +35,51 @@ class Conversation:
     def __init__(self, marks: Marks) -> None:
         """`marks`: what stands around reasoning in the text of this model's answers."""
         self._marks = marks
-        self._turns: list[ChatMessage] = []
-        self._tools: dict[str, str] = {}  # the names of the tools, by the ids of their calls
+        self._turns: list[_Turn] = []
+        self._calls: dict[str, ToolCall] = {}
         self._thought = ""
 
     def say(self, speaker: Speaker, text: str) -> None:
         """Somebody says something, which may be empty."""
-        thought = self._take_thought()
-        thought = thought if speaker == "assistant" else ""
-        if not self._turns or self._turns[-1].role != speaker:
-            self._turns.append(ChatMessage(speaker, thought + text))
-        else:
-            said = self._turns[-1].content
-            text = said + BETWEEN + text if said and text else said or thought + text
-            self._turns[-1] = replace(self._turns[-1], content=text)
+        self._turn_of(speaker).texts.append(text)
 
     def think(self, text: str) -> None:
-        """The assistant reasons; forgotten unless it says or calls something then."""
+        """The assistant reasons; forgotten unless it begins its turn with that."""
         self._thought = text
 
     def call(self, call: ToolCall) -> None:
         """The assistant asks for a tool."""
-        self._tools[call.id] = call.name
-        self.say("assistant", "")
-        self._turns[-1] = replace(self._turns[-1], tool_calls=(*self._turns[-1].tool_calls, call))
+        self._calls[call.id] = call
+        self._turn_of("assistant").calls.append(call)
 
     def give_back(self, call: str, text: str) -> None:
         """What a tool gave back to the call with this id. Raises `InputError` where nobody made it."""
-        if call not in self._tools:
+        if call not in self._calls:
             raise InputError(
                 say("A result is for the call {name}, which is not in the conversation.", name=shown(call)),
                 say("Send the turn that made the call, too."),
             )
-        self._take_thought()
-        self._turns.append(ChatMessage("tool", text, tool_call_id=call, name=self._tools[call]))
+        self._thought = ""
+        self._turns.append(_Turn("tool", [text], answers=self._calls[call]))
 
     @property
     def chat(self) -> tuple[ChatMessage, ...]:
         """The turns so far."""
-        return tuple(self._turns)
+        return tuple(map(self._written, self._turns))
 
-    def _take_thought(self) -> str:
-        """The thought as it stands at the beginning of an answer; templates know it nowhere else."""
-        thought, self._thought = self._thought.strip("\n"), ""
-        return f"{self._marks.begin.strip()}\n{thought}\n{self._marks.end}\n\n" if thought else ""
+    def _turn_of(self, speaker: Speaker) -> _Turn:
+        thought, self._thought = self._thought if speaker == "assistant" else "", ""
+        if not self._turns or self._turns[-1].role != speaker:
+            self._turns.append(_Turn(speaker, thought=thought.strip("\n")))
+        return self._turns[-1]
+
+    def _written(self, turn: _Turn) -> ChatMessage:
+        text = BETWEEN.join(filter(None, turn.texts))
+        if turn.thought:
+            text = f"{self._marks.begin.strip()}\n{turn.thought}\n{self._marks.end}{BETWEEN}{text}"
+        if turn.answers:
+            return ChatMessage(turn.role, text, tool_call_id=turn.answers.id, name=turn.answers.name)
+        return ChatMessage(turn.role, text, tuple(turn.calls))
 
 
 class HasText(Protocol):

@@ -1,6 +1,7 @@
 """An answer as server-sent events, which ends the answer when it ends itself, however that comes."""
 
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
@@ -12,6 +13,9 @@ from starlette.types import Receive, Scope, Send
 from engine.serving.answers import Alive, Refused, Step
 
 Event = dict[str, Any]
+SENT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}  # beside what is sent whole
 ALIVE = b": alive\n\n"  # a comment, which every client passes over
 
 
@@ -35,6 +39,13 @@ class Begun:
 async def begin(steps: AsyncGenerator[Step, None]) -> Begun:
     """Wait for the first of the steps; raises what fails before it."""
     return Begun(await anext(steps), steps)
+
+
+async def exhaust(steps: Begun, tell: Callable[[Step], Iterable[Event]]) -> None:
+    """The same for an answer that is sent whole: nobody hears its events, but they add up."""
+    async with aclosing(steps):
+        async for step in steps:
+            deque(tell(step), maxlen=0)
 
 
 class EventStream(StreamingResponse):

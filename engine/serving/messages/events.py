@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.protocol.messages import Finished, Prefilled
-from engine.serving.answers import Alive, Ended, Progress, Step
+from engine.serving.answers import Alive, Ended, Progress, Refused, Step
+from engine.serving.event_stream import Event
 from engine.serving.messages.resource import (
     MessageResource,
     SaidText,
@@ -16,7 +17,6 @@ from engine.serving.messages.resource import (
 )
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
 
-Event = dict[str, Any]
 PING: Event = {"type": "ping"}
 # How Anthropic's own documents have arguments told that are no JSON, such as those that were cut off.
 NO_JSON = "INVALID_JSON"
@@ -48,6 +48,11 @@ class MessageWriter:
                 yield PING
         if isinstance(step, Ended):
             yield from self._end(step.finished)
+
+    def fail(self, failed: Refused) -> Event:
+        """There is no more of the answer, and why."""
+        kind = "invalid_request_error" if failed.kind in ("input", "too_long") else "api_error"
+        return {"type": "error", "error": {"type": kind, "message": str(failed)}}
 
     def _take(self, piece: Piece) -> Iterator[Event]:
         match piece:
@@ -113,7 +118,7 @@ class MessageWriter:
     def _delta(self, delta: Event) -> Event:
         return self._of_block("content_block_delta", delta=delta)
 
-    def _of_block(self, kind: str, **fields: Any) -> Event:
+    def _of_block(self, kind: str, **fields: object) -> Event:
         return {"type": kind, "index": len(self.message.content) - 1, **fields}
 
 

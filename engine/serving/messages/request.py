@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from engine.protocol.options import Constraint
-from engine.protocol.tools import Tool
+from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
@@ -31,6 +31,7 @@ class AnyChoice(Asked):
     """Whether tools are called: as the model likes, one of them, or none."""
 
     type: Literal["auto", "any", "none"]
+    disable_parallel_tool_use: bool = False
 
 
 class OneChoice(Asked):
@@ -38,6 +39,7 @@ class OneChoice(Asked):
 
     type: Literal["tool"]
     name: Name
+    disable_parallel_tool_use: bool = False
 
 
 class ThinkingField(Asked):
@@ -66,6 +68,15 @@ class CountFields(Asked):
     def offered(self) -> tuple[Tool, ...]:
         """The tools that may be called."""
         return tuple(each.tool for each in self.tools or ())
+
+    @property
+    def choice(self) -> ToolChoice:
+        """Whether they are."""
+        asked = self.tool_choice or AnyChoice(type="auto")
+        parallel = not asked.disable_parallel_tool_use
+        if isinstance(asked, OneChoice):
+            return ToolChoice("required", asked.name, parallel)
+        return ToolChoice("required" if asked.type == "any" else asked.type, parallel=parallel)
 
 
 class MessagesFields(CountFields, SamplingFields):

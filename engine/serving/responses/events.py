@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from engine.protocol.messages import Finished
 from engine.serving.answers import Ended, Progress, Refused, Step
+from engine.serving.event_stream import Event
 from engine.serving.reasoning_tokens import ReasoningTokens
 from engine.serving.responses.output_items import (
     ItemStatus,
@@ -24,8 +24,6 @@ from engine.serving.responses.resource import (
 )
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
 
-Event = dict[str, Any]
-
 
 class ResponseWriter:
     """Writes one response. Its methods give the events in their order; `response` is what they have told so far."""
@@ -38,13 +36,11 @@ class ResponseWriter:
         self._text: list[str] = []  # of the open item
         self._reasoning = ReasoningTokens()
 
-    def begin(self) -> Iterator[Event]:
-        """The response as it is before the answer."""
-        yield self._of_response("response.created")
-        yield self._of_response("response.in_progress")
-
     def follow(self, step: Step) -> Iterator[Event]:
-        """The next step of the answer."""
+        """The next step of the answer; with the first, the response as it is before there is any."""
+        if not self._events:
+            yield self._of_response("response.created")
+            yield self._of_response("response.in_progress")
         if isinstance(step, Progress):
             self._reasoning.take(step)
         if isinstance(step, Progress | Ended):
@@ -119,7 +115,7 @@ class ResponseWriter:
         yield self._of_item("response.output_item.done", item=item.model_dump(), with_id=False)
         self._open, self._text = None, []
 
-    def _of_item(self, kind: str, *, with_id: bool = True, **fields: Any) -> Event:
+    def _of_item(self, kind: str, *, with_id: bool = True, **fields: object) -> Event:
         assert self._open, "an item is written"
         named = {"item_id": self._open.id} if with_id else {}
         return self._event(kind, output_index=len(self.response.output) - 1, **named, **fields)
@@ -127,6 +123,6 @@ class ResponseWriter:
     def _of_response(self, kind: str) -> Event:
         return self._event(kind, response=self.response.model_dump(by_alias=True))
 
-    def _event(self, kind: str, **fields: Any) -> Event:
+    def _event(self, kind: str, **fields: object) -> Event:
         self._events += 1
         return {"type": kind, "sequence_number": self._events - 1, **fields}

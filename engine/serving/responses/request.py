@@ -8,7 +8,7 @@ from pydantic import Field
 from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
-from engine.protocol.tools import Tool
+from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
@@ -85,6 +85,14 @@ class ResponsesFields(SamplingFields):
     def offered(self) -> tuple[Tool, ...]:
         """The tools that may be called."""
         return tuple(each.tool for each in self.tools or ())
+
+    @property
+    def choice(self) -> ToolChoice:
+        """Whether they are."""
+        parallel = self.parallel_tool_calls is not False
+        if isinstance(self.tool_choice, FunctionChoice):
+            return ToolChoice("required", self.tool_choice.name, parallel)
+        return ToolChoice(self.tool_choice or "auto", parallel=parallel)
 
     def constraint(self) -> Constraint | None:
         """What the answer must look like; None for any text. Raises `InputError` for a schema that is not there."""
