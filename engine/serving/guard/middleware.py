@@ -146,5 +146,6 @@ def _asker(client: str, headers: Headers, visit: OpenVisit) -> Asker:
 
 
 def _route_of(scope: Scope) -> str:
-    """The path as it stands in the description; `other` for all that lead nowhere."""
-    return str(getattr(scope.get("route"), "path", "other"))
+    """The path as it stands in the description, also of what was refused; `other` for all that lead nowhere."""
+    path = getattr(scope.get("route"), "path", "") or scope["path"]
+    return path if path in scope["app"].openapi()["paths"] else "other"

@@ -38,7 +38,10 @@ class Flying:
         if self._has_called:
             return []
         self._has_called = True
-        return [CallBegun(0, FLY.id, FLY.name), *(CallArguments(0, part) for part in (FLY.arguments[:4], FLY.arguments[4:]))]
+        return [
+            CallBegun(0, FLY.id, FLY.name),
+            *(CallArguments(0, part) for part in (FLY.arguments[:4], FLY.arguments[4:])),
+        ]
 
     def flush(self) -> list[Piece]:
         """Nothing is held back."""

@@ -111,7 +111,9 @@ def test_another_model_is_not_found(client: OpenAI) -> None:
         ask(client, model="gpt-99")
 
 
-def test_an_answer_ends_when_its_reader_leaves(running: Running, client: OpenAI, trace: list[Event], until: Wait) -> None:
+def test_an_answer_ends_when_its_reader_leaves(
+    running: Running, client: OpenAI, trace: list[Event], until: Wait
+) -> None:
     with ask(client, stream=True, max_output_tokens=1500, extra_body={"ignore_eos": True}) as stream:
         next(event for event in stream if event.type == "response.output_text.delta")
     until(lambda: any(isinstance(event, Finished) for event in trace))
