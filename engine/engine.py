@@ -17,8 +17,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.text.tools.constraint import tool_constraint
-from engine.text.tools.formats import divider_for
+from engine.text.calling import divider_for, tool_constraint
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
@@ -116,7 +115,7 @@ class Engine:
         return divider_for(self.tokenizer, tools)
 
     def tool_constraint(self, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
-        """What holds an answer to this choice, None where it is free; see `engine.text.tools.constraint`."""
+        """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
         return tool_constraint(self.tokenizer, tools, choice)
 
     def count(self, question: Count) -> Counted:

@@ -23,6 +23,7 @@ from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
+from engine.text.tools.formats import choose_format
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
 LEADS = ("\n", "a", ".")
@@ -61,6 +62,7 @@ class Tokenizer:
         self._controls = ControlTokens(marks, self._template)
         self.reasoning = Reasoning(marks, self._template)
         is_control = self.reasoning.is_control
+        self.call_format = choose_format(self._template, self.vocabulary)
         self.signs = signs_of(self.reasoning.own, self.vocabulary) if is_control else {}
         self._has_byte_tokens = self._writes_byte_tokens()
         self._lead = self.encode(LEADS[1])
