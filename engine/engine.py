@@ -94,9 +94,9 @@ class Engine:
         """What is loaded, as an event."""
         return self._loaded.describe(request, seconds)
 
-    def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
+    def prompt(self, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
-        return write_prompt(self._loaded.pair.tokenizer, chat)
+        return write_prompt(self._loaded.pair.tokenizer, chat, tools)
 
     def prompt_of(self, request: Generate) -> Prompt:
         """What is read for this request; raises `InputError` where there is nothing to answer."""
@@ -104,7 +104,7 @@ class Engine:
             return self.raw_prompt(request.raw)
         if request.raw is not None:
             return Prompt(request.raw)
-        return self.prompt(request.chat)
+        return self.prompt(request.chat, request.tools)
 
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""

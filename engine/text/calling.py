@@ -13,7 +13,7 @@ def divider_for(tokenizer: Tokenizer, tools: Sequence[Tool]) -> Divider:
 
     A call that is malformed before its name is known is content; what comes behind is passed on as it was written.
     """
-    return tokenizer.call_format.divider(tools) if tools else AllContent()
+    return tokenizer.call_format.and_hermes().divider(tools) if tools else AllContent()
 
 
 def tool_constraint(tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:

@@ -14,6 +14,7 @@ from engine.text.tools.schemas import schemas_of
 from engine.text.tools.tagged import Tagged
 from engine.text.tools.written import HARMONY_MARK, Written
 
+CALL_ENDS = ("<|call|>", "<|eom_id|>")  # end an answer that calls, though not every model's files say so
 ALPHABET = string.ascii_letters + string.digits
 
 
@@ -50,8 +51,7 @@ class Format:
 
     def and_hermes(self) -> "Format":
         """The same, and calls as a model writes them that was asked in plain words for Hermes' format."""
-        readers = {**HERMES.readers, **self.readers}
-        return replace(self, readers=readers, written=HERMES.written, closers=(*self.closers, *HERMES.closers))
+        return replace(self, readers={**HERMES.readers, **self.readers}, closers=(*self.closers, *HERMES.closers))
 
 
 OBJECTS = Objects()
