@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
+from engine.text.tools.formats import HERMES
 from engine.text.tools.manner import Manner, function_of, parsed
 
 INSTRUCTIONS = """You may call tools. Here is what they are called and what they take:
@@ -135,6 +136,4 @@ def _response(message: ChatMessage) -> str:
 
 
 def _with_calls(message: ChatMessage) -> str:
-    calls = ({"name": call.name, "arguments": parsed(call.arguments)} for call in message.tool_calls)
-    blocks = (f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
-    return "\n".join(filter(None, (message.content, *blocks)))
+    return "\n".join(filter(None, (message.content, HERMES.written.text(message.tool_calls))))
