@@ -96,6 +96,11 @@ class Tokenizer:
         return find_manner(self._render, self.call_format.written) if self._template else None
 
     @property
+    def special_tokens(self) -> dict[str, int]:
+        """The ids of the special tokens, by name."""
+        return {name: token for token, name in self._specials.items()}
+
+    @property
     def call_marks(self) -> dict[int, str]:
         """The control tokens that stand around calls of tools, which are no text otherwise."""
         marks = self.call_format.and_hermes().marks

@@ -33,6 +33,8 @@ def fitted(messages: Sequence[ChatMessage], manner: Manner, id_length: int) -> l
     named = list(_named(messages))
     if id_length:
         named = [_with_ids(message, id_length) for message in named]
+    if manner.empty is None:
+        named = [part for message in named for part in _said_apart(message)]
     return list(_one_call_each(named)) if manner.one_each else named
 
 
@@ -109,6 +111,14 @@ def _id(text: str, length: int) -> str:
     if len(text) == length and text.isascii() and text.isalnum():
         return text
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _said_apart(message: ChatMessage) -> Iterator[ChatMessage]:
+    """What is said before calls as a turn of its own, for templates that write calls only where nothing is said."""
+    if message.content and message.tool_calls:
+        yield replace(message, tool_calls=())
+        message = replace(message, content="")
+    yield message
 
 
 def _one_call_each(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
