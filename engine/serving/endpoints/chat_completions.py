@@ -5,8 +5,9 @@ from fastapi import APIRouter, Response
 from engine.serving.chat.completion import ChatWriter
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.resource import ChatCompletion
-from engine.serving.chunk_stream import EVENTS, Chunk, ChunkStream
+from engine.serving.chunk_stream import CHUNKS, Chunk
 from engine.serving.context import AskerOf, ServiceOf
+from engine.serving.event_stream import EVENTS, EventStream
 from engine.serving.model_names import require_served
 
 router = APIRouter()
@@ -19,7 +20,7 @@ async def chat_completions(asked: ChatFields, service: ServiceOf, asker: AskerOf
     writer = ChatWriter(asked, service, asker, model)
     await writer.prepare()
     if asked.stream:
-        return await ChunkStream.begin(writer.chunks())
+        return await EventStream.begin(writer.chunks(), CHUNKS)
     async for _ in writer.chunks():
         pass
     return writer.whole()

@@ -2,11 +2,12 @@
 
 from fastapi import APIRouter, Response
 
-from engine.serving.chunk_stream import EVENTS, Chunk, ChunkStream
+from engine.serving.chunk_stream import CHUNKS, Chunk
 from engine.serving.completions.completion import TextWriter
 from engine.serving.completions.request import CompletionFields
 from engine.serving.completions.resource import TextCompletion
 from engine.serving.context import AskerOf, ServiceOf
+from engine.serving.event_stream import EVENTS, EventStream
 from engine.serving.model_names import require_served
 
 router = APIRouter()
@@ -17,7 +18,7 @@ async def completions(asked: CompletionFields, service: ServiceOf, asker: AskerO
     """Go on with texts, whole or as a stream of chunks."""
     writer = TextWriter(asked, service, asker, require_served(service.engine, asked.model))
     if asked.stream:
-        return await ChunkStream.begin(writer.chunks())
+        return await EventStream.begin(writer.chunks(), CHUNKS)
     async for _ in writer.chunks():
         pass
     return writer.whole()
