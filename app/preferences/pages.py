@@ -179,8 +179,9 @@ class ServerPage(OptionsPage):
         box = QWidget(self)
         self.open = QPushButton(tr("Open the local server's window"), box)
         self.open.clicked.connect(self.window_requested)
-        fill(box, (label("quiet-text", about, box), row_of((self.open,), 0)), 8)
-        box.layout().setAlignment(Qt.AlignmentFlag.AlignLeading)
+        row = row_of((self.open,), 0)
+        row.addStretch(1)
+        fill(box, (label("quiet-text", about, box), row), 8)
         self.add(box, f"{self.open.text()} {about}")
 
 

@@ -149,7 +149,12 @@ class ServerDialog(QDialog):
         for title, page in zip(titles, (self.log, self.options, self.examples), strict=True):
             self.tabs.addTab(title)
             self.pages.addWidget(page)
-        fill(self, (self.head, self.tabs, self.pages), 0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.tabs)
+        column.addWidget(self.pages, 1)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Begin with what holds now; the key is looked up, which may take a person's password."""
@@ -173,6 +178,7 @@ class ServerDialog(QDialog):
 
     def _show(self, state: ServerState) -> None:
         url = self.url
+        self.options.refresh()
         self.head.show_state(state, url)
         self.examples.show_url(url)
 

@@ -23,6 +23,7 @@ class ExamplesPage(QWidget):
         self.kinds.setAccessibleName(tr("Kind of example"))
         self.kinds.addItems(list(EXAMPLES))
         self.text = QPlainTextEdit(self)
+        self.text.setObjectName("example-text")
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setAccessibleName(tr("Example"))
@@ -31,9 +32,8 @@ class ExamplesPage(QWidget):
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the example"))
         self.copy.setAutoDefault(False)
-        self.about = label(
-            "quiet-text", tr("Any program that takes an address of OpenAI's or Anthropic's can ask."), self
-        )
+        about = tr("Whatever lets you give an address for OpenAI or Anthropic can ask.")
+        self.about = label("quiet-text", about, self)
         head = QHBoxLayout()
         head.addWidget(self.about, 1)
         head.addWidget(self.kinds)

@@ -1,4 +1,4 @@
-"""The local server in the window: its switch, an indicator in the status bar, and the dialog, made when it is opened."""
+"""The local server in the window: controller, indicator in the status bar, and the dialog, made when it is opened."""
 
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 from app.engine.link import EngineLink
 from app.i18n.translation import tr
 from app.server.controller import Phase, ServerController
+from app.server.words import traffic_words
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice
 from app.ui.throttle import Throttle
@@ -32,8 +33,6 @@ class ServerIndicator(QToolButton):
         self._refresh()
 
     def _refresh(self) -> None:
-        from app.server.words import traffic_words  # noqa: PLC0415
-
         self.setText(traffic_words(self._controller.log.traffic))
         self.setAccessibleName(self.text())
         self.setVisible(self._controller.state.phase is Phase.ON)

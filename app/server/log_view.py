@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QDateTime, QLocale, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QDateTime, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QFrame,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -47,8 +48,7 @@ class Column:
 
 
 def _time(entry: Entry) -> str:
-    moment = QDateTime.fromMSecsSinceEpoch(round(entry.came * 1000))
-    return QLocale().toString(moment.time(), QLocale.FormatType.LongFormat).split(" ")[0]
+    return QDateTime.fromMSecsSinceEpoch(round(entry.came * 1000)).toString("HH:mm:ss")
 
 
 COLUMNS = (
@@ -157,6 +157,8 @@ class LogPage(QWidget):
         self.clear = QPushButton(tr("Clear"), self)
         self.clear.setAccessibleName(tr("Clear the log"))
         self.clear.setToolTip(tip(tr("Forget the requests that are over")))
+        for button in (self.copy, self.clear):
+            button.setAutoDefault(False)
         self._pages = QStackedLayout()
         self._lay_out()
         self._throttle = Throttle(self._refresh, _REFRESH_MS, self)
@@ -172,6 +174,7 @@ class LogPage(QWidget):
         table.setModel(self.model)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setShowGrid(False)
+        table.setFrameShape(QFrame.Shape.NoFrame)
         table.setWordWrap(False)
         table.setTabKeyNavigation(False)
         table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)

@@ -34,8 +34,8 @@ class KeyBox(QWidget):
         title = QLabel(tr("Key"), self)
         title.setObjectName("option-title")
         about = tr(
-            "Clients must show it, as they show one to OpenAI or Anthropic. It is kept in the system's keyring; without "
-            "one, every program on this computer may ask."
+            "Clients must show it, as they show one to OpenAI or Anthropic. It is kept in the system's keyring. "
+            "Without one, every program on this computer may ask."
         )
         self.field = QLineEdit(self, placeholderText=tr("None"))
         self.field.setAccessibleName(title.text())
@@ -142,6 +142,14 @@ class SettingsPage(QScrollArea):
         for name, row in self.rows.items():
             row.load(self._settings.current, value_of(self._settings.current, name))
         self._typed.stop()
+
+    def refresh(self) -> None:
+        """Show what was changed elsewhere, such as in Preferences; what is being written here stays."""
+        if not self._typed.isActive():
+            for name, row in self.rows.items():
+                if row.editor.value() != (value := value_of(self._settings.current, name)) and row.check():
+                    row.load(self._settings.current, value)
+            self._typed.stop()
 
     def keep(self) -> None:
         """Keep what can be used; what cannot says so beside its field."""

@@ -1,5 +1,6 @@
 """What is said of the local server: how it stands, and what becomes of each request."""
 
+from app.engine.steps import MOST
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
@@ -18,9 +19,8 @@ TITLES = {
     Phase.FAILED: mark("The server is not running"),
 }
 _WHAT_FOR = mark(
-    "Editors, scripts and other computers can ask the models that are loaded here, as they would ask OpenAI or Anthropic."
+    "Editors, scripts and other computers can ask the models that are loaded here, as they ask OpenAI or Anthropic."
 )
-_MOST = 2**31 - 1  # Qt's translations take no larger count
 
 
 def describe(state: ServerState) -> str:
@@ -42,7 +42,7 @@ def state_of(entry: Entry) -> str:
     visit = entry.visit
     match visit.state:
         case "waiting":
-            return tr("Waiting, %n before it", n=min(visit.ahead, _MOST)) if visit.ahead > 0 else tr("Waiting")
+            return tr("Waiting, %n before it", n=min(visit.ahead, MOST)) if visit.ahead > 0 else tr("Waiting")
         case "answering":
             return tr("Answering")
         case "failed":
@@ -72,7 +72,8 @@ def rate_of(entry: Entry) -> str:
 
 def seconds_of(entry: Entry) -> str:
     """How long it has taken; empty where that is not told yet."""
-    return f"{Number(entry.visit.seconds):.1f} s" if entry.visit.seconds > 0 else ""
+    seconds = entry.visit.seconds
+    return f"{Number(seconds):{'.1f' if seconds >= 1 else '.2f'}} s" if seconds > 0 else ""
 
 
 def traffic_words(traffic: Traffic) -> str:

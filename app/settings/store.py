@@ -30,8 +30,8 @@ class Settings(Preferences):
     `drafts`: the draft that was last used with each target, as sources; `loads`: the other load options of each target,
     checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
-    `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local server
-    must show one, which is in the keyring.
+    `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
+    server must show one, which is in the keyring.
     """
 
     geometry: str = ""
