@@ -225,7 +225,7 @@ class StepsPicture(QWidget):
         """Of all steps, also of those that have no room."""
         mean = min(self._steps.accepted / self._steps.count, frame.highest)
         y = frame.area.bottom() - frame.area.height() * mean / frame.highest
-        painter.setPen(QPen(QColor(self._colors.bonus.line), 1.5, Qt.PenStyle.DashLine))
+        painter.setPen(QPen(QColor(self._colors.bonus.line), 2.0, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(frame.area.left(), y), QPointF(frame.area.right(), y))
 
     def _paint_distribution(self, painter: QPainter, metrics: QFontMetrics, room: QRectF) -> None:
