@@ -125,18 +125,8 @@ def refusal(host: str, model: str, status: int, headers: Mapping[str, str], body
         return RemoteError(
             say("{host} does not accept the key.", host=host), say("Give another key in Models, Engines."), "input"
         )
-    if status == 404 and (not model or not _NO_MODEL.search(reason)):
-        return RemoteError(
-            say("{host} has no such address: it is no OpenAI-compatible API.", host=host),
-            say("Check the address; such APIs lie at /v1 of their host."),
-            "input",
-        )
     if status == 404:
-        return RemoteError(
-            say("{host} has no model {model}.", host=host, model=model),
-            say("Connect anew in Models, Engines, and choose one that it has."),
-            "no_model",
-        )
+        return _not_found(host, model if _NO_MODEL.search(reason) else "")
     if status in (400, 413, 422) and _TOO_LONG.search(reason):
         return RemoteError(
             say("The conversation is too long for {model} at {host}: {reason}", model=model, host=host, reason=reason),
@@ -148,6 +138,20 @@ def refusal(host: str, model: str, status: int, headers: Mapping[str, str], body
     if 300 <= status < 400:
         return _elsewhere(host, headers)
     return _failed(host, status, reason)
+
+
+def _not_found(host: str, model: str) -> RemoteError:
+    if model:
+        return RemoteError(
+            say("{host} has no model {model}.", host=host, model=model),
+            say("Connect anew in Models, Engines, and choose one that it has."),
+            "no_model",
+        )
+    return RemoteError(
+        say("{host} has no such address: it is no OpenAI-compatible API.", host=host),
+        say("Check the address; such APIs lie at /v1 of their host."),
+        "input",
+    )
 
 
 def _elsewhere(host: str, headers: Mapping[str, str]) -> RemoteError:

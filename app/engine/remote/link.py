@@ -10,7 +10,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.engine.remote import counting, failures
-from app.engine.remote.answer import RemoteAnswer
+from app.engine.remote.answer import AnswerEvent, RemoteAnswer
 from app.engine.remote.figures import Counters, counters_in
 from app.engine.remote.questions import KINDS_THAT_MAY_REFUSE, question, reduced
 from app.engine.remote.servers import VLLM, Server, look_at
@@ -19,7 +19,7 @@ from app.system.background import Stop
 from app.system.plain_text import well_formed_values
 from app.ui.jobs import Job, Jobs
 from engine.errors import CoppiceError
-from engine.protocol.messages import ChatMessage, Counted, Event, Failed, FailureKind, Finished
+from engine.protocol.messages import ChatMessage, Counted, Failed, FailureKind, Finished
 from engine.protocol.options import GenerateOptions
 from engine.protocol.watching import Inspect, Watch
 
@@ -68,6 +68,7 @@ class RemoteEngine(QObject):
         self._going: dict[int, _Going] = {}
         self._looking: Job | None = None
         self._unread = _Unread()
+        self._has_counters = True  # until it turns out that it has none
         self._jobs = Jobs(_AT_A_TIME, "remote engine", self)
         self._arrived.connect(self._on_arrived, Qt.ConnectionType.QueuedConnection)
 
@@ -149,12 +150,12 @@ class RemoteEngine(QObject):
 
     def _counters(self, stop: Stop) -> Counters | None:
         """vLLM's counters; None where there are none, or nobody may look at them."""
-        if self.place.kind != VLLM:
-            return None
-        try:
-            return counters_in(self._wire.text("/metrics", stop))
-        except failures.RemoteError:
-            return None
+        found = None
+        if self.place.kind == VLLM and self._has_counters:
+            with suppress(failures.RemoteError):
+                found = counters_in(self._wire.text("/metrics", stop))
+            self._has_counters = found is not None
+        return found
 
     def _count(self, request: int, chat: tuple[ChatMessage, ...], texts: tuple[str, ...], stop: Stop) -> Counted:
         place = self.place
@@ -163,7 +164,7 @@ class RemoteEngine(QObject):
         tokens, of_texts = counting.counted(self._wire, place.kind, place.model, chat, texts, stop)
         return Counted(request, tokens, place.context_tokens if tokens else 0, of_texts)
 
-    def _send(self, events: list[Event], stop: Stop) -> None:
+    def _send(self, events: list[AnswerEvent], stop: Stop) -> None:
         """Have events reach the window, together with those that it has not taken yet; waits where those are many."""
         if not events:
             return
@@ -202,19 +203,19 @@ class _Unread:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._events: deque[Event] = deque()
+        self._events: deque[AnswerEvent] = deque()
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def put(self, events: list[Event]) -> bool:
+    def put(self, events: list[AnswerEvent]) -> bool:
         """Add some; whether the other side has to be told."""
         with self._lock:
             was_empty = not self._events
             self._events += events
             return was_empty
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[AnswerEvent]:
         """All of them."""
         with self._lock:
             events, self._events = list(self._events), deque()
