@@ -64,7 +64,7 @@ def steps_in(metrics: Any) -> TokenSteps:
     drafted, accepted = _counts(told.get("per_step_drafted")), _counts(told.get("per_step_accepted"))
     if not accepted or len(drafted) not in (0, len(accepted)):
         return TokenSteps()
-    return TokenSteps(drafted or (0,) * len(accepted), accepted)
+    return TokenSteps(drafted or accepted, accepted)
 
 
 def with_usage(figures: Statistics, usage: Any) -> Statistics:
