@@ -92,7 +92,7 @@ class RemoteAnswer:
             self.has_ended = True
             return
         try:
-            chunk = parse_json(sent.data)
+            chunk = parse_json(sent.data.decode("utf-8", "replace").encode())
         except ValueError as error:
             raise failures.garbled(self.host, error.args[0]) from None
         if not isinstance(chunk, dict):

@@ -1,4 +1,4 @@
-"""Engines elsewhere as HTTP servers on this computer: each kind's dialect as it was recorded, and every misbehaviour."""
+"""Engines elsewhere as HTTP servers on this computer: each kind's dialect, and every misbehaviour."""
 
 import json
 import socket
@@ -44,14 +44,14 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     script: Script
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """The list of models, and other pages."""
         self.script.asked.append((self.path, dict(self.headers), {}))
         if self._is_welcome():
             found = {"object": "list", "data": self.script.models} if self.path == "/v1/models" else None
             self._tell(found or self.script.pages.get(self.path))
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         """An answer, or another page that is told what is asked."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.script.asked.append((self.path, dict(self.headers), body))
@@ -139,7 +139,9 @@ DONE = event(b"[DONE]")
 
 def usage(prompt: int, new: int, cached: int = 0) -> Body:
     """The counts of an answer."""
-    return {"usage": {"prompt_tokens": prompt, "completion_tokens": new, "prompt_tokens_details": {"cached_tokens": cached}}}
+    return {
+        "usage": {"prompt_tokens": prompt, "completion_tokens": new, "prompt_tokens_details": {"cached_tokens": cached}}
+    }
 
 
 # ---- dialects -------------------------------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ def vllm(with_metrics: bool = True) -> Script:
         yield chunk({"role": "assistant", "content": ""}, **usage(9, 0))
         for number, word in enumerate(WORDS, start=1):
             yield chunk({"content": word}, "stop" if number == len(WORDS) else None, **usage(9, number))
-        metrics = {"metrics": {"speculative_decoding": told}} if with_metrics else {}
+        metrics: Body = {"metrics": {"speculative_decoding": told}} if with_metrics else {}
         yield chunk(None, **usage(9, 5, 4), **metrics)
         yield DONE
 
