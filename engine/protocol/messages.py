@@ -182,7 +182,9 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A request waits: `ahead` others, of clients of the server, are answered before it. Told again as that changes."""
+    """A request waits: `ahead` others, of clients of the server, are answered before it. Told again as that changes;
+    0: its turn has come.
+    """
 
     id: int
     ahead: int
