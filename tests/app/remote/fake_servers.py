@@ -5,9 +5,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from engine.protocol.round_json import finished_to_json, round_to_json
+from tests.app.fake_engine import finished, round_of
 
 WORDS = ("There", " was", " a", " fox", ".")
 Body = dict[str, Any]
@@ -252,6 +255,26 @@ def lm_studio() -> Script:
         refusal=refusal,
         refuses=lambda body: "min_p" in body,
     )
+
+
+ROUNDS = tuple(round_of(1 << 40, index, word) for index, word in enumerate(WORDS))
+ENDING = replace(finished(1 << 40, "stop", len(WORDS)), text="!")
+
+
+def coppice() -> Script:
+    """Another Coppice, which tells of every round; its own numbers are not ours."""
+
+    def answer(_body: Body) -> Iterator[bytes]:
+        yield b": still reading\n\n"
+        yield chunk({"role": "assistant", "content": ""}, coppice={"prefilled": {"prompt_tokens": 8, "seconds": 0.5}})
+        for round in ROUNDS:
+            yield chunk({"content": round.text}, coppice={"round": round_to_json(round)})
+        yield chunk({"content": ENDING.text})
+        yield chunk({}, "stop", coppice={"finished": finished_to_json(ENDING)}, timings={"predicted_n": 9})
+        yield chunk(None, **usage(8, 10))
+        yield DONE
+
+    return Script([{"id": "demo", "owned_by": "coppice", "max_model_len": 2048}], answer)
 
 
 def another() -> Script:

@@ -7,13 +7,16 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
-from app.engine.remote.servers import LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
+from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Steps, Wrote
-from engine.protocol.options import GenerateOptions, SamplingOptions
+from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from tests.app.remote.fake_servers import (
+    ENDING,
+    ROUNDS,
     WORDS,
     Script,
     another,
+    coppice,
     llama_server,
     lm_studio,
     ollama,
@@ -94,6 +97,18 @@ def test_who_tells_nothing_of_speculation_is_not_said_to_have_none(qtbot: QtBot)
         engine.ask()
         assert (engine.statistics.method, engine.statistics.passes, engine.statistics.new_tokens) == (UNTOLD, 0, 8)
         assert PLAIN != UNTOLD
+
+
+def test_a_coppice_tells_its_rounds_as_the_local_engine_would(qtbot: QtBot) -> None:
+    script = coppice()
+    with serving(script) as address, listening(address, qtbot) as engine:
+        assert engine.connect().kind == COPPICE
+        ending = engine.ask(replace(GenerateOptions(), speculation=SpeculationOptions("sequoia", budget=9)))
+        assert engine.events[0] == Prefilled(1, 8, 0, 0.5)
+        assert engine.events[1:-1] == [replace(each, id=1) for each in ROUNDS]
+        assert ending == replace(ENDING, id=1)
+        assert engine.text == f"{STORY}!"
+        assert script.questions[0]["coppice"] == {"rounds": True, "method": "sequoia", "budget": 9}
 
 
 def test_what_was_set_is_sent_under_the_names_that_the_server_knows(qtbot: QtBot) -> None:
