@@ -954,7 +954,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Clients of the local server asked the same models. Whoever asks is answered in turn.</source>
-            <translation type="unfinished" />
+            <translation>Programme haben den lokalen Server nach denselben Modellen gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1067,9 +1067,9 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Waiting: %n requests before this one</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>Wartet: noch %n Anfrage davor</numerusform>
+                <numerusform>Wartet: noch %n Anfragen davor</numerusform>
             </translation>
         </message>
         <message>
@@ -1095,7 +1095,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Writing the answer</source>
-            <translation type="unfinished" />
+            <translation>Antwort schreiben</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -3260,7 +3260,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Key</source>
-            <translation type="unfinished" />
+            <translation>Schlüssel</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
@@ -4464,7 +4464,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/preferences/pages.py" />
             <source>Local server</source>
-            <translation type="unfinished" />
+            <translation>Lokaler Server</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -4499,7 +4499,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/preferences/pages.py" />
             <source>Open the local server's window</source>
-            <translation type="unfinished" />
+            <translation>Fenster des lokalen Servers öffnen</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -4529,7 +4529,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/preferences/pages.py" />
             <source>The server is switched on and off in a window of its own, which has its key and its log too.</source>
-            <translation type="unfinished" />
+            <translation>Der Server wird in einem eigenen Fenster ein- und ausgeschaltet; dort sind auch sein Schlüssel und sein Protokoll.</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -4549,289 +4549,289 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/server/controller.py" />
             <source>Generate another one, or remove it.</source>
-            <translation type="unfinished" />
+            <translation>Erzeugen Sie einen neuen, oder entfernen Sie ihn.</translation>
         </message>
         <message>
             <location filename="../../app/server/controller.py" />
             <source>The key of the local server was not found in the keyring.</source>
-            <translation type="unfinished" />
+            <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Address of the server</source>
-            <translation type="unfinished" />
+            <translation>Adresse des Servers</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Copy the address</source>
-            <translation type="unfinished" />
+            <translation>Adresse kopieren</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Examples</source>
-            <translation type="unfinished" />
+            <translation>Beispiele</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Generate a key</source>
-            <translation type="unfinished" />
+            <translation>Schlüssel erzeugen</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>It was started with other settings than those of now.</source>
-            <translation type="unfinished" />
+            <translation>Er wurde mit anderen Einstellungen gestartet als den jetzigen.</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>No model is loaded: until one is, clients are told so (status 503).</source>
-            <translation type="unfinished" />
+            <translation>Es ist kein Modell geladen: Bis dahin wird das jedem gesagt, der fragt (Status 503).</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Requests</source>
-            <translation type="unfinished" />
+            <translation>Anfragen</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Restart server</source>
-            <translation type="unfinished" />
+            <translation>Server neu starten</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Settings</source>
-            <translation type="unfinished" />
+            <translation>Einstellungen</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Start it anew with the settings of now; answers under way are cut off</source>
-            <translation type="unfinished" />
+            <translation>Startet ihn mit den jetzigen Einstellungen neu; laufende Antworten werden abgebrochen</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Switch off</source>
-            <translation type="unfinished" />
+            <translation>Ausschalten</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Switch on</source>
-            <translation type="unfinished" />
+            <translation>Einschalten</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Switch the server off</source>
-            <translation type="unfinished" />
+            <translation>Server ausschalten</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>Switch the server on</source>
-            <translation type="unfinished" />
+            <translation>Server einschalten</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
             <source>What clients of OpenAI call the base URL; those of Anthropic take it without /v1</source>
-            <translation type="unfinished" />
+            <translation>Was Programme für OpenAI „Base URL“ nennen; die für Anthropic nehmen sie ohne /v1</translation>
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
             <source>Copy the example</source>
-            <translation type="unfinished" />
+            <translation>Beispiel kopieren</translation>
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
             <source>Example</source>
-            <translation type="unfinished" />
+            <translation>Beispiel</translation>
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
             <source>Kind of example</source>
-            <translation type="unfinished" />
+            <translation>Art des Beispiels</translation>
         </message>
         <message>
             <location filename="../../app/server/examples_page.py" />
             <source>Whatever lets you give an address for OpenAI or Anthropic can ask.</source>
-            <translation type="unfinished" />
+            <translation>Fragen kann alles, worin sich eine Adresse für OpenAI oder Anthropic angeben lässt.</translation>
         </message>
         <message>
             <location filename="../../app/server/feature.py" />
             <source>Local server…</source>
-            <translation type="unfinished" />
+            <translation>Lokaler Server…</translation>
         </message>
         <message>
             <location filename="../../app/server/feature.py" />
             <source>Open the window of the local server</source>
-            <translation type="unfinished" />
+            <translation>Fenster des lokalen Servers öffnen</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Asked for</source>
-            <translation type="unfinished" />
+            <translation>Gefragt nach</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Clear</source>
-            <translation type="unfinished" />
+            <translation>Leeren</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Clear the log</source>
-            <translation type="unfinished" />
+            <translation>Protokoll leeren</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Client</source>
-            <translation type="unfinished" />
+            <translation>Client</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Copy the chosen requests, or all of them, as a table</source>
-            <translation type="unfinished" />
+            <translation>Die ausgewählten Anfragen oder alle als Tabelle kopieren</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Copy the log</source>
-            <translation type="unfinished" />
+            <translation>Protokoll kopieren</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Duration</source>
-            <translation type="unfinished" />
+            <translation>Dauer</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Forget the requests that are over</source>
-            <translation type="unfinished" />
+            <translation>Beendete Anfragen vergessen</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Nobody has asked yet. Requests appear here while the server is on.</source>
-            <translation type="unfinished" />
+            <translation>Noch hat niemand gefragt. Anfragen erscheinen hier, solange der Server eingeschaltet ist.</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Program</source>
-            <translation type="unfinished" />
+            <translation>Programm</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Requests of clients</source>
-            <translation type="unfinished" />
+            <translation>Anfragen</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Since the request came, waiting included</source>
-            <translation type="unfinished" />
+            <translation>Seit die Anfrage kam, das Warten eingerechnet</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>State</source>
-            <translation type="unfinished" />
+            <translation>Stand</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>The address that it came from</source>
-            <translation type="unfinished" />
+            <translation>Die Adresse, von der sie kam</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>The newest 500 requests. What they ask and get is not kept.</source>
-            <translation type="unfinished" />
+            <translation>Die neuesten 500 Anfragen. Was sie fragen und bekommen, wird nicht behalten.</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>The path of the address that was asked</source>
-            <translation type="unfinished" />
+            <translation>Der Pfad der Adresse, die gefragt wurde</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Time</source>
-            <translation type="unfinished" />
+            <translation>Zeit</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Tokens that were read → tokens that were written</source>
-            <translation type="unfinished" />
+            <translation>Gelesene Token → geschriebene Token</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Tokens written a second, since the request came</source>
-            <translation type="unfinished" />
+            <translation>Geschriebene Token je Sekunde, seit die Anfrage kam</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>Tokens/s</source>
-            <translation type="unfinished" />
+            <translation>Token/s</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>What has become of it</source>
-            <translation type="unfinished" />
+            <translation>Was daraus geworden ist</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>What the client calls itself</source>
-            <translation type="unfinished" />
+            <translation>Wie sich das Programm nennt</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
             <source>When the request came</source>
-            <translation type="unfinished" />
+            <translation>Wann die Anfrage kam</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Clients must show it, as they show one to OpenAI or Anthropic. It is kept in the system's keyring. Without one, every program on this computer may ask.</source>
-            <translation type="unfinished" />
+            <translation>Wer fragt, muss ihn vorzeigen, wie einen für OpenAI oder Anthropic. Er liegt im Schlüsselbund des Systems. Ohne Schlüssel darf jedes Programm auf diesem Rechner fragen.</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Copy the key</source>
-            <translation type="unfinished" />
+            <translation>Schlüssel kopieren</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Generate</source>
-            <translation type="unfinished" />
+            <translation>Erzeugen</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Generate a new key in place of this one</source>
-            <translation type="unfinished" />
+            <translation>Einen neuen Schlüssel anstelle von diesem erzeugen</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Hide</source>
-            <translation type="unfinished" />
+            <translation>Verbergen</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>No keyring has kept this key: it holds until Coppice is closed.</source>
-            <translation type="unfinished" />
+            <translation>Kein Schlüsselbund hat diesen Schlüssel behalten: Er gilt, bis Coppice geschlossen wird.</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Remove the key</source>
-            <translation type="unfinished" />
+            <translation>Schlüssel entfernen</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Show</source>
-            <translation type="unfinished" />
+            <translation>Zeigen</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>Show the key</source>
-            <translation type="unfinished" />
+            <translation>Schlüssel zeigen</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
             <source>This cannot be used. A key has letters, digits and . _ ~ + / = - alone.</source>
-            <translation type="unfinished" />
+            <translation>Das ist nicht möglich. Ein Schlüssel hat nur Buchstaben ohne Umlaute, Ziffern und . _ ~ + / = -.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>, %n waiting</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>, %n wartet</numerusform>
+                <numerusform>, %n warten</numerusform>
             </translation>
         </message>
         <message>
@@ -4842,92 +4842,92 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/server/words.py" />
             <source>Editors, scripts and other computers can ask the models that are loaded here, as they ask OpenAI or Anthropic.</source>
-            <translation type="unfinished" />
+            <translation>Editoren, Skripte und andere Rechner können die hier geladenen Modelle fragen, wie sie OpenAI oder Anthropic fragen.</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Every program on this computer can ask the models.</source>
-            <translation type="unfinished" />
+            <translation>Jedes Programm auf diesem Rechner kann die Modelle fragen.</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Everyone in the network who has the key can ask the models.</source>
-            <translation type="unfinished" />
+            <translation>Alle im Netzwerk, die den Schlüssel haben, können die Modelle fragen.</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Failed{status}: {reason}</source>
-            <translation type="unfinished" />
+            <translation>Gescheitert{status}: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Looking for the server's key in the keyring…</source>
-            <translation type="unfinished" />
+            <translation>Der Schlüssel des Servers wird im Schlüsselbund gesucht…</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Programs on this computer that have the key can ask the models.</source>
-            <translation type="unfinished" />
+            <translation>Programme auf diesem Rechner, die den Schlüssel haben, können die Modelle fragen.</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>Server: %n clients</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>Server: %n Programm</numerusform>
+                <numerusform>Server: %n Programme</numerusform>
             </translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Server: on</source>
-            <translation type="unfinished" />
+            <translation>Server: an</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The client left, or was cut off</source>
-            <translation type="unfinished" />
+            <translation>Gegangen oder abgebrochen</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The server is being switched off…</source>
-            <translation type="unfinished" />
+            <translation>Der Server wird ausgeschaltet…</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The server is not running</source>
-            <translation type="unfinished" />
+            <translation>Der Server läuft nicht</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The server is off</source>
-            <translation type="unfinished" />
+            <translation>Der Server ist aus</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The server is on</source>
-            <translation type="unfinished" />
+            <translation>Der Server ist an</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The server is starting…</source>
-            <translation type="unfinished" />
+            <translation>Der Server startet…</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>The server waits for the engine</source>
-            <translation type="unfinished" />
+            <translation>Der Server wartet auf den Rechenprozess</translation>
         </message>
         <message>
             <location filename="../../app/server/words.py" />
             <source>Waiting</source>
-            <translation type="unfinished" />
+            <translation>Wartet</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>Waiting, %n before it</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>Wartet, %n davor</numerusform>
+                <numerusform>Wartet, %n davor</numerusform>
             </translation>
         </message>
         <message>
@@ -5218,7 +5218,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Everyone in the network</source>
-            <translation type="unfinished" />
+            <translation>Alle im Netzwerk</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5328,7 +5328,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Others in the network can ask only with a key, which you give them.</source>
-            <translation type="unfinished" />
+            <translation>Andere im Netzwerk können nur mit einem Schlüssel fragen, den Sie ihnen geben.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5338,7 +5338,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Port</source>
-            <translation type="unfinished" />
+            <translation>Port</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5353,7 +5353,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Programs need no entry here. A page in a browser may ask only if its origin is written here, or if there is a * for all of them.</source>
-            <translation type="unfinished" />
+            <translation>Programme brauchen hier keinen Eintrag. Eine Seite im Browser darf nur fragen, wenn ihr Ursprung hier steht, oder ein * für alle.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5393,7 +5393,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Start with Coppice</source>
-            <translation type="unfinished" />
+            <translation>Mit Coppice starten</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5403,7 +5403,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Switches the server on whenever Coppice is opened.</source>
-            <translation type="unfinished" />
+            <translation>Schaltet den Server ein, sooft Coppice geöffnet wird.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5433,7 +5433,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>The number behind the colon of the address. No two programs can have the same.</source>
-            <translation type="unfinished" />
+            <translation>Die Zahl hinter dem Doppelpunkt der Adresse. Zwei Programme können nicht dieselbe haben.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5448,7 +5448,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>This computer only</source>
-            <translation type="unfinished" />
+            <translation>Nur dieser Rechner</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5458,7 +5458,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Web pages that may ask</source>
-            <translation type="unfinished" />
+            <translation>Webseiten, die fragen dürfen</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5473,12 +5473,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>Who may ask</source>
-            <translation type="unfinished" />
+            <translation>Wer fragen darf</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>addresses such as http://localhost:3000, with spaces between them</source>
-            <translation type="unfinished" />
+            <translation>Adressen wie http://localhost:3000 mit Leerzeichen dazwischen</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6315,6 +6315,61 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Telemetrie</translation>
         </message>
         <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Accepted by place</source>
+            <translation>Angenommen nach Platz</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>An engine elsewhere writes: what it tells of its figures comes at the end.</source>
+            <translation>Eine andere Engine schreibt: Was sie an Zahlen nennt, kommt am Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Of the steps that had a drafted token at this place, behind accepted ones, those in which it was accepted. Hollow bars: fewer than {few} steps. Counted over the newest answer. Point at a bar for the counts.</source>
+            <translation>Von den Schritten, die an diesem Platz hinter angenommenen Token ein geratenes hatten, jene, in denen es angenommen wurde. Hohle Balken: weniger als {few} Schritte. Gezählt über die neueste Antwort. Zeigen Sie auf einen Balken, um die Anzahlen zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Thin line: tokens that arrived at a moment, by the seconds since the moment before. Thick line: the same over the last {rounds} moments together. Measured in this window, the way of the text included; the engine's own figure stands above.</source>
+            <translation>Dünne Linie: Token, die in einem Augenblick ankamen, durch die Sekunden seit dem vorigen. Dicke Linie: dasselbe über die letzten {rounds} Augenblicke zusammen. In diesem Fenster gemessen, mit dem Weg des Textes; die Zahl der Engine selbst steht darüber.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine does not count tokens while it writes.</source>
+            <translation>Diese Engine zählt keine Token, während sie schreibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine does not tell its steps.</source>
+            <translation>Diese Engine nennt ihre Schritte nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine tells no figures.</source>
+            <translation>Diese Engine nennt keine Zahlen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Tokens per second, as they arrive</source>
+            <translation>Token je Sekunde, wie sie ankommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>a moment</source>
+            <translation>ein Augenblick</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>{rate:.2f} tokens per step</source>
+            <translation>{rate:.2f} Token je Schritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>{share} of the drafted tokens accepted</source>
+            <translation>{share} der geratenen Token angenommen</translation>
+        </message>
+        <message>
             <location filename="../../app/telemetry/panel.py" />
             <source>Charts</source>
             <translation>Diagramme</translation>
@@ -6442,57 +6497,52 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>1 step</source>
-            <translation type="unfinished" />
+            <translation>1 Schritt</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>Of all drafted tokens. This engine speculates without a tree: a step drafts a chain of tokens.</source>
-            <translation type="unfinished" />
+            <translation>Von allen geratenen Token. Diese Engine spekuliert ohne Baum: Ein Schritt rät eine Kette von Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>Passes of the engine's target model over drafted tokens, in this answer</source>
-            <translation type="unfinished" />
+            <translation>Durchläufe des Zielmodells der Engine über geratene Token in dieser Antwort</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>The accepted tokens of a step, and one of the target's own. Without speculation this is 1.</source>
-            <translation type="unfinished" />
+            <translation>Die angenommenen Token eines Schritts und eines vom Zielmodell selbst. Ohne Spekulation ist das 1.</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>This engine does not tell of its rounds while it writes.</source>
-            <translation type="unfinished" />
+            <translation>Diese Engine erzählt nichts von ihren Runden, während sie schreibt.</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>This engine does not tell of its rounds.</source>
-            <translation type="unfinished" />
+            <translation>Diese Engine erzählt nichts von ihren Runden.</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>This engine speculates without a tree, and does not tell its steps: {tokens} tokens in {passes} passes of its target, {share} of the drafted tokens accepted.</source>
-            <translation type="unfinished" />
+            <translation>Diese Engine spekuliert ohne Baum und nennt ihre Schritte nicht: {tokens} Token in {passes} Durchläufen ihres Zielmodells, {share} der geratenen Token angenommen.</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>This engine wrote this answer without speculation.</source>
-            <translation type="unfinished" />
+            <translation>Diese Engine hat diese Antwort ohne Spekulation geschrieben.</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>{count} steps</source>
-            <translation type="unfinished" />
-        </message>
-        <message>
-            <location filename="../../app/tree/elsewhere.py" />
-            <source>{rate:.2f} tokens per step</source>
-            <translation type="unfinished" />
+            <translation>{count} Schritte</translation>
         </message>
         <message>
             <location filename="../../app/tree/elsewhere.py" />
             <source>{share} accepted</source>
-            <translation type="unfinished" />
+            <translation>{share} angenommen</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -6947,52 +6997,47 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>A column is a step: drafted tokens as outlines, accepted ones filled.</source>
-            <translation type="unfinished" />
+            <translation>Eine Säule ist ein Schritt: geratene Token als Umrisse, angenommene gefüllt.</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Accepted</source>
-            <translation type="unfinished" />
+            <translation>Angenommen</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Drafted</source>
-            <translation type="unfinished" />
+            <translation>Geraten</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Step</source>
-            <translation type="unfinished" />
+            <translation>Schritt</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Step {number}: nothing drafted, 1 token</source>
-            <translation type="unfinished" />
+            <translation>Schritt {number}: nichts geraten, 1 Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Step {number}: {accepted} of {drafted} drafted tokens accepted, with the target's own {tokens}</source>
-            <translation type="unfinished" />
+            <translation>Schritt {number}: {accepted} von {drafted} geratenen Token angenommen, mit dem des Zielmodells {tokens}</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Steps by accepted tokens (dashed line: the mean, {mean})</source>
-            <translation type="unfinished" />
+            <translation>Schritte nach angenommenen Token (gestrichelt: der Mittelwert, {mean})</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>Steps of the engine</source>
-            <translation type="unfinished" />
+            <translation>Schritte der Engine</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
             <source>step {number}</source>
-            <translation type="unfinished" />
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/steps.py" />
-            <source>{count} or more</source>
-            <translation type="unfinished" />
+            <translation>Schritt {number}</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -7012,7 +7057,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
             <source>It is on the clipboard, as text.</source>
-            <translation type="unfinished" />
+            <translation>Es ist als Text in der Zwischenablage.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -7257,7 +7302,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>&amp;Local server…</source>
-            <translation type="unfinished" />
+            <translation>Lokaler &amp;Server…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

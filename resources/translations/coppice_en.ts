@@ -30,9 +30,9 @@
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Waiting: %n requests before this one</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>Waiting: %n request before this one</numerusform>
+                <numerusform>Waiting: %n requests before this one</numerusform>
             </translation>
         </message>
         <message numerus="yes">
@@ -62,25 +62,25 @@
         <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>, %n waiting</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>, %n waiting</numerusform>
+                <numerusform>, %n waiting</numerusform>
             </translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>Server: %n clients</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>Server: %n client</numerusform>
+                <numerusform>Server: %n clients</numerusform>
             </translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>Waiting, %n before it</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
+            <translation>
+                <numerusform>Waiting, %n before it</numerusform>
+                <numerusform>Waiting, %n before it</numerusform>
             </translation>
         </message>
     </context>
