@@ -110,7 +110,7 @@ def finished_from_json(given: object) -> Finished:
     reason, statistics = read.text("reason"), read.values.get("statistics")
     _require(reason in get_args(FinishReason), "it ended for no reason that is known")
     figures = None if statistics is None else _figures(Statistics, statistics)
-    return Finished(read.count("id"), cast(FinishReason, reason), read.text("text"), figures)
+    return Finished(read.count("id"), cast(FinishReason, reason), read.text("text"), figures, read.text("stop"))
 
 
 class _Fields:
