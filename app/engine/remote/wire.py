@@ -1,5 +1,6 @@
 """HTTP to one engine elsewhere: one connection a request, which can be cut at any moment, and guards the key."""
 
+import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -151,6 +152,8 @@ class Wire:
     def _session(self, seconds: float) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
 
+        for library in ("httpx2", "httpcore2"):  # they log addresses
+            logging.getLogger(library).setLevel(logging.WARNING)
         is_encrypted = self.address.startswith("https:")
         return httpx2.Client(
             verify=trust() if is_encrypted else False,

@@ -265,7 +265,7 @@ def coppice() -> Script:
     """Another Coppice, which tells of every round; its own numbers are not ours."""
 
     def answer(_body: Body) -> Iterator[bytes]:
-        yield b": still reading\n\n"
+        yield b": 2 ahead\n\n: 2 ahead\n\n: 0 ahead\n\n: still reading\n\n"
         yield chunk({"role": "assistant", "content": ""}, coppice={"prefilled": {"prompt_tokens": 8, "seconds": 0.5}})
         for round in ROUNDS:
             yield chunk({"content": round.text}, coppice={"round": round_to_json(round)})
@@ -274,7 +274,11 @@ def coppice() -> Script:
         yield chunk(None, **usage(8, 10))
         yield DONE
 
-    return Script([{"id": "demo", "owned_by": "coppice", "max_model_len": 2048}], answer)
+    pages = {
+        "/v1/messages/count_tokens": lambda body: {"input_tokens": 9 + len(body["system"])},
+        "/tokenize": lambda body: {"tokens": list(body["content"])},
+    }
+    return Script([{"id": "demo", "owned_by": "coppice", "max_model_len": 2048}], answer, pages)
 
 
 def another() -> Script:

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.remote import wire
 from app.engine.remote.addresses import key_warning, may_carry_key, normalised
-from app.engine.remote.event_stream import EventStream, SentEvent, TooLongError
+from app.engine.remote.event_stream import COMMENT, EventStream, SentEvent, TooLongError
 from app.engine.remote.failures import unreachable
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Failed, Finished
@@ -295,7 +295,7 @@ STREAM = b"event: a\ndata: 1\ndata: 2\n\n: comment\n\ndata:3\r\n\r\nid: 4\nretry
 def test_events_are_the_same_however_they_arrive(size: int) -> None:
     stream = EventStream()
     found = [each for begin in range(0, len(STREAM), size) for each in stream.push(STREAM[begin : begin + size])]
-    assert found == [SentEvent("a", b"1\n2"), SentEvent("", b"3")]
+    assert found == [SentEvent("a", b"1\n2"), SentEvent(COMMENT, b"comment"), SentEvent("", b"3")]
     assert stream.flush() == SentEvent("", b"last")
 
 
