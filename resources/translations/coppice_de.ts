@@ -951,11 +951,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
                 <numerusform>%n Token</numerusform>
             </translation>
         </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Clients of the local server asked the same models. Whoever asks is answered in turn.</source>
-            <translation>Programme haben den lokalen Server nach denselben Modellen gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
-        </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Cut off at %n tokens</source>
@@ -981,6 +976,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Interrupted: the connection broke</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>Interrupted: the engine stopped</source>
             <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
         </message>
@@ -1003,6 +1003,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Other</source>
             <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Others have asked the same models before. Whoever asks is answered in turn.</source>
+            <translation>Andere haben dieselben Modelle vorher gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1076,6 +1081,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Where the time went</source>
             <translation>Wo die Zeit blieb</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Who wrote this answer: the model, and where its engine runs</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1463,6 +1473,291 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Der Rechenprozess wurde abgebrochen, vielleicht weil der Speicher nicht reichte.</translation>
         </message>
         <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>Give one like http://192.168.0.7:8000 or https://example.org.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>Leave them out; the key has a field of its own.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>The address holds a name or a password.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>The address of the engine cannot be used: {address}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>The connection is not encrypted: everybody in {host}'s network can read the key and the chats.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>it is empty</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>Look into the engine's log there, and try again.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>The engine at {host} failed: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>an answer without an end</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>it does not say why</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>it is no JSON object</source>
+            <translation>es ist kein JSON-Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check its name, and whether this computer is in its network.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check that it is switched on, and that no firewall is between.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check that the address is that of an engine with an OpenAI-compatible API.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check the address; such APIs lie at /v1 of their host.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check the generation settings of this chat: not every engine knows all of them.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check the network and the address.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Connect anew in Models, Engines, and choose one that it has.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Give another key in Models, Engines.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>If you trust it, connect to that address: neither key nor chat is sent there otherwise.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Nothing listens at {host}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Start a new chat, shorten the message, or have the engine started with a longer context.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Start the engine there, and check the port and the address that it listens at.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The certificate of {host} cannot be trusted: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The connection to {host} broke.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The conversation is too long for {model} at {host}: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The host {host} was not found.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The key was not sent to {host}: the connection is not encrypted, and leaves your network.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The text so far stays. Continue the answer, or ask again, when the engine can be reached.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The text so far stays. The engine may be overloaded; continue the answer, or ask again later.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Try again in a while.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Try again in {seconds} seconds.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Use an address that begins with https://.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Use http:// if the engine is in your own network.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Use the name that the certificate is for, or install its authority on this computer.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>none</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>status {number}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} cannot be reached.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} cannot be reached: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} does not accept the key.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} does not answer.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} does not speak TLS.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has no model {model}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has no such address: it is no OpenAI-compatible API.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has said nothing for {minutes} minutes.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has too much to do, or you have asked too often.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} points to another address: {target}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} refused the request: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} sent what cannot be read: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/figures.py" />
+            <source>Speculation was counted over all answers that the engine wrote meanwhile; others may be among them.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/keys.py" />
+            <source>Copy it again.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/keys.py" />
+            <source>This is no key: it holds spaces, or letters that no key has.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/servers.py" />
+            <source>Load one there, or start it with one.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/servers.py" />
+            <source>its list of models is none</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/servers.py" />
+            <source>{host} has no model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/wire.py" />
+            <source>a line without an end</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/wire.py" />
+            <source>more than {size} MB</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/engine/state.py" />
             <source> ({step} of {total})</source>
             <translation> ({step} von {total})</translation>
@@ -1474,6 +1769,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
+            <source>Connecting to {host}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
             <source>Engine stopped</source>
             <translation>Rechenprozess steht</translation>
         </message>
@@ -1481,6 +1781,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/state.py" />
             <source>No model loaded</source>
             <translation>Kein Modell geladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
+            <source>Not connected to {host}</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -2598,6 +2903,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{downloads} angehalten</translation>
         </message>
         <message>
+            <location filename="../../app/library/engines.py" />
+            <source>Connect again</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>It has: {names}. Connect to it anew to choose one.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
+            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>This system has no keyring that would keep the key of the engine.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>{host} has no model {model} any more.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/library/estimates.py" />
             <source>Cannot be used: {reason}</source>
             <translation>Nicht verwendbar: {reason}</translation>
@@ -2882,6 +3212,124 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>{name} is larger than {size} MB</source>
             <translation>{name} ist größer als {size} MB</translation>
         </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Address</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>An OpenAI-compatible API</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>As it was</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Asking {host}…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Asks the address what it is, and which models it has</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Cancel the test</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Change the connection</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Connect to an engine</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>It is kept in the system's keyring, and sent to this address alone.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Key</source>
+            <translation>Schlüssel</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Model</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Name</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>None</source>
+            <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Progress of the test</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Result of the test</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Save and use</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Test the connection</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Test the connection first: its models have to be known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>What the engine is called in your list</source>
+            <translation type="unfinished" />
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{engine} answers, with %n models.</source>
+            <translation type="unfinished">
+                <numerusform />
+                <numerusform />
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{engine} answers.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{model} ({tokens} tokens of context)</source>
+            <translation type="unfinished" />
+        </message>
         <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
@@ -3009,6 +3457,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/dialog.py" />
             <source>Downloads ({count})</source>
             <translation>Downloads ({count})</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Engines</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
@@ -3201,6 +3654,86 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{size} herunterzuladen</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Another address, key or model</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Change…</source>
+            <translation>Ändern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Connect to an engine…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Engines elsewhere stand here once you have connected to them: vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any other OpenAI-compatible API. Questions and answers go to the engine that you use; nothing is sent to the others.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Give it another name (F2)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Have this engine answer from now on, in all chats</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>In use</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Name of the engine</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Remove</source>
+            <translation>Entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Rename engine</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Rename…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Take it off the list, and its key out of the keyring (Delete)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>This computer</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Use</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Use an engine on another machine, or another program's on this one</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>{name} was removed; its key is forgotten when this dialog is closed.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>15 to 40 B</source>
             <translation>15 bis 40 B</translation>
@@ -3224,6 +3757,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Embedded demo</source>
             <translation>Eingebaute Vorführung</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Engine elsewhere</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Engine on this computer</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3745,11 +4288,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
-            <source>Remove</source>
-            <translation>Entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/editors.py" />
             <source>{option}: add a folder</source>
             <translation>{option}: Ordner hinzufügen</translation>
         </message>
@@ -3762,11 +4300,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/editors.py" />
             <source>{option}: remove the chosen folder</source>
             <translation>{option}: den gewählten Ordner entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine_page.py" />
-            <source>Change…</source>
-            <translation>Ändern…</translation>
         </message>
         <message>
             <location filename="../../app/preferences/engine_page.py" />
@@ -4270,18 +4803,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
-            <source>Key</source>
-            <translation>Schlüssel</translation>
-        </message>
-        <message>
-            <location filename="../../app/server/settings_page.py" />
             <source>No keyring has kept this key: it holds until Coppice is closed.</source>
             <translation>Kein Schlüsselbund hat diesen Schlüssel behalten: Er gilt, bis Coppice geschlossen wird.</translation>
-        </message>
-        <message>
-            <location filename="../../app/server/settings_page.py" />
-            <source>None</source>
-            <translation>Keine</translation>
         </message>
         <message>
             <location filename="../../app/server/settings_page.py" />
@@ -5368,11 +5891,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/tools.py" />
-            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
-            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/tools.py" />
             <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
             <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
         </message>
@@ -5450,11 +5968,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/system/json_text.py" />
             <source>it is nested too deeply</source>
             <translation>es ist zu tief verschachtelt</translation>
-        </message>
-        <message>
-            <location filename="../../app/system/json_text.py" />
-            <source>it is no JSON object</source>
-            <translation>es ist kein JSON-Objekt</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/cards.py" />

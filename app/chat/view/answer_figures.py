@@ -23,6 +23,7 @@ _ENDINGS = {
     AnswerEnding.STOPPED: mark("Stopped"),
     AnswerEnding.FAILED: mark("Not answered"),
     AnswerEnding.INTERRUPTED: mark("Interrupted: the engine stopped"),
+    AnswerEnding.LOST: mark("Interrupted: the connection broke"),
 }
 
 _BAR = QSize(260, 10)
@@ -45,6 +46,10 @@ def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
         figures.append(ending)
     if message.statistics is not None and (message.statistics.passes or message.statistics.new_tokens):
         figures += _measured(plausible(message.statistics))
+    if "@" in message.answerer:
+        figures.append(
+            AnswerFigure(message.answerer, tr("Who wrote this answer: the model, and where its engine runs"))
+        )
     return tuple(figures)
 
 
@@ -58,7 +63,7 @@ def _describe_ending(message: Message) -> AnswerFigure | None:
     if message.ending is AnswerEnding.OPEN and message.ahead:
         return AnswerFigure(
             tr("Waiting: %n requests before this one", n=min(message.ahead, MOST)),
-            tr("Clients of the local server asked the same models. Whoever asks is answered in turn."),
+            tr("Others have asked the same models before. Whoever asks is answered in turn."),
         )
     if message.ending is AnswerEnding.OPEN and not _is_begun(message):
         return AnswerFigure(
