@@ -24,6 +24,10 @@ python -m tests.campaigns.families    opens a tiny model of every family that tr
     `engine/model/families/verified_families.py`; about a quarter of an hour. The suite makes a few rows again. Run it
     after another version of transformers.
 
+python -m tests.campaigns.served    the server over the embedded pair: what schemathesis makes of its own description (no
+    5xx, no answer outside its schema), then 1,000 requests in a row and 32 at once, with what memory grows by; about
+    ten minutes. The suite makes a few requests of each kind.
+
 A test chooses with `tests.campaigns.extent.choose(quick, whole)`: the proof and its representative are the same code.
 `-p tests.campaigns.processor_time --processor-times FILE` tells what each test costs in processor time.
 """

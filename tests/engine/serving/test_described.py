@@ -2,19 +2,14 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from engine.engine import Engine
-from engine.observing.watcher import Watcher
-from engine.protocol.messages import Event
-from engine.protocol.options import GenerateOptions
-from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 from tests.engine.serving.conftest import PATIENCE_SECONDS, Running
+from tests.engine.serving.short_answers import short_answers
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the libraries that it stands on
@@ -24,7 +19,6 @@ with warnings.catch_warnings():
     from schemathesis.openapi import from_url
     from schemathesis.specs.openapi import checks as openapi_checks
 
-MOST_TOKENS = 2
 EXAMPLES = choose(3, 60)  # of each operation, as it is described and otherwise
 OPERATIONS = (
     "GET /health",
@@ -51,16 +45,7 @@ CHECKS = [
 @pytest.fixture(scope="module", autouse=True)
 def few_tokens() -> Iterator[None]:
     """Answers end after two, whatever is asked for."""
-    generate = Engine.generate
-
-    def cut(
-        engine: Engine, request: int, prompt: Prompt, options: GenerateOptions, watcher: Watcher | None = None
-    ) -> Iterator[Event]:
-        few = replace(options, max_new_tokens=min(MOST_TOKENS, options.max_new_tokens))
-        return generate(engine, request, prompt, few, watcher)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "generate", cut)
+    with short_answers(2):
         yield
 
 
