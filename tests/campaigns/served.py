@@ -92,7 +92,7 @@ def hammered(address: str) -> bool:
     grown = process.memory_info().rss - before
     print(f"{IN_A_ROW} in a row: {row_seconds:.0f} s; {AT_ONCE} at once: {time.monotonic() - begun:.0f} s")
     print(f"memory grew by {grown / 2**20:.1f} MiB")
-    return grown > LEAKED_BYTES
+    return bool(grown > LEAKED_BYTES)
 
 
 def _ask(address: str, place: int) -> None:
