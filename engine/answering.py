@@ -16,7 +16,7 @@ from engine.speculation.method_choice import MethodInputs, choose_method, strate
 from engine.speculation.methods.acceptance_rates import counted
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
-from engine.text.prompt import Prompt, require_readable, text_of_answer
+from engine.text.prompt import Prompt, require_known, require_readable, text_of_answer
 
 
 class Answering:
@@ -27,6 +27,7 @@ class Answering:
         options.check()
         tokenizer, tokens, room = loaded.pair.tokenizer, prompt.tokens, loaded.context_tokens - len(prompt.tokens)
         require_readable(tokens, loaded.target.network.vocabulary, loaded.context_tokens)
+        require_known([token for token, _ in options.sampling.bias], loaded.target.network.vocabulary)
         text = text_of_answer(tokenizer, prompt, options.stop)
         end_tokens, begun = frozenset() if options.ignore_eos else tokenizer.eos_ids, prompt.answer
 
@@ -51,7 +52,8 @@ class Answering:
         answer = Answer(text, end_tokens, min(options.max_new_tokens, room))
         loaded.limit.begin()
         reach = partial(getattr, loaded.target, "reach")
-        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach)
+        top = options.top_log_probs
+        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
         self._rounds = counted(rounds(self._parts, tokens), counts, options.sampling.temperature == 0)
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher

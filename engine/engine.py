@@ -11,10 +11,14 @@ from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Generate, Loaded
-from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
+from engine.protocol.tools import Tool, ToolChoice
+from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
+from engine.text.tools.constraint import tool_constraint
+from engine.text.tools.formats import divider_for
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
@@ -106,6 +110,14 @@ class Engine:
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""
         return Prompt(tuple(self._loaded.pair.tokenizer.encode_raw(text)))
+
+    def divider(self, tools: Sequence[Tool]) -> Divider:
+        """What finds the calls in the content of an answer whose request had these tools; one for each answer."""
+        return divider_for(self.tokenizer, tools)
+
+    def tool_constraint(self, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
+        """What holds an answer to this choice, None where it is free; see `engine.text.tools.constraint`."""
+        return tool_constraint(self.tokenizer, tools, choice)
 
     def count(self, question: Count) -> Counted:
         """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""

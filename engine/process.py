@@ -34,6 +34,7 @@ from engine.protocol.messages import (
     Count,
     Counted,
     Event,
+    Finished,
     Generate,
     Load,
     Queued,
@@ -43,11 +44,11 @@ from engine.protocol.messages import (
 from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
 from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.switch import ServerSwitch
 from engine.serving.worker import Worker, failed_by
 
 if TYPE_CHECKING:
     from engine.loading.estimate import Estimator
-    from engine.serving.switch import ServerSwitch
 
 OOM_SCORE = 500  # added to what the process inherits; weighs as much as half of the machine's memory
 SECONDS_TO_COUNT = 10.0  # a pattern of the model's tokenizer may never end
@@ -78,7 +79,8 @@ class EngineProcess:
         self._counts = Answerer("counts", self._counted, _failure, self._send, SECONDS_TO_COUNT)
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
-        self._server: ServerSwitch | None = None
+        self._server = ServerSwitch(self._desk, self._send, reading)
+        self._told_to_wait: set[int] = set()
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
 
@@ -116,7 +118,7 @@ class EngineProcess:
 
     def _take(self, command: Command) -> None:
         if isinstance(command, Cancel):
-            self._cancellation.cancel(command.through)
+            self._cancel(command.through)
         elif isinstance(command, Watch):
             self._watcher.watch(command)
         elif isinstance(command, Inspect):
@@ -129,21 +131,25 @@ class EngineProcess:
         elif isinstance(command, Load | Generate):
             self._desk.put(Job(command, WINDOW, self._send, partial(self._moved, command.id)))
         elif isinstance(command, Serve | StopServing):
-            self._switch_server(command)
+            self._server.turn(command)
         else:
             raise TypeError(f"no command: {command!r:.200}")
 
+    def _cancel(self, through: int) -> None:
+        """What runs ends within one layer; what waits behind the requests of clients ends at once."""
+        self._cancellation.cancel(through)
+        for job in self._desk.withdraw(WINDOW, through):
+            self._told_to_wait.discard(job.request.id)
+            job.tell(Finished(job.request.id, "cancelled"))
+
     def _moved(self, request: int, ahead: int) -> None:
-        """Only who waits behind others wants to know."""
-        if ahead and self._server:
+        """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
+        if ahead and self._server.is_used:
+            self._told_to_wait.add(request)
             self._send(Queued(request, ahead))
-
-    def _switch_server(self, command: Serve | StopServing) -> None:
-        self._reading.result()
-        from engine.serving.switch import ServerSwitch  # noqa: PLC0415  # fastapi, which few need
-
-        self._server = self._server or ServerSwitch(self._desk, self._send)
-        self._server.turn(command)
+        elif request in self._told_to_wait:
+            self._told_to_wait.discard(request)
+            self._send(Queued(request, 0))
 
     def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)

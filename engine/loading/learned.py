@@ -32,6 +32,8 @@ REFUSALS = {
 
 SAME_TEXT = ("specexec", "lookup")
 """Methods whose text is the target's own for the same seed, so that one can take over from another unnoticed."""
+MOST_STATES = 32  # ways of sampling that are known at once
+MOST_FILES = 512  # that are kept for the next start, of all pairs
 LARGEST = 1024  # nodes of a tree that is chosen automatically, where there is memory for so many
 
 MEASUREMENT_VERSION = 1
@@ -84,6 +86,14 @@ class LearnedFiles:
             CacheFile(self.path(options), VERSION).write(
                 {**self._about, "settings": settings_of(options), "learnt": learnt}
             )
+            self._forget_files()
+
+    def _forget_files(self) -> None:
+        """Leave the newest of all pairs."""
+        files = list(self._folder.glob("*.json"))
+        if len(files) > MOST_FILES:
+            for file in sorted(files, key=lambda each: each.stat().st_mtime)[:-MOST_FILES]:
+                file.unlink(missing_ok=True)
 
     def recall(self, options: GenerateOptions) -> tuple[LearnedState | None, str]:
         """What was learned under these settings, and in a sentence why it cannot be used, if there is such a file."""
@@ -123,9 +133,9 @@ class _RefusedError(Exception):
 
 def settings_of(options: GenerateOptions) -> dict[str, Any]:
     """What is learned depends on these: how tokens are drawn, and how they are drafted."""
-    sampling, speculation = replace(options.sampling, seed=0), replace(options.speculation, method="auto", budget=0)
+    speculation = replace(options.speculation, method="auto", budget=0)
     prescribed = ("expansions", "grow_map")  # shapes of other methods' trees
-    settings = {**asdict(sampling), **asdict(speculation)}
+    settings = {**_drawing(options.sampling), "seed": 0, **asdict(speculation)}
     return {name: value for name, value in settings.items() if name not in prescribed}
 
 
@@ -142,14 +152,22 @@ class Learned:
 
     def state(self, options: GenerateOptions) -> LearnedState:
         """What earlier answers with such settings taught; it goes on learning."""
-        key = tuple(settings_of(options).values())
+        key = tuple(settings_of(options).items())
         if key not in self._states:
+            self._forget_oldest()
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
             state = found or LearnedState()
             throughput = state.throughput
             self._passes = throughput.passes = self._passes or throughput.passes
             self._states[key], self._kept[key] = (options, state), state.size
+        self._states[key] = self._states.pop(key)  # the newest last
         return self._states[key][1]
+
+    def _forget_oldest(self) -> None:
+        """Clients of a server may ask with ever other settings; what is forgotten was written by `keep`."""
+        while len(self._states) >= MOST_STATES:
+            oldest = next(iter(self._states))
+            del self._states[oldest], self._kept[oldest]
 
     def acceptance(self, options: GenerateOptions) -> AcceptanceCounts:
         """How the draft's children are accepted, for Sequoia's shapes.
@@ -249,7 +267,16 @@ def placement_of(tiers: Sequence[str], device: str) -> str:
 
 
 def _settings(sampling: SamplingOptions) -> dict[str, float]:
-    return {name: float(value) for name, value in asdict(sampling).items() if name != "seed"}
+    return {name: float(value) for name, value in _drawing(sampling).items() if name != "seed"}
+
+
+def _drawing(sampling: SamplingOptions) -> dict[str, Any]:
+    """What matters of how tokens are drawn: not the bias of a few, nor what files of older versions do not name."""
+    told = asdict(sampling)
+    del told["bias"]
+    if not sampling.frequency_penalty:
+        del told["frequency_penalty"]
+    return told
 
 
 def _parsed(document: Mapping[str, Any]) -> PairMeasurement:

@@ -99,7 +99,7 @@ class RoundEvents:
             note=" ".join(filter(None, (*notes, parts.strategy.reason, parts.limit.words))),
         )
         reason = parts.answer.reason if is_complete else "cancelled"
-        return Finished(self._request, reason, parts.answer.take_rest(), statistics)
+        return Finished(self._request, reason, parts.answer.take_rest(), statistics, parts.answer.stop)
 
     @property
     def _bytes_streamed(self) -> int:
@@ -133,6 +133,9 @@ class RoundEvents:
             verdicts=self._take_target_log_probs(),
             lengths=array("I", written.lengths).tobytes(),
             log_probs=array("f", result.log_probs).tobytes(),
+            top=tuple(
+                tuple((self._piece(token), log_prob) for token, log_prob in likeliest) for likeliest in result.likeliest
+            ),
         )
 
 

@@ -182,7 +182,9 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A request waits: `ahead` others, of clients of the server, are answered before it. Told again as that changes."""
+    """A request waits: `ahead` others, of clients of the server, are answered before it. Told again as that changes;
+    0: its turn has come.
+    """
 
     id: int
     ahead: int
@@ -309,12 +311,16 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The one good ending. `text` is what was still held back of the answer; `statistics` is None for a `Load`."""
+    """The one good ending. `text` is what was still held back of the answer; `statistics` is None for a `Load`.
+
+    `stop`: the stop string that ended it, empty where an end token did, or something else.
+    """
 
     id: int
     reason: FinishReason
     text: str = ""
     statistics: Statistics | None = None
+    stop: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Tools that an answer may call, and the calls: what clients of the server send, and templates and models write."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +20,15 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """Whether an answer calls tools: as it likes, not at all, or at least once.
+
+    `name`: the only tool that it may call then, empty for any. `parallel`: several calls in one answer are fine.
+    """
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    name: str = ""
+    parallel: bool = True

@@ -1,6 +1,7 @@
 """One answer on its way to a client: from the engine's thread into the server's, with signs of life while it waits."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -8,12 +9,13 @@ from dataclasses import dataclass
 from engine.errors import CoppiceError
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
 from engine.protocol.sentences import say
-from engine.serving.context import Service
+from engine.serving.context import Asker, Service
 from engine.serving.desk import Job
 from engine.text.pieces import AllContent, AnswerPieces, Divider, Piece
 
 SECONDS_ALIVE = 5.0  # between two signs of life; clients give up after 10 and more
 MOST_UNREAD = 4096  # events that wait for a client that does not read
+MOST_UNREAD_NODES = 1 << 18  # in the trees of those events: about 100 bytes each
 
 
 class Refused(CoppiceError):  # noqa: N818  # what happened to the request
@@ -51,7 +53,7 @@ Step = Alive | Prefilled | Progress | Ended
 
 
 async def answer(
-    service: Service, asker: str, ask: Callable[[int], Generate], behind: Divider | None = None
+    service: Service, asker: Asker, ask: Callable[[int], Generate], behind: Divider | None = None
 ) -> AsyncGenerator[Step, None]:
     """The steps of an answer; closing the iterator ends the answer within one layer.
 
@@ -71,26 +73,23 @@ async def answer(
                 yield event
 
 
-async def events(service: Service, asker: str, request: Generate) -> AsyncGenerator[Event | Alive, None]:
+async def events(service: Service, asker: Asker, request: Generate) -> AsyncGenerator[Event | Alive, None]:
     """The engine's own events, to the last one, and an `Alive` whenever there was none for a while."""
-    loop, unread = asyncio.get_running_loop(), asyncio.Queue[Event]()
+    unread = Unread(asyncio.get_running_loop())
     ahead = 0
 
     def tell(event: Event) -> None:
-        if unread.qsize() < MOST_UNREAD:
-            loop.call_soon_threadsafe(unread.put_nowait, event)
-            return
-        job.leave()
-        slow = Failed(request.id, say("The client does not read what it asked for."))
-        loop.call_soon_threadsafe(unread.put_nowait, slow)
+        service.metrics.hear(event)
+        asker.hear(event)
+        if not unread.put(event):
+            job.leave()
 
-    job = Job(request, asker, tell, lambda ahead: tell(Queued(request.id, ahead)))
+    job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)))
     service.desk.put(job)
     try:
         while True:
-            try:
-                event = await asyncio.wait_for(unread.get(), SECONDS_ALIVE)
-            except TimeoutError:
+            event = await unread.get()
+            if event is None:
                 yield Alive(ahead)
                 continue
             if isinstance(event, Queued):
@@ -102,3 +101,44 @@ async def events(service: Service, asker: str, request: Generate) -> AsyncGenera
                 return
     finally:
         service.desk.forget(job)
+
+
+class Unread:
+    """Events on their way from any thread to the one of `loop`; as many as memory is given for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._lock = threading.Lock()
+        self._events, self._nodes = 0, 0
+        self._is_full = False
+
+    def put(self, event: Event) -> bool:
+        """Whether somebody will read it: not if too much waits already, nor where the server has ended."""
+        with self._lock:
+            if self._is_full:
+                return False
+            self._count(event, 1)
+            self._is_full = self._events > MOST_UNREAD or self._nodes > MOST_UNREAD_NODES
+            if self._is_full:
+                event = Failed(0, say("The client does not read what it asked for."))
+            try:
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
+            except RuntimeError:  # the loop is closed
+                self._is_full = True
+        return not self._is_full
+
+    async def get(self) -> Event | None:
+        """The next one; None where there was none for `SECONDS_ALIVE`."""
+        try:
+            event = await asyncio.wait_for(self._queue.get(), SECONDS_ALIVE)
+        except TimeoutError:
+            return None
+        with self._lock:
+            self._count(event, -1)
+        return event
+
+    def _count(self, event: Event, sign: int) -> None:
+        self._events += sign
+        if isinstance(event, Round):
+            self._nodes += sign * len(event.tree.pieces)

@@ -1,20 +1,51 @@
 """The web application: which addresses there are, and what they are given."""
 
 from collections.abc import Callable
+from typing import Any, NoReturn
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
 from engine import __version__
 from engine.protocol.messages import Event
 from engine.protocol.serving import ServeOptions
 from engine.serving.context import Service
 from engine.serving.desk import Desk
-from engine.serving.endpoints import health
+from engine.serving.endpoints import health, metrics
+from engine.serving.guard.description import complete
+from engine.serving.guard.limits import Limits
+from engine.serving.guard.middleware import Guard
+
+ENDPOINTS = (health, metrics)
 
 
-def build_application(desk: Desk, options: ServeOptions, tell: Callable[[Event], None]) -> FastAPI:
+class Application(FastAPI):
+    """FastAPI's, with the whole of its description."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The description of every endpoint, made once."""
+        if not self.openapi_schema:
+            self.openapi_schema = complete(super().openapi(), bool(self.state.service.options.api_key))
+        return self.openapi_schema
+
+
+def build_application(
+    desk: Desk, options: ServeOptions, tell: Callable[[Event], None], limits: Limits | None = None
+) -> FastAPI:
     """All endpoints, behind what checks who asks."""
-    application = FastAPI(title="Coppice", version=__version__, docs_url=None, redoc_url=None)
+    application = Application(
+        title="Coppice", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     application.state.service = Service(desk, options, tell)
-    application.include_router(health.router)
+    application.add_middleware(Guard, service=application.state.service, limits=limits or Limits())
+    for error in (HTTPException, RequestValidationError):
+        application.add_exception_handler(error, _leave_to_the_guard)
+    for endpoint in ENDPOINTS:
+        application.include_router(endpoint.router)
     return application
+
+
+async def _leave_to_the_guard(_request: Request, error: Exception) -> NoReturn:
+    """FastAPI would answer these in a form of its own."""
+    raise error

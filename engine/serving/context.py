@@ -1,7 +1,7 @@
 """What every endpoint may ask for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
@@ -11,6 +11,7 @@ from engine.protocol.messages import Event
 from engine.protocol.sentences import say
 from engine.protocol.serving import ServeOptions
 from engine.serving.desk import Desk
+from engine.serving.guard.metrics import Metrics
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The server's own: where requests wait, what it was started with, and who is told of `Visit`s."""
+    """The server's own: where requests wait, what it was started with, who is told of `Visit`s, and its figures."""
 
     desk: Desk
     options: ServeOptions
     tell: Callable[[Event], None]
+    metrics: Metrics = field(default_factory=Metrics)
 
     @property
     def engine(self) -> "Engine":
@@ -33,8 +35,26 @@ class Service:
         return engine
 
 
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who a request is from. `name`: requests of one name are answered in order, those of several in turn.
+
+    `hear` is told of everything that happens to its answers, from any thread, and must return at once.
+    """
+
+    name: str
+    hear: Callable[[Event], None] = lambda _event: None
+
+
 def _service(request: Request) -> Service:
     return cast(Service, request.app.state.service)
 
 
 ServiceOf = Annotated[Service, Depends(_service)]
+
+
+def _asker(request: Request) -> Asker:
+    return cast(Asker, request.state.asker)
+
+
+AskerOf = Annotated[Asker, Depends(_asker)]

@@ -29,8 +29,8 @@ class Busy(CoppiceError):  # noqa: N818  # a state, as people call it
 class Job:
     """One request on its way. `tell` gets its events, from the engine's thread, and must return at once.
 
-    `moved`: called with how many jobs are answered before it, whenever that changes; from any thread. `leave` may be
-    called from any thread: what runs of it ends within one layer.
+    `moved`: called with how many jobs are answered before it, whenever that may have changed, and with 0 when its turn
+    has come; from any thread. `leave` may be called from any thread: what runs of it ends within one layer.
     """
 
     request: Load | Generate
@@ -88,6 +88,7 @@ class Desk:
             if jobs:
                 self._waiting[asker] = jobs  # behind all others
             self._is_answering = True
+            job.moved(0)
             self._tell_places()
             return job
 
@@ -101,6 +102,18 @@ class Desk:
                 if not jobs:
                     self._waiting.pop(job.asker)
                 self._tell_places()
+
+    def withdraw(self, asker: str, through: int) -> list[Job]:
+        """Take out what an asker has waiting of the ids up to this one; returns it: nobody else will end it."""
+        with self._changed:
+            jobs = self._waiting.get(asker, deque())
+            withdrawn = [job for job in jobs if job.request.id <= through]
+            if withdrawn:
+                self._waiting[asker] = deque(job for job in jobs if job.request.id > through)
+                if not self._waiting[asker]:
+                    self._waiting.pop(asker)
+                self._tell_places()
+            return withdrawn
 
     @property
     def waiting(self) -> int:

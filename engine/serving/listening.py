@@ -13,6 +13,8 @@ from engine.protocol.sentences import reason_of, say
 from engine.protocol.serving import ServeOptions
 from engine.serving.application import build_application
 from engine.serving.desk import Desk
+from engine.serving.guard.connections import protocol
+from engine.serving.guard.limits import Limits
 
 SECONDS_TO_PART = 2
 
@@ -37,7 +39,7 @@ class Listening:
         asyncio.run(self._server.serve(sockets=[self._bound]))
 
 
-def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None]) -> Listening:
+def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], limits: Limits | None = None) -> Listening:
     """Start to listen. Raises `InputError` where the address is taken, or is none of this computer's.
 
     `tell` is called with a `Visit` whenever a request comes, moves or ends, from any thread.
@@ -46,11 +48,19 @@ def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None]) -> 
     bound = _bind(options)
     host, port = bound.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
+    limits = limits or Limits()
     config = uvicorn.Config(
-        build_application(desk, options, tell),
+        build_application(desk, options, tell, limits),
+        http=protocol(limits),
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,  # who asks is who connects: everybody could claim to be somebody's proxy
         log_config=None,
+        log_level="error",  # a hostile client could fill the log with warnings
         access_log=False,
         server_header=False,
+        h11_max_incomplete_event_size=limits.header_bytes,
+        timeout_keep_alive=int(limits.idle_seconds) + 1,  # the guard's own comes first
         timeout_graceful_shutdown=SECONDS_TO_PART,
     )
     return Listening(uvicorn.Server(config), bound, f"http://{shown}:{port}")

@@ -181,7 +181,8 @@ class RoundResult:
     """One round: what was chosen, the tree, and what the target accepted of it.
 
     `draft_seconds`: waiting for the tree; `target_seconds`: the target's pass; `seconds`: the whole round.
-    `log_probs`: the target's own, of every one of the `tokens`.
+    `log_probs`: the target's own, of every one of the `tokens`; `likeliest`: the tokens that it found likeliest in each
+    one's place, with theirs, if they were asked for.
     """
 
     choice: Choice
@@ -191,6 +192,7 @@ class RoundResult:
     target_seconds: float
     seconds: float
     log_probs: tuple[float, ...] = ()
+    likeliest: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     @property
     def budget(self) -> int:

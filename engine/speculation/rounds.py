@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.protocol.messages import FinishReason, Seconds
 from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
-from engine.speculation.methods.verification import said_log_probs
+from engine.speculation.methods.verification import said_of
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.tree_limit import TreeLimit
 
@@ -62,7 +62,8 @@ class Speculation:
     """The parts of one answer, and the steps of a round, which the clock times and the observer follows.
 
     `target` verifies; `strategy` chooses method and size of the trees, and `limit` holds them to what memory allows;
-    `reach`: the levels that the target can verify in the next pass as if it read them one by one.
+    `reach`: the levels that the target can verify in the next pass as if it read them one by one. `top_log_probs`: how
+    many of the likeliest tokens are told of, at every position.
     """
 
     target: Scorer
@@ -72,6 +73,7 @@ class Speculation:
     limit: TreeLimit = field(default_factory=TreeLimit)
     observer: Observer = field(default_factory=NullObserver)
     reach: Callable[[], int] = lambda: sys.maxsize
+    top_log_probs: int = 0
 
     def choose(self, text: Sequence[int]) -> Choice:
         """The method and the final bounds of the next tree: the one place where they are decided.
@@ -136,9 +138,10 @@ def next_round(speculation: Speculation, text: Sequence[int]) -> RoundResult:
     path = choice.method.accept(tree, logits, answer.tokens)
     path = path.cut(tree, answer.extend(path.tokens(tree)))  # the answer may end before the path does
     speculation.keep(choice, tree, logits, path)
-    log_probs = said_log_probs(tree, logits, path)
+    said = said_of(tree, logits, path, speculation.top_log_probs)
     seconds = time.perf_counter() - begin
-    result = RoundResult(choice, tree, path, clock.last("draft"), clock.last("target"), seconds, log_probs)
+    spent = (clock.last("draft"), clock.last("target"), seconds)
+    result = RoundResult(choice, tree, path, *spent, said.log_probs, said.likeliest)
     speculation.strategy.learn(result)
     return result
 
@@ -149,6 +152,10 @@ class TextSink(Protocol):
     @property
     def stopped(self) -> bool:
         """Whether the text has ended by itself."""
+
+    @property
+    def stop(self) -> str:
+        """The stop string that ended it; empty if none did."""
 
     def push(self, token: int) -> str:
         """Take a token, return the text that can be shown now."""
@@ -183,6 +190,11 @@ class Answer:
     def room(self) -> int:
         """Tokens the answer may still grow by; 0 once it has ended."""
         return 0 if self._ended else self._max_new_tokens - len(self.tokens)
+
+    @property
+    def stop(self) -> str:
+        """The stop string that ended it; empty if none did."""
+        return self._sink.stop
 
     def extend(self, tokens: Sequence[int]) -> int:
         """Take the next tokens, up to the one that ends the answer; returns how many were taken."""

@@ -57,11 +57,7 @@ def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int
     """Raise `InputError` unless the target knows every token, and has room for one more."""
     if not tokens:
         raise InputError(say("The prompt is empty."), say("Write something first."))
-    if wrong := [token for token in tokens if not 0 <= token < vocabulary]:
-        raise InputError(
-            say("Token id {number} is outside the model's vocabulary.", number=wrong[0]),
-            say("Give ids from 0 to {most}.", most=vocabulary - 1),
-        )
+    require_known(tokens, vocabulary)
     if len(tokens) >= context_tokens:
         raise TooLong(
             say(
@@ -70,4 +66,13 @@ def require_readable(tokens: Sequence[int], vocabulary: int, context_tokens: int
                 room=context_tokens,
             ),
             say("Start a new chat, shorten the message, or load the model with a larger context."),
+        )
+
+
+def require_known(tokens: Sequence[int], vocabulary: int) -> None:
+    """Raise `InputError` unless the target knows every token."""
+    if wrong := [token for token in tokens if not 0 <= token < vocabulary]:
+        raise InputError(
+            say("Token id {number} is outside the model's vocabulary.", number=wrong[0]),
+            say("Give ids from 0 to {most}.", most=vocabulary - 1),
         )

@@ -140,6 +140,11 @@ class ReasoningStream:
         """Whether a stop string has come."""
         return self._text.stopped
 
+    @property
+    def stop(self) -> str:
+        """The stop string that has come; empty if none has."""
+        return self._text.stop
+
     def push(self, token: int) -> str:
         """Take the next token; return the text that can be shown now, which may be empty."""
         if self.stopped:

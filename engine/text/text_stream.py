@@ -24,7 +24,7 @@ class StopStrings:
     def __init__(self, stop: Sequence[str]) -> None:
         """`stop` may be empty; none of its strings may be."""
         assert all(stop), "an empty stop string is complete before the answer begins"
-        self.completed = False
+        self.completed = ""  # the stop string that was met
         self._stop = tuple(stop)
         self._longest = max(map(len, stop), default=0)
         self._held = ""
@@ -34,10 +34,11 @@ class StopStrings:
         if self.completed:
             return ""
         text = self._held + text
-        ends = [(start + len(stop), start) for stop in self._stop if (start := text.find(stop)) >= 0]
+        ends = [(start + len(stop), start, stop) for stop in self._stop if (start := text.find(stop)) >= 0]
         if ends:
-            self.completed, self._held = True, ""
-            return text[: min(ends)[1]]
+            _, start, self.completed = min(ends)
+            self._held = ""
+            return text[:start]
         cut = self._first_possible_start(text)
         self._held = text[cut:]
         return text[:cut]
@@ -73,11 +74,16 @@ class TextStream:
 
     def __init__(self, decoder: Decoder, stop: Sequence[str] = (), begun: Sequence[int] = ()) -> None:
         """Begin a text that ends at any of the `stop` strings; `begun` are the tokens before it, if it goes on."""
-        self.stopped = False
+        self.stop = ""
         self._decoder = decoder
         self._stop = StopStrings(stop)
         self._window = [token for token in begun[-WINDOW:] if decoder.writes_text(token)]
         self._settled = len(self._settled_text())
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string has come: `stop`."""
+        return bool(self.stop)
 
     def push(self, token: int) -> str:
         """Take the next token; return the text that can be shown now, which may be empty.
@@ -109,5 +115,5 @@ class TextStream:
 
     def _let_through(self, text: str) -> str:
         text = self._stop.let_through(text)
-        self.stopped = self._stop.completed
+        self.stop = self._stop.completed
         return text

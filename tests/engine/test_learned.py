@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from engine.cli.session import Session
+from engine.loading import learned
 from engine.loading.learned import VERSION, Learned, LearnedFiles, LearnedState
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage
@@ -93,6 +94,26 @@ def test_a_machine_that_changed_overnight_is_learnt_again(files: LearnedFiles) -
 def test_other_settings_have_files_of_their_own(files: LearnedFiles, other: GenerateOptions) -> None:
     files.remember(OPTIONS, taught(5))
     assert files.recall(other) == (None, "")
+
+
+def test_a_penalty_has_files_of_its_own_and_a_bias_none(files: LearnedFiles) -> None:
+    def path(**changes: Any) -> Path:
+        return files.path(replace(OPTIONS, sampling=replace(OPTIONS.sampling, **changes)))
+
+    assert path(bias=((3, 1.0),)) == path(seed=1) == path() != path(frequency_penalty=0.5)
+
+
+def test_ever_other_settings_take_no_more_and_more_memory(files: LearnedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned, "MOST_STATES", 3)
+    monkeypatch.setattr(learned, "MOST_FILES", 4)
+    memory = Learned(files)
+    for number in range(9):
+        other = replace(OPTIONS, sampling=replace(OPTIONS.sampling, top_k=number))
+        state = memory.state(OPTIONS)
+        assert memory.state(OPTIONS) is state, "what is used stays"
+        files.remember(other, memory.state(other))
+    assert len(memory._states) == 3
+    assert len(list(files.path(OPTIONS).parent.glob("*.json"))) == 4
 
 
 def test_method_and_budget_make_no_difference(files: LearnedFiles) -> None:

@@ -14,7 +14,14 @@ from transformers.generation.logits_process import (
 )
 
 from engine.protocol.options import SamplingOptions
-from engine.speculation.methods.verification import Sampler, Uniforms, distribution, inverse_cdf, penalise
+from engine.speculation.methods.verification import (
+    Sampler,
+    Uniforms,
+    bias_of,
+    distribution,
+    inverse_cdf,
+    penalise,
+)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -47,6 +54,35 @@ def test_top_p_keeps_the_smallest_set_that_reaches_it() -> None:
 def test_presence_penalty_counts_the_answer_only_and_once() -> None:
     options = SamplingOptions(presence_penalty=0.5)
     assert penalise(torch.zeros(4), options, [0], [1, 1, 2]).tolist() == [0.0, -0.5, -0.5, 0.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bias_and_penalties_are_those_of_the_formulas(seed: int) -> None:
+    """OpenAI's, behind a bias and the repetition penalty, token by token."""
+    options = SamplingOptions(
+        frequency_penalty=0.7, presence_penalty=0.4, repetition_penalty=1.3, bias=((2, -100.0), (5, 3.5), (9, 1.0))
+    )
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(12, generator=generator) * 3
+    prompt, said = [1, 5, 5], torch.randint(0, 12, (9,), generator=generator).tolist()
+    expected = []
+    for token, logit in enumerate(logits.tolist()):
+        value = logit + dict(options.bias).get(token, 0.0)
+        if token in [*prompt, *said]:
+            value = value * 1.3 if value < 0 else value / 1.3
+        value -= 0.4 * (token in said) + 0.7 * said.count(token)
+        expected.append(value)
+    ahead = Sampler(options, prompt, Uniforms(0)).ahead(said[:5], 5, torch.device("cpu"))
+    found = ahead.penalised(logits, [torch.tensor([token]) for token in said[5:]])
+    torch.testing.assert_close(found, torch.tensor(expected))
+    torch.testing.assert_close(penalise(bias_of_rows(logits, options), options, prompt, said), found)
+    assert int(ahead.draw(logits, [torch.tensor([token]) for token in said[5:]])) == int(found.argmax())
+
+
+def bias_of_rows(logits: torch.Tensor, options: SamplingOptions) -> torch.Tensor:
+    bias = bias_of(options, logits.device)
+    assert bias is not None
+    return bias.added(torch.stack([logits, logits]))[1]
 
 
 @given(

@@ -15,7 +15,7 @@ from engine.speculation.methods.proposals import Proposals, kept
 from engine.speculation.methods.rejection import Rule, verify
 from engine.speculation.methods.rejection_on_device import Draws, accept_on_device
 from engine.speculation.methods.rng import NOTHING, Rng, likeliest
-from engine.speculation.methods.verification import accept, distribution, follow, penalise
+from engine.speculation.methods.verification import accept, bias_of, distribution, follow, penalise, penalises
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_builder import SampledTokens, TreeBuilder
 
@@ -163,7 +163,9 @@ class Drafting:
         logits = logits[:, : self._vocabulary].float()
         if missing := self._vocabulary - logits.shape[-1]:  # tokens that this draft does not know
             logits = torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
-        if self._options.repetition_penalty != 1.0 or self._options.presence_penalty != 0.0:
+        if bias := bias_of(self._options, logits.device):
+            logits = bias.added(logits)
+        if penalises(self._options):
             answer = self._text[self._prompt_tokens :]
             paths = ([*answer, *self._builder.path(node)] for node in nodes)
             rows = [penalise(row, self._options, self._prompt, path) for row, path in zip(logits, paths, strict=True)]

@@ -73,8 +73,9 @@ class Sampler:
         return Ahead(
             options,
             sent(seen, device),
-            sent(said if _penalises(options) else (), device),
+            sent(said if penalises(options) else (), device),
             sent(uniforms, device, torch.float64),
+            bias_of(options, device),
         )
 
 
@@ -83,12 +84,14 @@ class Ahead:
     """Draws the next tokens of an answer on the device, one after the other, without the host seeing any of them.
 
     `prompt`, `said`: int64 [n], tokens that penalties apply to; `uniforms`: float64 [count], of the next positions.
+    `bias`: None where no token has one.
     """
 
     options: SamplingOptions
     prompt: Tensor
     said: Tensor
     uniforms: Tensor
+    bias: "Bias | None" = None
 
     def draw(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
         """The token behind those that were `sampled` before, each of them int64 [1]; returns such a one.
@@ -106,22 +109,45 @@ class Ahead:
         return distribution(self.penalised(logits, sampled), self.options)
 
     def penalised(self, logits: Tensor, sampled: Sequence[Tensor]) -> Tensor:
-        """The logits in float32, penalties applied."""
-        if not _penalises(self.options):
-            return logits.float()
-        return _penalised(logits.float(), self.options, self.prompt, torch.cat([self.said, *sampled]))
+        """The logits in float32, bias and penalties applied."""
+        logits = logits.float() if self.bias is None else self.bias.added(logits.float())
+        if not penalises(self.options):
+            return logits
+        return _penalised(logits, self.options, self.prompt, torch.cat([self.said, *sampled]))
 
 
-def _penalises(options: SamplingOptions) -> bool:
-    return options.repetition_penalty != 1.0 or options.presence_penalty != 0.0
+@dataclass(frozen=True, slots=True, eq=False)
+class Bias:
+    """What is added to the logits of some tokens before anything else: int64 [n], each once, and float32 [n]."""
+
+    tokens: Tensor
+    added_to: Tensor
+
+    def added(self, logits: Tensor) -> Tensor:
+        """float32 [..., vocabulary], as a new tensor."""
+        return logits.index_add(-1, self.tokens, self.added_to.expand(*logits.shape[:-1], -1))
+
+
+def bias_of(options: SamplingOptions, device: torch.device) -> Bias | None:
+    """The bias of these options, on `device`; None where no token has one. Of a token's several, the last one."""
+    if not options.bias:
+        return None
+    tokens, added = zip(*dict(options.bias).items(), strict=True)
+    return Bias(sent(tokens, device), sent(added, device, torch.float32))
+
+
+def penalises(options: SamplingOptions) -> bool:
+    """Whether a token's logit depends on what was said before."""
+    return options.repetition_penalty != 1.0 or options.presence_penalty != 0.0 or options.frequency_penalty != 0.0
 
 
 def penalise(logits: Tensor, options: SamplingOptions, prompt: Sequence[int], answer: Sequence[int]) -> Tensor:
-    """Repetition penalty (Keskar et al. 2019) over prompt and answer, then presence penalty over the answer.
+    """Repetition penalty (Keskar et al. 2019) over prompt and answer, then presence and frequency penalty (OpenAI's
+    API) over the answer.
 
     logits: float32 [vocabulary]; returns a new tensor where a penalty applies.
     """
-    if not _penalises(options):
+    if not penalises(options):
         return logits
     return _penalised(logits, options, sent(prompt, logits.device), sent(answer, logits.device))
 
@@ -135,6 +161,10 @@ def _penalised(logits: Tensor, options: SamplingOptions, prompt: Tensor, answer:
         logits = logits.index_copy(0, seen, torch.where(old < 0, old * factor, old / factor))
     if options.presence_penalty != 0.0:
         logits = logits.index_copy(0, answer, logits[answer] - options.presence_penalty)
+    if options.frequency_penalty != 0.0:
+        # Counts are exact in whatever order they are added up; `bincount` would wait for the device.
+        counts = torch.zeros_like(logits).index_add_(0, answer, logits.new_ones(len(answer)))
+        logits = logits - options.frequency_penalty * counts
     return logits
 
 
@@ -250,13 +280,32 @@ class TreeOnDevice:
         self.node = is_child.int().argmax(0, keepdim=True)
 
 
-def said_log_probs(tree: Tree, logits: Tensor, path: Path) -> tuple[float, ...]:
-    """The target's own log-probability of every token of the path, the bonus token last.
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the target thinks of every token of a path, the bonus token last: its own log-probabilities.
 
-    logits: [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied.
+    `likeliest`: of every such place the tokens that would have been likeliest there, likeliest first.
     """
-    said = []
+
+    log_probs: tuple[float, ...]
+    likeliest: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+
+def said_of(tree: Tree, logits: Tensor, path: Path, top: int = 0) -> Said:
+    """The target's own word on the path; `top`: how many of the likeliest tokens are wanted.
+
+    logits: [nodes, vocabulary]. Only the rows of the path are looked at, one by one: nothing large is copied. The host
+    reads once; double precision holds tokens, too.
+    """
+    top, parts = min(top, logits.shape[-1]), list[Tensor]()
     for node, token in zip(path.nodes, path.tokens(tree), strict=True):
         row = logits[node].float()
-        said.append(row[token] - row.logsumexp(-1))
-    return tuple(torch.stack(said).tolist())
+        norm = row.logsumexp(-1)
+        parts.append((row[token] - norm).view(1))
+        if top:
+            best = row.topk(top)
+            parts += [best.values - norm, best.indices.double()]
+    numbers: list[float] = torch.cat(parts).tolist()
+    rows = [numbers[begin : begin + 1 + 2 * top] for begin in range(0, len(numbers), 1 + 2 * top)]
+    best_of = (tuple(zip(map(int, row[1 + top :]), row[1 : 1 + top], strict=True)) for row in rows if top)
+    return Said(tuple(row[0] for row in rows), tuple(best_of))

@@ -42,7 +42,7 @@ def test_places_are_told_as_they_change() -> None:
     desk.take()
     assert places == [1, 1], "one is being answered"
     desk.take()
-    assert places == [1, 1], "it was b's own turn"
+    assert places == [1, 1, 0], "it was b's own turn"
 
 
 def test_what_is_forgotten_is_never_handed_out() -> None:
@@ -55,6 +55,25 @@ def test_what_is_forgotten_is_never_handed_out() -> None:
     assert gone.is_unwanted()
     assert desk.take() is other
     assert desk.waiting == 0
+
+
+def test_an_asker_withdraws_what_waits_up_to_an_id_and_nothing_of_others() -> None:
+    desk, places = Desk(), list[int]()
+    running = job(WINDOW, 1)
+    desk.put(running)
+    assert desk.take() is running
+    first, second, late, others = job(WINDOW, 2), job(WINDOW, 3), job(WINDOW, 4), job("a", 1)
+    for each in (first, second, late):
+        desk.put(each)
+    desk.put(others)
+    last = job("b", 1, moved=places)
+    desk.put(last)
+    assert desk.withdraw(WINDOW, 3) == [first, second]
+    assert desk.withdraw(WINDOW, 3) == []
+    assert places == [3, 3], "those behind are told anew; the two were not before it"
+    assert desk.withdraw(WINDOW, 9) == [late]
+    assert places == [3, 3, 2]
+    assert [desk.take(), desk.take()] == [others, last]
 
 
 def test_too_much_is_refused_but_the_window_never() -> None:

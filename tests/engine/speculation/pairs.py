@@ -24,6 +24,7 @@ class Silent:
     """A text sink for answers nobody reads."""
 
     stopped = False
+    stop = ""
 
     def push(self, token: int) -> str:
         return ""

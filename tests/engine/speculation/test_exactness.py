@@ -15,7 +15,7 @@ PROMPT_TOKENS = 19  # longer than the sliding window, so that it cuts through pr
 SAMPLINGS = [
     SamplingOptions(temperature=0.6, top_p=0.9, seed=1),
     SamplingOptions(temperature=1.0, seed=2),
-    SamplingOptions(temperature=1.5, top_k=20, min_p=0.02, seed=3),
+    SamplingOptions(temperature=1.5, top_k=20, min_p=0.02, seed=3, frequency_penalty=0.6, bias=((5, 2.0), (9, -9.0))),
     SamplingOptions(temperature=0.8, repetition_penalty=1.3, presence_penalty=0.5, seed=4),
     SamplingOptions(temperature=0.0, repetition_penalty=1.3, presence_penalty=0.5, seed=5),
 ]

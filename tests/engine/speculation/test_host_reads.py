@@ -25,7 +25,9 @@ from tests.engine.speculation.sampled import METHODS
 
 VOCABULARY, PROMPT = 200, [3, 1, 4, 1, 5, 9, 2, 6]
 GREEDY = SamplingOptions()
-FILTERED = SamplingOptions(0.8, top_k=9, top_p=0.95, min_p=0.01, repetition_penalty=1.3, presence_penalty=0.2, seed=4)
+FILTERED = SamplingOptions(
+    0.8, 0.95, 9, 0.01, 1.3, presence_penalty=0.2, seed=4, frequency_penalty=0.1, bias=((7, -100.0), (8, 0.5))
+)
 PLAIN = SamplingOptions(temperature=1.0, seed=7)
 NAMES = ("specexec", "lookup", "none", *METHODS)
 DEPTH = 8  # levels of the trees

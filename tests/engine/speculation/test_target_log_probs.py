@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from engine.speculation.methods.verification import said_log_probs
+from engine.speculation.methods.verification import said_of
 from engine.speculation.target_log_probs import ALTERNATIVES, judge
 from engine.speculation.trees.tree import Path, Tree
+from tests.engine.speculation.host_reads import HostReads
 
 
 @pytest.mark.parametrize("nodes", [1, 5, 200])
@@ -40,4 +41,15 @@ def test_what_was_said_is_as_likely_as_its_row_says() -> None:
     tree, path = Tree((9, 3, 4, 5), (-1, 0, 0, 2), (0.0,) * 4), Path((0, 2, 3), bonus=7)
     known = logits.log_softmax(-1)
     wanted = [float(known[0, 4]), float(known[2, 5]), float(known[3, 7])]
-    assert said_log_probs(tree, logits, path) == pytest.approx(wanted, abs=1e-5)
+    assert said_of(tree, logits, path).log_probs == pytest.approx(wanted, abs=1e-5)
+    assert said_of(tree, logits, path).likeliest == ()
+    reads = HostReads()
+    with reads.counted():
+        told = said_of(tree, logits, path, top=3)
+    assert reads.count == 1
+    assert told.log_probs == said_of(tree, logits, path).log_probs
+    for node, likeliest in zip(path.nodes, told.likeliest, strict=True):
+        best = known[node].topk(3)
+        assert [token for token, _ in likeliest] == best.indices.tolist()
+        assert [log_prob for _, log_prob in likeliest] == pytest.approx(best.values.tolist(), abs=1e-5)
+    assert len(said_of(tree, logits, path, top=99).likeliest[0]) == 50

@@ -18,8 +18,8 @@ def cut_at_first(text: str, stop: Sequence[str]) -> str:
     return text
 
 
-def run(pieces: Sequence[str], stop: Sequence[str]) -> tuple[list[str], bool]:
-    """Everything let through, piece by piece and at the end, and whether the text was stopped."""
+def run(pieces: Sequence[str], stop: Sequence[str]) -> tuple[list[str], str]:
+    """Everything let through, piece by piece and at the end, and what stopped the text."""
     stops = StopStrings(stop)
     return [*map(stops.let_through, pieces), stops.release()], stops.completed
 
@@ -34,7 +34,8 @@ def test_the_text_before_the_first_stop_string_comes_through(pieces: list[str], 
     shown, stopped = run(pieces, stop)
     text = "".join(pieces)
     assert "".join(shown) == cut_at_first(text, stop)
-    assert stopped == any(string in text for string in stop)
+    assert bool(stopped) == any(string in text for string in stop)
+    assert text.startswith("".join(shown) + stopped), "it is told which string it was"
 
 
 @given(pieces=st.lists(few_letters, max_size=8), stop=st.lists(st.text("ab", min_size=1, max_size=5), max_size=4))

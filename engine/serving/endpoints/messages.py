@@ -1,0 +1,43 @@
+"""`/v1/messages`: Anthropic's Messages API, and how long the prompt of a message would be."""
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+
+from engine.protocol.options import GenerateOptions
+from engine.serving.context import Service, ServiceOf
+from engine.serving.event_stream import SENT, EventStream, begin, exhaust
+from engine.serving.messages.blocks import chat_of
+from engine.serving.messages.events import MessageWriter
+from engine.serving.messages.request import CountFields, MessagesFields
+from engine.serving.messages.resource import MessageResource, TokenCount
+from engine.serving.question import Question, answer_to
+
+router = APIRouter()
+
+
+@router.post("/v1/messages", response_model=MessageResource, responses=SENT)
+async def message(asked: MessagesFields, service: ServiceOf, request: Request) -> MessageResource | Response:
+    """Answer, whole or as a stream of events."""
+    options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
+    question = await asyncio.to_thread(question_of, asked, service, options)
+    writer = MessageWriter(service.engine.name, options.stop, asked.shows_thoughts)
+    steps = await begin(answer_to(service, request.client.host, question))
+    if asked.stream:
+        return EventStream(steps, writer.follow, writer.fail)
+    await exhaust(steps, writer.follow)
+    return writer.message
+
+
+@router.post("/v1/messages/count_tokens")
+async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
+    """How many tokens would be read before an answer."""
+    question = await asyncio.to_thread(question_of, asked, service, GenerateOptions())
+    prompt = await asyncio.to_thread(service.engine.prompt_of, question.request(0))
+    return TokenCount(input_tokens=len(prompt.tokens))
+
+
+def question_of(asked: CountFields, service: Service, options: GenerateOptions) -> Question:
+    """What is asked. Raises `InputError`, and `NoModel`."""
+    chat = chat_of(asked.messages, asked.system, service.engine.reasoning_marks)
+    return Question(chat, options, asked.offered, asked.choice)

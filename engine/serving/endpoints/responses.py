@@ -1,0 +1,34 @@
+"""`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
+
+from fastapi import APIRouter, Request, Response
+
+from engine.serving.context import Service, ServiceOf
+from engine.serving.event_stream import SENT, EventStream, begin, exhaust
+from engine.serving.question import Question, answer_to
+from engine.serving.responses import resource
+from engine.serving.responses.events import ResponseWriter
+from engine.serving.responses.input_items import chat_of
+from engine.serving.responses.request import ResponsesFields
+from engine.serving.responses.resource import ResponseResource
+
+router = APIRouter()
+
+
+@router.post("/v1/responses", response_model=ResponseResource, responses=SENT)
+async def respond(asked: ResponsesFields, service: ServiceOf, request: Request) -> ResponseResource | Response:
+    """Answer, whole or as a stream of typed events."""
+    asked.check()
+    question = question_of(asked, service)
+    writer = ResponseWriter(resource.begin(asked, service.engine.name))
+    steps = await begin(answer_to(service, request.client.host, question))
+    if asked.stream:
+        return EventStream(steps, writer.follow, writer.fail)
+    await exhaust(steps, writer.follow)
+    return writer.response
+
+
+def question_of(asked: ResponsesFields, service: Service) -> Question:
+    """What is asked. Raises `InputError`, and `NoModel`."""
+    chat = chat_of(asked.input, asked.instructions or "", service.engine.reasoning_marks)
+    options = asked.options(asked.max_output_tokens, constraint=asked.constraint())
+    return Question(chat, options, asked.offered, asked.choice)

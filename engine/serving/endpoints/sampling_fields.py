@@ -1,0 +1,109 @@
+"""What requests of every kind may say of how their answer is drawn, and the engine's options that come of it."""
+
+import secrets
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from engine.protocol.options import (
+    METHODS,
+    Constraint,
+    GenerateOptions,
+    SamplingOptions,
+    SpeculationOptions,
+)
+
+MOST_STOPS = 32
+LONGEST_STOP = 1024  # characters
+MOST_BIASES = 2048
+MOST_TOKENS = 1 << 31
+SEEDS = 1 << 63
+
+Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
+Bias = Annotated[float, Field(ge=-100, le=100)]
+TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
+Method = Annotated[str, StringConstraints(pattern=f"^({'|'.join(METHODS)})$")]
+
+
+class Asked(BaseModel):
+    """Anything that a client sends: nothing is guessed at, and what is not known is passed over."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class CoppiceFields(Asked):
+    """What only this server knows.
+
+    `rounds`: tell of every round with its whole tree. `method`, `budget`: how the draft is to grow its trees; they
+    change the speed of an answer, never its distribution.
+    """
+
+    rounds: bool = False
+    method: Method = "auto"
+    budget: int = Field(default=0, ge=0, le=16384)
+
+
+class SamplingFields(Asked):
+    """How tokens are drawn, under the names of OpenAI, llama-server and vLLM. What is missing or null has no effect.
+
+    `temperature`: 1 as OpenAI has it, 0 for the likeliest tokens. `seed`: a negative one is drawn at random, as a
+    missing one is. `repeat_penalty` is llama-server's name of `repetition_penalty`.
+    """
+
+    temperature: float | None = Field(default=None, ge=0, le=100)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=-1, le=MOST_TOKENS)
+    min_p: float | None = Field(default=None, ge=0, lt=1)
+    repetition_penalty: float | None = Field(default=None, ge=0.1, le=10)
+    repeat_penalty: float | None = Field(default=None, ge=0.1, le=10)
+    presence_penalty: float | None = Field(default=None, ge=-10, le=10)
+    frequency_penalty: float | None = Field(default=None, ge=-10, le=10)
+    logit_bias: dict[TokenId, Bias] | None = Field(default=None, max_length=MOST_BIASES)
+    seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
+    ignore_eos: bool | None = None
+    coppice: CoppiceFields | None = None
+
+    @property
+    def tells_rounds(self) -> bool:
+        """Whether every round is asked for."""
+        return self.coppice is not None and self.coppice.rounds
+
+    def sampling(self, choice: int = 0) -> SamplingOptions:
+        """How the tokens of one choice are drawn; every further one of a request has the next seed."""
+        seed = self.seed if self.seed is not None and self.seed >= 0 else secrets.randbelow(SEEDS - MOST_TOKENS)
+        return SamplingOptions(
+            temperature=1.0 if self.temperature is None else self.temperature,
+            top_p=1.0 if self.top_p is None else self.top_p,
+            top_k=max(0, self.top_k or 0),
+            min_p=self.min_p or 0.0,
+            repetition_penalty=self.repetition_penalty or self.repeat_penalty or 1.0,
+            presence_penalty=self.presence_penalty or 0.0,
+            frequency_penalty=self.frequency_penalty or 0.0,
+            bias=tuple((int(token), added) for token, added in (self.logit_bias or {}).items()),
+            seed=(seed + choice) % SEEDS,
+        )
+
+    def options(
+        self,
+        max_new_tokens: int | None,
+        stop: str | list[str] | None = None,
+        *,
+        choice: int = 0,
+        top_log_probs: int = 0,
+        constraint: Constraint | None = None,
+    ) -> GenerateOptions:
+        """All options of one choice. `max_new_tokens`: None and -1 for as many as the context holds."""
+        stops = [stop] if isinstance(stop, str) else stop or []
+        speculation = self.coppice or CoppiceFields()
+        return GenerateOptions(
+            sampling=self.sampling(choice),
+            speculation=SpeculationOptions(method=speculation.method, budget=speculation.budget),
+            max_new_tokens=MOST_TOKENS if max_new_tokens in (None, -1) else max_new_tokens,
+            stop=tuple(filter(None, stops)),
+            ignore_eos=bool(self.ignore_eos),
+            constraint=constraint,
+            top_log_probs=top_log_probs,
+        )
+
+
+StopField = Annotated[Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None, Field(default=None)]

@@ -1,0 +1,203 @@
+"""What a client is told when something fails: status, type and code of every failure, in the form of the API it asked.
+
+Endpoints raise: a `CoppiceError`, or an `ApiError` where the status is theirs to say. In the middle of a stream, whose
+status is sent already, they write an `error_event` instead.
+"""
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from engine.errors import CoppiceError, InputError, NoModel, OutOfMemory, TooLong
+from engine.protocol.messages import FailureKind
+from engine.protocol.sentences import say
+from engine.serving.desk import Busy
+
+Form = Literal["openai", "responses", "anthropic"]
+"""Whose form an error has: OpenAI's, that of an event in the stream of its Responses, or Anthropic's."""
+
+SECONDS_TO_LOAD = 10  # when to ask again where no model is loaded yet
+SECONDS_TO_WAIT = 2  # and where too many wait
+MOST_FLAWS = 3  # that are told of one request
+LONGEST_WORDS = 1000  # characters of a message: a name that a client sent may be in it
+DO_NOT_RETRY = {"x-should-retry": "false"}  # what the clients of OpenAI and Anthropic look for: by status, they would
+
+TYPES_OF_ANTHROPIC = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    503: "overloaded_error",
+}  # https://docs.anthropic.com/en/api/errors
+
+
+class ApiError(CoppiceError):
+    """A failure with the HTTP status that tells of it.
+
+    `code`: for programs, such as `model_not_found`; `param`: the field of the request that it is about; `headers`:
+    what the response has besides.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        hint: str = "",
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.code = code
+        self.param = param
+        self.headers = dict(headers or {})
+
+
+class OpenAIProblem(BaseModel):
+    """What went wrong, as OpenAI's servers tell it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class OpenAIError(BaseModel):
+    """The body of a response that tells of an error, but those of `/v1/messages`."""
+
+    error: OpenAIProblem
+
+
+class AnthropicProblem(BaseModel):
+    """What went wrong, as Anthropic's servers tell it."""
+
+    type: str
+    message: str
+
+
+class AnthropicError(BaseModel):
+    """The body of a response of `/v1/messages` that tells of an error."""
+
+    type: Literal["error"]
+    error: AnthropicProblem
+
+
+def form_of(path: str) -> Form:
+    """In which form errors of this address are told."""
+    is_anthropic = path == "/v1/messages" or path.startswith("/v1/messages/")
+    return "anthropic" if is_anthropic else "openai"
+
+
+def api_error_of(error: BaseException) -> ApiError:
+    """The same failure with its status. What nobody expected is logged, and told without its details."""
+    if isinstance(error, ApiError):
+        return error
+    for of, translate in _TRANSLATIONS:
+        if isinstance(error, of):
+            return translate(error)
+    if isinstance(kind := getattr(error, "kind", None), str) and kind in _KINDS:
+        return _KINDS[kind](error)
+    traceback.print_exception(error)
+    return _internal()
+
+
+def body_of(error: ApiError, form: Form) -> dict[str, Any]:
+    """The JSON that tells of it."""
+    message = str(error)[:LONGEST_WORDS]
+    if form == "anthropic":
+        kind = TYPES_OF_ANTHROPIC.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    if form == "responses":
+        return {"type": "error", "code": error.code or _type_of(error), "message": message, "param": error.param}
+    return {"error": {"message": message, "type": _type_of(error), "param": error.param, "code": error.code}}
+
+
+def response_to(path: str, error: BaseException) -> JSONResponse:
+    """The whole response of a request for `path` that failed with `error`."""
+    known = api_error_of(error)
+    return JSONResponse(body_of(known, form_of(path)), known.status, known.headers)
+
+
+def error_event(form: Form, error: Exception, **more: Any) -> str:
+    """A server-sent event that tells of `error` at the end of a stream.
+
+    `more`: fields that this stream's events have besides, such as `sequence_number`.
+    """
+    body = {**body_of(api_error_of(error), form), **more}
+    name = "" if form == "openai" else "event: error\n"
+    return f"{name}data: {json.dumps(body)}\n\n"
+
+
+def _type_of(error: ApiError) -> str:
+    if error.status == 429:
+        return "rate_limit_error"
+    return "server_error" if error.status >= 500 else "invalid_request_error"
+
+
+def _internal(_error: object = None) -> ApiError:
+    message = say("The server met an unexpected error.")
+    return ApiError(500, message, say("Details are in the engine's log."), code="internal_error")
+
+
+def _input(error: Any) -> ApiError:
+    return ApiError(400, error.message, error.hint, code="invalid_value")
+
+
+def _too_long(error: Any) -> ApiError:
+    return ApiError(400, error.message, error.hint, code="context_length_exceeded", param="messages")
+
+
+def _no_model(error: Any) -> ApiError:
+    headers = {"retry-after": str(SECONDS_TO_LOAD)}
+    return ApiError(503, error.message, error.hint, code="no_model_loaded", headers=headers)
+
+
+def _busy(error: Any) -> ApiError:
+    headers = {"retry-after": str(SECONDS_TO_WAIT)}
+    return ApiError(429, error.message, error.hint, code="too_many_requests", headers=headers)
+
+
+def _memory(error: Any) -> ApiError:
+    return ApiError(503, error.message, error.hint, code="out_of_memory", headers=DO_NOT_RETRY)
+
+
+def _http(error: Any) -> ApiError:
+    """What the router raises: no such address, or none for this method."""
+    words = {404: say("There is no such address here."), 405: say("This address does not know this method.")}
+    message = words.get(error.status_code) or str(error.detail)
+    return ApiError(error.status_code, message, headers=error.headers)
+
+
+def _invalid(error: Any) -> ApiError:
+    """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields."""
+    flaws = [(".".join(map(str, flaw["loc"][1:])), str(flaw["msg"])) for flaw in error.errors()]
+    told = "; ".join(f"{where}: {words}" if where else words for where, words in flaws[:MOST_FLAWS])
+    return ApiError(400, told, code="invalid_value", param=flaws[0][0][:LONGEST_WORDS] or None if flaws else None)
+
+
+_TRANSLATIONS: tuple[tuple[type[BaseException], Callable[[Any], ApiError]], ...] = (
+    (NoModel, _no_model),
+    (TooLong, _too_long),
+    (InputError, _input),
+    (Busy, _busy),
+    (OutOfMemory, _memory),
+    (RequestValidationError, _invalid),
+    (HTTPException, _http),
+)
+_KINDS: dict[FailureKind | str, Callable[[Any], ApiError]] = {
+    "internal": _internal,
+    "input": _input,
+    "too_long": _too_long,
+    "memory": _memory,
+    "no_model": _no_model,
+}

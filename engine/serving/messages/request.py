@@ -1,0 +1,98 @@
+"""What a client asks of `/v1/messages`."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from engine.protocol.options import Constraint
+from engine.protocol.tools import Tool, ToolChoice
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
+from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
+from engine.serving.messages.blocks import MessageField, TextBlock
+
+
+class ToolField(Asked):
+    """A tool that the answer may call, and the client runs."""
+
+    type: Literal["custom"] | None = None
+    name: Name
+    description: Text | None = None
+    input_schema: dict[str, Any]
+
+    @property
+    def tool(self) -> Tool:
+        """As the engine knows it."""
+        return Tool(self.name, self.description or "", json.dumps(self.input_schema, ensure_ascii=False))
+
+
+class AnyChoice(Asked):
+    """Whether tools are called: as the model likes, one of them, or none."""
+
+    type: Literal["auto", "any", "none"]
+    disable_parallel_tool_use: bool = False
+
+
+class OneChoice(Asked):
+    """This tool is called."""
+
+    type: Literal["tool"]
+    name: Name
+    disable_parallel_tool_use: bool = False
+
+
+class ThinkingField(Asked):
+    """Whether reasoning is shown. How much there is of it is the model's affair here."""
+
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
+    display: Literal["summarized", "omitted"] | None = None
+
+
+class OutputField(Asked):
+    """What the answer must look like."""
+
+    format: FlatSchemaFormat | None = None
+
+
+class CountFields(Asked):
+    """What is read before an answer: all that tokens are counted of."""
+
+    model: Name = ""
+    messages: list[MessageField] = Field(max_length=MOST_TURNS)
+    system: Text | Annotated[list[TextBlock], Field(max_length=MOST_TURNS)] | None = None
+    tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
+    tool_choice: Annotated[AnyChoice | OneChoice, Field(discriminator="type")] | None = None
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that may be called."""
+        return tuple(each.tool for each in self.tools or ())
+
+    @property
+    def choice(self) -> ToolChoice:
+        """Whether they are."""
+        asked = self.tool_choice or AnyChoice(type="auto")
+        parallel = not asked.disable_parallel_tool_use
+        if isinstance(asked, OneChoice):
+            return ToolChoice("required", asked.name, parallel)
+        return ToolChoice("required" if asked.type == "any" else asked.type, parallel=parallel)
+
+
+class MessagesFields(CountFields, SamplingFields):
+    """The request. Who a `metadata.user_id` is does not matter to anybody here."""
+
+    max_tokens: int = Field(ge=1, le=MOST_TOKENS)
+    stop_sequences: list[Stop] | None = Field(default=None, max_length=MOST_STOPS)
+    thinking: ThinkingField | None = None
+    output_config: OutputField | None = None
+    stream: bool | None = None
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether the answer's reasoning is sent."""
+        return self.thinking is None or (self.thinking.type != "disabled" and self.thinking.display != "omitted")
+
+    def constraint(self) -> Constraint | None:
+        """What the answer must look like; None for any text. Raises `InputError` for a schema that is not there."""
+        return constraint_of_format(self.output_config.format) if self.output_config else None

@@ -1,0 +1,128 @@
+"""The typed events of a streamed response, and the response that they add up to."""
+
+import time
+from collections.abc import Iterator
+
+from engine.protocol.messages import Finished
+from engine.serving.answers import Ended, Progress, Refused, Step
+from engine.serving.event_stream import Event
+from engine.serving.reasoning_tokens import ReasoningTokens
+from engine.serving.responses.output_items import (
+    ItemStatus,
+    OutputCall,
+    OutputMessage,
+    OutputReasoning,
+    OutputText,
+    ReasoningText,
+)
+from engine.serving.responses.resource import (
+    FailureCode,
+    IncompleteDetails,
+    ResponseFailure,
+    ResponseResource,
+    usage_of,
+)
+from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+
+
+class ResponseWriter:
+    """Writes one response. Its methods give the events in their order; `response` is what they have told so far."""
+
+    def __init__(self, response: ResponseResource) -> None:
+        """`response`: has no output yet."""
+        self.response = response
+        self._events = 0
+        self._open: OutputMessage | OutputReasoning | OutputCall | None = None
+        self._text: list[str] = []  # of the open item
+        self._reasoning = ReasoningTokens()
+
+    def follow(self, step: Step) -> Iterator[Event]:
+        """The next step of the answer; with the first, the response as it is before there is any."""
+        if not self._events:
+            yield self._of_response("response.created")
+            yield self._of_response("response.in_progress")
+        if isinstance(step, Progress):
+            self._reasoning.take(step)
+        if isinstance(step, Progress | Ended):
+            for piece in step.pieces:
+                yield from self._take(piece)
+        if isinstance(step, Ended):
+            yield from self._end(step.finished)
+
+    def fail(self, failed: Refused) -> Event:
+        """There is no more of the answer, and why."""
+        code: FailureCode = "invalid_prompt" if failed.kind in ("input", "too_long") else "server_error"
+        self.response.status, self.response.error = "failed", ResponseFailure(code=code, message=str(failed))
+        return self._of_response("response.failed")
+
+    def _take(self, piece: Piece) -> Iterator[Event]:
+        match piece:
+            case Thought(text):
+                if not isinstance(self._open, OutputReasoning):
+                    yield from self._add(OutputReasoning())
+                yield self._of_item("response.reasoning_text.delta", content_index=0, delta=text)
+            case Content(text):
+                if not isinstance(self._open, OutputMessage):
+                    yield from self._add(OutputMessage())
+                yield self._of_item("response.output_text.delta", content_index=0, delta=text, logprobs=[])
+            case CallBegun(_, call, name):
+                yield from self._add(OutputCall(call_id=call, name=name))
+                return
+            case CallArguments(_, text):
+                yield self._of_item("response.function_call_arguments.delta", delta=text)
+        self._text.append(text)
+
+    def _end(self, finished: Finished) -> Iterator[Event]:
+        response, is_cut = self.response, finished.reason == "length"
+        yield from self._close("incomplete" if is_cut else "completed")
+        if finished.statistics:
+            response.usage = usage_of(finished.statistics, int(self._reasoning))
+        if is_cut:
+            response.status = "incomplete"
+            response.incomplete_details = IncompleteDetails(reason="max_output_tokens")
+        else:
+            response.status, response.completed_at = "completed", int(time.time())
+        yield self._of_response(f"response.{response.status}")
+
+    def _add(self, item: OutputMessage | OutputReasoning | OutputCall) -> Iterator[Event]:
+        yield from self._close("completed")
+        self._open = item
+        self.response.output.append(item)
+        yield self._of_item("response.output_item.added", item=item.model_dump(), with_id=False)
+        if isinstance(item, OutputMessage):
+            yield self._of_item("response.content_part.added", content_index=0, part=OutputText().model_dump())
+        elif isinstance(item, OutputReasoning):
+            yield self._of_item("response.content_part.added", content_index=0, part=ReasoningText().model_dump())
+
+    def _close(self, status: ItemStatus) -> Iterator[Event]:
+        """End the open item, if there is one."""
+        item, text = self._open, "".join(self._text)
+        if item is None:
+            return
+        match item:
+            case OutputMessage():
+                item.content = [OutputText(text=text)]
+                yield self._of_item("response.output_text.done", content_index=0, text=text, logprobs=[])
+            case OutputReasoning():
+                item.content = [ReasoningText(text=text)]
+                yield self._of_item("response.reasoning_text.done", content_index=0, text=text)
+            case OutputCall():
+                item.arguments = text
+                yield self._of_item("response.function_call_arguments.done", name=item.name, arguments=text)
+        if not isinstance(item, OutputCall):
+            yield self._of_item("response.content_part.done", content_index=0, part=item.content[0].model_dump())
+        item.status = status
+        yield self._of_item("response.output_item.done", item=item.model_dump(), with_id=False)
+        self._open, self._text = None, []
+
+    def _of_item(self, kind: str, *, with_id: bool = True, **fields: object) -> Event:
+        assert self._open, "an item is written"
+        named = {"item_id": self._open.id} if with_id else {}
+        return self._event(kind, output_index=len(self.response.output) - 1, **named, **fields)
+
+    def _of_response(self, kind: str) -> Event:
+        return self._event(kind, response=self.response.model_dump(by_alias=True))
+
+    def _event(self, kind: str, **fields: object) -> Event:
+        self._events += 1
+        return {"type": kind, "sequence_number": self._events - 1, **fields}

@@ -1,0 +1,108 @@
+"""The items of a request's input, and the conversation that they are."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from engine.errors import InputError
+from engine.protocol.messages import ChatMessage
+from engine.protocol.reasoning import Marks
+from engine.protocol.sentences import say
+from engine.protocol.tools import ToolCall
+from engine.serving.bounds import MOST_PARTS, Name, Text
+from engine.serving.conversation import BETWEEN, Conversation, refuse_images, texts_of
+from engine.serving.endpoints.sampling_fields import Asked
+
+
+class TextPart(Asked):
+    """Text that went in or came out."""
+
+    type: Literal["input_text", "output_text"]
+    text: Text
+
+
+Parts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+
+
+class MessageItem(Asked):
+    """What somebody said; those of a `developer` are the system's."""
+
+    type: Literal["message"] = "message"
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Text | Parts
+
+
+class CallItem(Asked):
+    """A call that an earlier answer asked for."""
+
+    type: Literal["function_call"]
+    call_id: Name
+    name: Name
+    arguments: Text
+
+
+class ResultItem(Asked):
+    """What the function gave back."""
+
+    type: Literal["function_call_output"]
+    call_id: Name
+    output: Text | Parts
+
+
+class ThoughtPart(Asked):
+    """Text of an earlier answer's reasoning."""
+
+    text: Text
+
+
+class ThoughtItem(Asked):
+    """The reasoning of an earlier answer."""
+
+    type: Literal["reasoning"]
+    content: Annotated[list[ThoughtPart], Field(max_length=MOST_PARTS)] | None = None
+
+
+def _kind_of(item: object) -> object:
+    """The `type` of an item, which a message may leave out."""
+    if not isinstance(item, dict):
+        return getattr(item, "type", None)
+    if item.get("type") == "item_reference":
+        raise InputError(
+            say("The input refers to a stored item, and this server stores nothing."), say("Send the item itself.")
+        )
+    return item.get("type", "message")
+
+
+InputItem = Annotated[
+    Annotated[MessageItem, Tag("message")]
+    | Annotated[CallItem, Tag("function_call")]
+    | Annotated[ResultItem, Tag("function_call_output")]
+    | Annotated[ThoughtItem, Tag("reasoning")],
+    Discriminator(_kind_of),
+]
+
+
+def chat_of(items: str | list[InputItem], instructions: str, marks: Marks) -> tuple[ChatMessage, ...]:
+    """The conversation that these items tell, behind the instructions. Raises `InputError` for a result of no call.
+
+    `marks`: what stands around reasoning in the text of the model's answers.
+    """
+    conversation = Conversation(marks)
+    if instructions:
+        conversation.say("system", instructions)
+    for item in [MessageItem(role="user", content=items)] if isinstance(items, str) else items:
+        _tell(conversation, item)
+    return conversation.chat
+
+
+def _tell(conversation: Conversation, item: InputItem) -> None:
+    match item:
+        case MessageItem():
+            for text in texts_of(item.content):
+                conversation.say("system" if item.role == "developer" else item.role, text)
+        case CallItem():
+            conversation.call(ToolCall(item.call_id, item.name, item.arguments))
+        case ResultItem():
+            conversation.give_back(item.call_id, BETWEEN.join(texts_of(item.output)))
+        case ThoughtItem():
+            conversation.think("".join(part.text for part in item.content or ()))

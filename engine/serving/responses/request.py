@@ -1,0 +1,99 @@
+"""What a client asks of `/v1/responses`."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from engine.errors import InputError
+from engine.protocol.options import Constraint
+from engine.protocol.sentences import say
+from engine.protocol.tools import Tool, ToolChoice
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
+from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
+from engine.serving.responses.input_items import InputItem
+
+Choice = Literal["auto", "required", "none"]
+
+
+class FunctionTool(Asked):
+    """A function that the answer may call."""
+
+    type: Literal["function"]
+    name: Name
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+    @property
+    def tool(self) -> Tool:
+        """As the engine knows it."""
+        return Tool(self.name, self.description or "", json.dumps(self.parameters or {}, ensure_ascii=False))
+
+
+class FunctionChoice(Asked):
+    """This one function has to be called."""
+
+    type: Literal["function"]
+    name: Name
+
+
+class TextOptions(Asked):
+    """What the answer must look like."""
+
+    format: TextConfigFormat = TextFormat(type="text")
+
+
+class ReasoningOptions(Asked):
+    """Accepted, and told back: how much a model reasons is its own affair here."""
+
+    effort: Name | None = None
+    summary: Name | None = None
+
+
+class ResponsesFields(SamplingFields):
+    """The request. What would need a memory of earlier ones is refused."""
+
+    model: Name = ""
+    input: Text | Annotated[list[InputItem], Field(max_length=MOST_TURNS)]
+    instructions: Text | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
+    tools: list[FunctionTool] | None = Field(default=None, max_length=MOST_TOOLS)
+    tool_choice: Choice | FunctionChoice | None = None
+    parallel_tool_calls: bool | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
+    metadata: dict[Name, Text] | None = Field(default=None, max_length=64)
+    stream: bool | None = None
+    store: bool | None = None
+    background: bool | None = None
+    previous_response_id: Name | None = None
+    conversation: Name | dict[str, Any] | None = None
+
+    def check(self) -> None:
+        """Raise `InputError` for what only a server with a memory can do."""
+        if self.previous_response_id or self.conversation:
+            raise InputError(
+                say("This server stores no responses, so that none can be gone on from."),
+                say("Send the whole conversation as the input."),
+            )
+        if self.background:
+            raise InputError(say("This server answers no requests in the background."), say("Stream the answer."))
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that may be called."""
+        return tuple(each.tool for each in self.tools or ())
+
+    @property
+    def choice(self) -> ToolChoice:
+        """Whether they are."""
+        parallel = self.parallel_tool_calls is not False
+        if isinstance(self.tool_choice, FunctionChoice):
+            return ToolChoice("required", self.tool_choice.name, parallel)
+        return ToolChoice(self.tool_choice or "auto", parallel=parallel)
+
+    def constraint(self) -> Constraint | None:
+        """What the answer must look like; None for any text. Raises `InputError` for a schema that is not there."""
+        return constraint_of_format(self.text.format) if self.text else None

@@ -1,0 +1,70 @@
+"""The engine process with a server beside the window: who waits is told, and a stop ends what waits at once."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.errors import CoppiceError, InputError
+from engine.protocol.messages import Cancel, Finished, Generate, Queued
+from engine.protocol.options import GenerateOptions
+from engine.protocol.serving import Serve, ServeOptions, Serving, ServingEnded, StopServing
+from engine.serving.desk import Job
+from tests.engine.served import PATIENCE_SECONDS, Served, raises
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    served = Served()
+    served.begin()
+    yield served
+    served.close()
+
+
+def question(number: int) -> Generate:
+    return Generate(number, (), GenerateOptions())
+
+
+def test_a_stop_ends_at_once_what_waits_behind_a_client(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def answer(job: Job) -> Iterator[Any]:
+        begun.set()
+        assert over.wait(PATIENCE_SECONDS)
+        yield Finished(job.request.id, "stop")
+
+    monkeypatch.setattr(served.process._worker, "_events", answer)
+    assert served.ask(StopServing()) == ServingEnded(), "from now on there may be clients"
+    heard: list[Any] = []
+    served.process._desk.put(Job(question(1 << 40), "a client", heard.append))
+    assert begun.wait(PATIENCE_SECONDS)
+    assert served.ask(question(1)) == Queued(1, 1)
+    assert served.ask(question(2)) == Queued(1, 1)
+    assert served.ours.recv() == Queued(2, 2)
+    assert served.ask(Cancel(1)) == Queued(2, 1)
+    assert served.ours.recv() == Finished(1, "cancelled")
+    assert not heard, "the client's request is none of the window's"
+    over.set()
+    assert [served.ours.recv() for _ in range(2)] == [Queued(2, 0), Finished(2, "stop")]
+    assert heard == [Finished(1 << 40, "stop")]
+
+
+def test_the_switch_answers_every_order_whatever_fails(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = served.process._server
+    for error, words in (
+        (InputError("The port is taken.", "Choose another."), ServingEnded("The port is taken.", "Choose another.")),
+        (KeyError("boom"), None),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(switch, "_listen", raises(error))
+            ended = served.ask(Serve(ServeOptions(port=0)))
+        assert ended == words if isinstance(error, CoppiceError) else "boom" in ended.message
+    assert served.ask(StopServing()) == ServingEnded()
+
+
+def test_a_server_that_is_switched_on_listens(served: Served) -> None:
+    serving = served.ask(Serve(ServeOptions(port=0)))
+    assert isinstance(serving, Serving)
+    assert serving.address.startswith("http://127.0.0.1:")
+    assert served.ask(StopServing()) == ServingEnded()
