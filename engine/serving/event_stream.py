@@ -10,7 +10,8 @@ from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from engine.serving.answers import Alive, Refused, Step
+from engine.errors import CoppiceError
+from engine.serving.answers import Alive, Step
 
 Event = dict[str, Any]
 SENT: dict[int | str, dict[str, Any]] = {
@@ -56,7 +57,9 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, steps: Begun, tell: Callable[[Step], Iterable[Event]], fail: Callable[[Refused], Event]) -> None:
+    def __init__(
+        self, steps: Begun, tell: Callable[[Step], Iterable[Event]], fail: Callable[[CoppiceError], Event]
+    ) -> None:
         """`tell` gives the events of a step, `fail` that of a failure; each has its name as its `type`."""
         super().__init__(_chunks(steps, tell, fail), headers={"cache-control": "no-cache"})
         self._steps = steps
@@ -68,14 +71,14 @@ class EventStream(StreamingResponse):
 
 
 async def _chunks(
-    steps: Begun, tell: Callable[[Step], Iterable[Event]], fail: Callable[[Refused], Event]
+    steps: Begun, tell: Callable[[Step], Iterable[Event]], fail: Callable[[CoppiceError], Event]
 ) -> AsyncIterator[bytes]:
     try:
         async for step in steps:
             events = b"".join(map(_written, tell(step)))
             if events or isinstance(step, Alive):
                 yield events or ALIVE
-    except Refused as error:
+    except CoppiceError as error:
         yield _written(fail(error))
 
 

@@ -9,7 +9,7 @@ from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.options import GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Step, answer
-from engine.serving.context import Service
+from engine.serving.context import Asker, Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Question:
         return Generate(number, self.chat, self.options, () if self.choice.mode == "none" else self.tools)
 
 
-async def answer_to(service: Service, asker: str, question: Question) -> AsyncGenerator[Step, None]:
+async def answer_to(service: Service, asker: Asker, question: Question) -> AsyncGenerator[Step, None]:
     """The steps of the answer, with the calls in it; see `answer`. Raises `InputError` for a choice of no tool."""
     engine, tools = service.engine, question.request(0).tools
     divider = engine.divider(tools) if tools else None

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from engine.protocol.options import GenerateOptions
-from engine.serving.context import Service, ServiceOf
+from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import SENT, EventStream, begin, exhaust
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
@@ -17,12 +17,12 @@ router = APIRouter()
 
 
 @router.post("/v1/messages", response_model=MessageResource, responses=SENT)
-async def message(asked: MessagesFields, service: ServiceOf, request: Request) -> MessageResource | Response:
+async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     question = await asyncio.to_thread(question_of, asked, service, options)
     writer = MessageWriter(service.engine.name, options.stop, asked.shows_thoughts)
-    steps = await begin(answer_to(service, request.client.host, question))
+    steps = await begin(answer_to(service, asker, question))
     if asked.stream:
         return EventStream(steps, writer.follow, writer.fail)
     await exhaust(steps, writer.follow)

@@ -1,8 +1,8 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from engine.serving.context import Service, ServiceOf
+from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import SENT, EventStream, begin, exhaust
 from engine.serving.question import Question, answer_to
 from engine.serving.responses import resource
@@ -15,12 +15,12 @@ router = APIRouter()
 
 
 @router.post("/v1/responses", response_model=ResponseResource, responses=SENT)
-async def respond(asked: ResponsesFields, service: ServiceOf, request: Request) -> ResponseResource | Response:
+async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) -> ResponseResource | Response:
     """Answer, whole or as a stream of typed events."""
     asked.check()
     question = question_of(asked, service)
     writer = ResponseWriter(resource.begin(asked, service.engine.name))
-    steps = await begin(answer_to(service, request.client.host, question))
+    steps = await begin(answer_to(service, asker, question))
     if asked.stream:
         return EventStream(steps, writer.follow, writer.fail)
     await exhaust(steps, writer.follow)

@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engine.errors import CoppiceError
 from engine.protocol.messages import Finished, Prefilled
-from engine.serving.answers import Alive, Ended, Progress, Refused, Step
+from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import Event
+from engine.serving.guard.errors import api_error_of, body_of
 from engine.serving.messages.resource import (
     MessageResource,
     SaidText,
@@ -49,10 +51,9 @@ class MessageWriter:
         if isinstance(step, Ended):
             yield from self._end(step.finished)
 
-    def fail(self, failed: Refused) -> Event:
+    def fail(self, error: CoppiceError) -> Event:
         """There is no more of the answer, and why."""
-        kind = "invalid_request_error" if failed.kind in ("input", "too_long") else "api_error"
-        return {"type": "error", "error": {"type": kind, "message": str(failed)}}
+        return body_of(api_error_of(error), "anthropic")
 
     def _take(self, piece: Piece) -> Iterator[Event]:
         match piece:
