@@ -17,8 +17,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.text.tools.constraint import tool_constraint
-from engine.text.tools.formats import divider_for
+from engine.text.calling import divider_for, tool_constraint
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
@@ -95,9 +94,9 @@ class Engine:
         """What is loaded, as an event."""
         return self._loaded.describe(request, seconds)
 
-    def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
+    def prompt(self, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
-        return write_prompt(self._loaded.pair.tokenizer, chat)
+        return write_prompt(self._loaded.pair.tokenizer, chat, tools)
 
     def prompt_of(self, request: Generate) -> Prompt:
         """What is read for this request; raises `InputError` where there is nothing to answer."""
@@ -105,7 +104,7 @@ class Engine:
             return self.raw_prompt(request.raw)
         if request.raw is not None:
             return Prompt(request.raw)
-        return self.prompt(request.chat)
+        return self.prompt(request.chat, request.tools)
 
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""
@@ -116,7 +115,7 @@ class Engine:
         return divider_for(self.tokenizer, tools)
 
     def tool_constraint(self, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
-        """What holds an answer to this choice, None where it is free; see `engine.text.tools.constraint`."""
+        """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
         return tool_constraint(self.tokenizer, tools, choice)
 
     def count(self, question: Count) -> Counted:

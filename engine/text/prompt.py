@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.errors import InputError, TooLong
 from engine.protocol.messages import ChatMessage, Count, Counted
 from engine.protocol.sentences import say
+from engine.protocol.tools import Tool
 from engine.text.reasoning import ReasoningStream
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
@@ -16,7 +17,8 @@ class Prompt:
     """The tokens to read, and the strings that end an answer besides the target's end tokens.
 
     The last `begun` of the tokens are an answer that is continued. `thinks`: it continues inside the model's reasoning;
-    `shown` is the part of the reasoning that the prompt wrote itself; the text of the answer begins with it.
+    `shown` is the part of the reasoning that the prompt wrote itself; the text of the answer begins with it. `calls`:
+    the answer may call tools, so its text has the marks around calls.
     """
 
     tokens: tuple[int, ...]
@@ -24,6 +26,7 @@ class Prompt:
     begun: int = 0
     thinks: bool = False
     shown: str = ""
+    calls: bool = False
 
     @property
     def answer(self) -> tuple[int, ...]:
@@ -31,11 +34,11 @@ class Prompt:
         return self.tokens[len(self.tokens) - self.begun :]
 
 
-def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage]) -> Prompt:
+def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
     """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer."""
-    encoded = tokenizer.encode_whole(chat)
+    encoded = tokenizer.encode_whole(chat, tools)
     tokens = (*encoded.opening, *encoded.answer)
-    return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown)
+    return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown, bool(tools))
 
 
 def text_of_answer(tokenizer: Tokenizer, prompt: Prompt, stop: Sequence[str]) -> ReasoningStream:

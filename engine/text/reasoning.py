@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from engine.protocol.messages import ChatMessage
@@ -87,7 +87,7 @@ class Reasoning:
         if message.role != "assistant" or (not self.is_control and self.shown.end in self._template):
             return message
         thought, answer = self.divide(message.content, self.shown)
-        return ChatMessage(message.role, answer.lstrip()) if thought else message
+        return replace(message, content=answer.lstrip()) if thought else message
 
 
 def _are_controls(marks: Marks, added_tokens: Mapping[str, bool]) -> bool:

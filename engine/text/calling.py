@@ -1,10 +1,19 @@
-"""An answer that has to call a tool, as a grammar in the model's own format."""
+"""Calls of tools in the answers of one model: what finds them, and what holds an answer to them."""
 
 from collections.abc import Sequence
 
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
+from engine.text.pieces import AllContent, Divider
 from engine.text.tokenizer import Tokenizer
+
+
+def divider_for(tokenizer: Tokenizer, tools: Sequence[Tool]) -> Divider:
+    """What finds the calls in the content of an answer that may call these tools.
+
+    A call that is malformed before its name is known is content; what comes behind is passed on as it was written.
+    """
+    return tokenizer.call_format.and_hermes().divider(tools) if tools else AllContent()
 
 
 def tool_constraint(tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
