@@ -134,10 +134,11 @@ def _next(endings: "SimpleQueue[Ending]") -> Ending:
 def _signals_heard(endings: "SimpleQueue[Ending]") -> Iterator[None]:
     """SIGTERM is the ordinary end, SIGINT an interruption: also in the middle of a pass, which runs elsewhere."""
     meanings = {signal.SIGTERM: 0, signal.SIGINT: EXIT_INTERRUPTED}
-    before = {
-        number: signal.signal(number, lambda _number, _frame, code=code: endings.put(Ending(code)))
-        for number, code in meanings.items()
-    }
+
+    def hear(number: int, _frame: object) -> None:
+        endings.put(Ending(meanings[signal.Signals(number)]))
+
+    before = {number: signal.signal(number, hear) for number in meanings}
     try:
         yield
     finally:
