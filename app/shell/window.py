@@ -23,11 +23,13 @@ from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
+from app.engine.interface import EngineSwitch
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
+from app.library.engines import EngineChoice
 from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
 from app.settings.store import SettingsFile
@@ -62,6 +64,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.link = link
+        self.switch = EngineSwitch(link, self)
         self.settings = settings
         self._folders = folders
         self._theme = theme
@@ -69,17 +72,18 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(application_icon())
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)
-        self.chat = ChatController(link, settings, self)
+        self.engines = EngineChoice(self.switch, self.library, settings, link.ids)
+        self.chat = ChatController(self.switch, settings, self)
         self.unheard_stop = UnheardStop(link, self)
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
         self.deferred = DeferredWork(self)
         self.tree = TreeDock(self)
-        self.telemetry = TelemetryDock(link, theme.colors, self, self.deferred.do)
+        self.telemetry = TelemetryDock(self.switch, theme.colors, self, self.deferred.do)
         self.status_area = StatusArea(self)
-        self.models = ModelsFeature(link, settings, folders, theme.colors, self)
-        self.generation_actions = GenerationActions(link, self.chat, self.chat_panel, settings, self)
+        self.models = ModelsFeature(link, settings, folders, theme.colors, self, self.engines)
+        self.generation_actions = GenerationActions(self.switch, self.chat, self.chat_panel, settings, self)
         self.generation = self.generation_actions.popover
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
@@ -184,7 +188,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        for leave in (self.link.close, self.conversations.close, self.models.leave, self.chat_panel.leave):
+        for leave in (self.switch.close, self.conversations.close, self.models.leave, self.chat_panel.leave):
             leave()
         self.tools.close()
         super().closeEvent(event)

@@ -135,3 +135,18 @@ def _forget(address: str) -> None:
 def _name(address: str) -> str:
     """A password goes to the address that it was given for, and to no other."""
     return f"password for {address}"
+
+
+def keep_secret(name: str, secret: str) -> bool:
+    """Put a secret into the keyring, under a name; whether a keyring took it. Blocks."""
+    return _keep(name, secret)
+
+
+def read_secret(name: str) -> str:
+    """The secret that the keyring has under a name, empty for none. Blocks."""
+    return _read(name)
+
+
+def forget_secret(name: str) -> None:
+    """Take it out of the keyring. Blocks."""
+    _forget(name)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QSize, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
@@ -40,7 +40,7 @@ class TelemetryDock(QObject):
 
     def __init__(
         self,
-        link: EngineLink,
+        link: Answerer,
         colors: Colors,
         window: QMainWindow | None = None,
         put_off: Callable[[Callable[[], None]], None] = lambda work: work(),

@@ -22,6 +22,7 @@ _ENDINGS = {
     AnswerEnding.STOPPED: mark("Stopped"),
     AnswerEnding.FAILED: mark("Not answered"),
     AnswerEnding.INTERRUPTED: mark("Interrupted: the engine stopped"),
+    AnswerEnding.LOST: mark("Interrupted: the connection broke"),
 }
 
 _BAR = QSize(260, 10)
@@ -44,6 +45,10 @@ def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
         figures.append(ending)
     if message.statistics is not None and message.statistics.passes:
         figures += _measured(message.statistics)
+    if "@" in message.answerer:
+        figures.append(
+            AnswerFigure(message.answerer, tr("Who wrote this answer: the model, and where its engine runs"))
+        )
     return tuple(figures)
 
 
