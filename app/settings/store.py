@@ -32,7 +32,8 @@ class Settings(Preferences):
     checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
     `engines`: those elsewhere by the names that a person gave them, checked by who uses them; `engine`: the one that
-    answers, empty for this computer; `presets`: generation settings by name, of which one may be the default.
+    answers, empty for this computer; `presets`: generation settings by name, of which one may be the default;
+    `server_has_key`: clients of the local server must show one, which is in the keyring.
     """
 
     geometry: str = ""
@@ -50,6 +51,7 @@ class Settings(Preferences):
     default_preset: str = option("", DEFAULT_PRESET)
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     engine: str = ""
+    server_has_key: bool = False
 
     @property
     def beginning(self) -> GenerationSettings:

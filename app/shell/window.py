@@ -32,6 +32,7 @@ from app.library.controller import LibraryController
 from app.library.engines import EngineChoice
 from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
+from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
 from app.shell.deferred import DeferredWork
 from app.shell.tools import WindowTools
@@ -83,6 +84,7 @@ class MainWindow(QMainWindow):
         self.telemetry = TelemetryDock(self.switch, theme.colors, self, self.deferred.do)
         self.status_area = StatusArea(self)
         self.models = ModelsFeature(link, settings, folders, theme.colors, self, self.engines)
+        self.server = ServerFeature(link, settings, self)
         self.generation_actions = GenerationActions(self.switch, self.chat, self.chat_panel, settings, self)
         self.generation = self.generation_actions.popover
         self.view_options = ViewOptions(self.chat_panel, settings, self)
@@ -111,6 +113,7 @@ class MainWindow(QMainWindow):
         self.addDockWidget(end, self.tree_dock)
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self.telemetry.dock)
         self.statusBar().addWidget(self.status_area, 1)
+        self.statusBar().addPermanentWidget(self.server.indicator)
         self.statusBar().addPermanentWidget(self.models.indicator)
         self.statusBar().setSizeGripEnabled(False)
         bar = self._build_tool_bar()
@@ -183,12 +186,14 @@ class MainWindow(QMainWindow):
         self.conversations.start()
         self.models.start()
         if not self.link.isRunning():
+            self.server.controller.begin()
             self.link.start()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        for leave in (self.switch.close, self.conversations.close, self.models.leave, self.chat_panel.leave):
+        parts = (self.conversations.close, self.models.leave, self.server.leave, self.chat_panel.leave)
+        for leave in (self.switch.close, *parts):
             leave()
         self.tools.close()
         super().closeEvent(event)

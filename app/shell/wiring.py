@@ -134,6 +134,7 @@ class Wiring(QObject):
         self._window = window
         self._connect_engine()
         self._connect_models()
+        self._connect_server()
         self._connect_chat()
         self._connect_tree()
         self._connect_telemetry()
@@ -168,6 +169,14 @@ class Wiring(QObject):
         models.load_requested.connect(self._window.engines.load)
         models.cancel_requested.connect(library.cancel)
         self._window.status_area.cancel_requested.connect(library.cancel)
+
+    def _connect_server(self) -> None:
+        window, server = self._window, self._window.server.controller
+        window.link.engine_stopped.connect(server.on_engine_stopped)
+        window.link.events_arrived.connect(server.on_events)
+        window.library.state_changed.connect(server.on_engine_state)
+        window.tools.preferences_changed.connect(server.on_settings_changed)
+        window.tools.server_wanted.connect(window.server.open)
 
     def _connect_chat(self) -> None:
         window = self._window
@@ -217,10 +226,10 @@ class Wiring(QObject):
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices
-        engines = window.engines
-        for teller in (window.models, window.tools, window.chat, window.conversations, window.unheard_stop, engines):
+        withdrawing = (window.chat, window.conversations, window.unheard_stop, window.server, window.engines)
+        for teller in (window.models, window.tools, *withdrawing):
             teller.notice_raised.connect(notices.add)
-        for teller in (window.chat, window.conversations, window.unheard_stop, engines):
+        for teller in withdrawing:
             teller.notice_withdrawn.connect(notices.dismiss)
         notices.diagnostics_requested.connect(window.actions_.copy_diagnostics.trigger)
 
@@ -232,6 +241,7 @@ class Wiring(QObject):
             chats=self._on_chats_triggered,
             models=window.open_models,
             restart_engine=window.library.restart,
+            server=window.server.open,
             quit=window.close,
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
