@@ -121,7 +121,7 @@ class Unread:
             self._count(event, 1)
             self._is_full = self._events > MOST_UNREAD or self._nodes > MOST_UNREAD_NODES
             if self._is_full:
-                event = Failed(0, say("The client does not read what it asked for."))
+                event = Failed(0, say("The client does not read what it asked for."), kind="input")
             try:
                 self._loop.call_soon_threadsafe(self._queue.put_nowait, event)
             except RuntimeError:  # the loop is closed
@@ -131,7 +131,8 @@ class Unread:
     async def get(self) -> Event | None:
         """The next one; None where there was none for `SECONDS_ALIVE`."""
         try:
-            event = await asyncio.wait_for(self._queue.get(), SECONDS_ALIVE)
+            async with asyncio.timeout(SECONDS_ALIVE):  # `wait_for` of Python 3.11 loses a cancellation now and then
+                event = await self._queue.get()
         except TimeoutError:
             return None
         with self._lock:

@@ -58,7 +58,7 @@ class GuardedProtocol(H11Protocol):
         super().handle_events()
         if self.cycle is not before:
             self._stop(self._idling)
-        if self.flow.read_paused and self.cycle and not (self.cycle.more_body or self.cycle.response_complete):
+        if self.conn.their_state is h11.DONE and self.conn.our_state is not h11.DONE and self.conn.trailing_data[0]:
             # A request behind the one that is answered. As long as it is not read, nobody sees the client leave.
             self.transport.abort()
 

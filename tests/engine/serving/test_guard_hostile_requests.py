@@ -1,0 +1,225 @@
+"""Requests that are none: broken, contradictory, endless, enormous: one clear error for each, and little memory."""
+
+import json
+import socket
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from engine.serving.guard.limits import Limits
+from tests.campaigns.extent import choose
+from tests.engine.serving.stub import PATH, Running, read_all, request, running, soon
+
+LIMITS = Limits(requests_per_second=1e6, body_bytes=1 << 20, all_bodies_bytes=3 << 19, body_seconds=1.0)
+HEAD = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: sk-of-the-tests\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running(limits=LIMITS) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(server: Running) -> Iterator[None]:
+    """After whatever was sent, the engine works at nothing, and the next one is answered."""
+    before = server.engine.rounds
+    yield
+    assert server.engine.rounds == before, "nothing was computed for it"
+    assert server.http.get("/health").status_code == 200
+
+
+def code_of(answer: bytes) -> tuple[int, str]:
+    """Status and code of the one response that these bytes are."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert answer.count(b"HTTP/1.1") == 1, answer
+    return int(head.split()[1]), json.loads(body)["error"]["code"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100) + b"\r\n\r\n", (400, "invalid_request")),
+        (b"GET\r\n\r\n", (400, "invalid_request")),
+        (b"GET /health HTTP/1.1\r\n\r\n", (400, "invalid_request")),
+        (b"GET /health HTTP/1.1\r\nHost: a\r\nHost: localhost\r\n\r\n", (400, "invalid_request")),
+        (b"GET /health HTTP/1.1\r\nHost: local\0host\r\n\r\n", (400, "invalid_request")),
+        (b"GET /health HTTP/1.1\r\nHost : localhost\r\n\r\n", (400, "invalid_request")),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\n folded: x\r\n\r\n", (421, "wrong_host")),
+        (b"GET /health\0 HTTP/1.1\r\nHost: localhost\r\n\r\n", (400, "invalid_request")),
+        (request(b"{}", "Content-Length: 2", "Content-Length: 3"), (400, "invalid_request")),
+        (request(b"{}", "Content-Length: -1"), (400, "invalid_request")),
+        (request(b"{}", "Content-Length: 0x2"), (400, "invalid_request")),
+        (request(b"0\r\n\r\n", "Content-Length: 5", "Transfer-Encoding: chunked"), (400, "invalid_request")),
+        (request(b"0\r\n\r\n", "Transfer-Encoding: xchunked"), (400, "invalid_request")),
+        (request(b"0\r\n\r\n", "Transfer-Encoding: chunked, identity"), (400, "invalid_request")),
+        (request(b"zz\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding: chunked"), (400, "invalid_request")),
+    ],
+)
+def test_what_is_no_http_is_refused(server: Running, sent: bytes, told: tuple[int, str]) -> None:
+    assert code_of(server.say(sent.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))) == told
+
+
+@pytest.mark.parametrize("headers", ["".join(f"a{n}: b\r\n" for n in range(120)), "X: " + "y" * 20000 + "\r\n"])
+def test_headers_that_are_too_many_or_too_long_are_refused(server: Running, headers: str) -> None:
+    status, _ = code_of(server.say(f"{HEAD}{headers}Connection: close\r\n\r\n".encode()))
+    assert status == 431
+
+
+def test_headers_without_end_are_refused(server: Running) -> None:
+    with server.connect() as bare:
+        send_while_taken(bare, b"GET / HTTP/1.1\r\nX: " + b"y" * (1 << 20), 1)
+        answer = read_all(bare)
+    assert not answer or code_of(answer) == (400, "invalid_request"), "unless the system drops it with what was unread"
+
+
+def test_a_request_behind_one_that_is_answered_is_dropped(server: Running) -> None:
+    """As long as it is not read nobody would see the client leave; and it may be one that a proxy did not see."""
+    server.engine.gate.clear()
+    try:
+        with server.connect() as bare:
+            bare.sendall(request(b"{}") + request(b"{}"))
+            assert read_all(bare) == b""
+        assert server.is_free()
+    finally:
+        server.engine.gate.set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'{"text": "a"',
+        b"\xff\xfe",
+        '{"text": "ü"}'.encode("latin-1"),
+        b'{"text": "\\ud83d"}',
+        b'{"other": {"\\uDC00": 1}}',
+        b'{"rounds": NaN}',
+        b'{"rounds": -Infinity}',
+        b'{"rounds": ' + b"9" * 5000 + b"}",
+        b"[" * 100 + b"]" * 100,
+        b'{"a":' * 100000 + b"1" + b"}" * 100000,
+        b"[" * 500000,
+        b"[" + b"{}," * 300000 + b"{}]",
+        b"\xef\xbb\xbf{}",
+        "{}".encode("utf-16"),
+        b"[]",
+        b"7",
+        b'{"rounds": "many"}',
+        b'{"text": 7, "rounds": [], "times": {}, "nodes": "", "stream": "perhaps"}',
+    ],
+    ids=lambda body: str(body[:20]),
+)
+def test_json_that_cannot_be_read_is_refused(server: Running, body: bytes) -> None:
+    told = server.http.post(PATH, content=body, headers={"content-type": "application/json"})
+    assert told.status_code == 400
+    error = told.json()["error"]
+    assert error["type"] == "invalid_request_error"
+    assert error["message"]
+    assert len(told.content) < 2000
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "application/jsonp"],
+)
+def test_what_a_form_can_send_is_not_taken_for_json(server: Running, kind: str) -> None:
+    told = server.http.post(PATH, content=b'{"text": "x"}', headers={"content-type": kind})
+    assert (told.status_code, told.json()["error"]["code"]) == (415, "unsupported_media_type")
+
+
+def test_json_may_say_that_it_is_utf_8_and_nothing_else(server: Running) -> None:
+    for charset, status in (("utf-8", 400), ('"UTF-8"', 400), ("utf-16", 415), ("latin-1", 415)):
+        told = server.http.post(PATH, content=b"{", headers={"content-type": f"application/json; charset={charset}"})
+        assert told.status_code == status
+
+
+def test_a_long_request_is_refused_by_the_length_that_it_tells(server: Running) -> None:
+    with server.connect() as bare:
+        bare.sendall(request(b"", f"Content-Length: {100 << 20}"))
+        assert bare.recv(4096).split()[1] == b"413", "before any of it was sent"
+
+
+def test_a_hundred_megabytes_are_never_kept() -> None:
+    """In chunks, whose sum nobody tells; what comes behind the answer is thrown away, and not for ever."""
+    chunk, most = b"100000\r\n" + bytes(1 << 20) + b"\r\n", choose(25, 100)
+    with running(limits=Limits(body_bytes=1 << 20, idle_seconds=0.3)) as server, server.connect() as bare:
+        tracemalloc.start()
+        try:
+            bare.sendall(request(b"", "Transfer-Encoding: chunked"))
+            sent = send_while_taken(bare, chunk, most)
+            answer = read_all(bare)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert server.has_no_connections()
+    assert answer.split()[1] == b"413" if answer else sent < most, "unless the system drops it with what was unread"
+    assert peak < 12 << 20
+
+
+def send_while_taken(bare: socket.socket, chunk: bytes, most: int) -> int:
+    """How many of the chunks could be sent."""
+    for count in range(most):
+        try:
+            bare.sendall(chunk)
+        except OSError:
+            return count
+    return most
+
+
+def test_bodies_of_all_together_have_bounded_room(server: Running) -> None:
+    """The first holds its memory until it is whole; what is left is too little for the second."""
+    half = b'{"text": "' + b"x" * (900 << 10)
+    with server.connect() as first, server.connect() as second:
+        first.sendall(request(half, f"Content-Length: {1 << 20}"))
+        assert soon(lambda: server.room_taken() > 0)
+        second.sendall(request(half, f"Content-Length: {1 << 20}"))
+        told = second.recv(4096)
+        assert told.split()[1] == b"503"
+        assert b"too_much_at_once" in told + second.recv(4096)
+        assert first.recv(4096).split()[1] == b"408", "it never came whole"
+    assert not server.room_taken()
+
+
+def test_who_does_not_finish_is_let_go() -> None:
+    """Neither headers nor bodies, whole minutes long or a drop now and then."""
+    begun = (b"", b"GET /hea", HEAD.encode(), b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
+    with running(limits=Limits(idle_seconds=0.3, body_seconds=0.3)) as server, ExitStack() as stack:
+        bare = [stack.enter_context(server.connect()) for _ in begun]
+        for each, sent in zip(bare, begun, strict=True):
+            each.sendall(sent)
+        half = stack.enter_context(server.connect())
+        half.sendall(request(b"{", "Content-Length: 2"))
+        dropping = stack.enter_context(server.connect())
+        dropping.sendall(HEAD.encode())
+        assert soon(lambda: send_while_taken(dropping, b"x: y\r\n", 1) == 0), "each drop would begin a new time"
+        assert [read_all(each) for each in bare] == [b""] * len(begun)
+        assert code_of(read_all(half)) == (408, "request_timeout")
+
+
+def test_a_connection_is_kept_for_the_next_request_and_not_for_ever() -> None:
+    with running(limits=Limits(idle_seconds=0.3)) as server, server.connect() as bare:
+        for _ in range(2):
+            bare.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert bare.recv(4096).startswith(b"HTTP/1.1 200")
+        assert b"HTTP" not in read_all(bare), "it ends, without another word"
+
+
+def test_who_leaves_in_the_middle_leaves_nothing(server: Running) -> None:
+    for sent in (
+        b"GET",
+        HEAD.encode(),
+        request(b"{", "Content-Length: 100"),
+        request(b"5\r\n{", "Transfer-Encoding: chunked"),
+    ):
+        with server.connect() as bare:
+            bare.sendall(sent)
+    assert server.has_no_connections()
+
+
+def test_who_claims_to_be_a_proxy_is_not_believed(server: Running) -> None:
+    server.http.post(PATH, content=b"{", headers={"content-type": "application/json", "x-forwarded-for": "203.0.113.9"})
+    assert server.visits[-1].client == "127.0.0.1"
