@@ -7661,6 +7661,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>Give at most {most} characters.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Give numbers of children from 1 to 64.</source>
             <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
         </message>
@@ -7781,6 +7786,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>The size of the constraint</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>The target source</source>
             <translation>Die Quelle des Zielmodells</translation>
         </message>
@@ -7880,9 +7890,59 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Programm liest nicht, was es angefragt hat.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>Leave out 'echo'.</source>
+            <translation>Lassen Sie 'echo' weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>Leave out 'suffix'.</source>
+            <translation>Lassen Sie 'suffix' weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>Prompts are not echoed here.</source>
+            <translation>Eingaben werden hier nicht wiederholt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>Send fewer prompts at once, or ask for fewer choices.</source>
+            <translation>Senden Sie weniger Eingaben auf einmal, oder verlangen Sie weniger Antworten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>Texts are not completed before a suffix here.</source>
+            <translation>Texte werden hier nicht vor einem Nachsatz ergänzt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/completions/request.py" />
+            <source>These are more than {most} answers in one request.</source>
+            <translation>Das sind mehr als {most} Antworten in einer Anfrage.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/context.py" />
             <source>Choose a model first.</source>
             <translation>Wählen Sie erst ein Modell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>A result is for the call {name}, which is not in the conversation.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Images cannot be read here.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Send text alone.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/conversation.py" />
+            <source>Send the turn that made the call, too.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -7895,6 +7955,176 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Es warten schon zu viele Anfragen.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>Give the schema it names.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>Leave all but one out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>The form of the answer is asked for in more than one field.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>The format json_schema comes without a schema.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/auth.py" />
+            <source>Send the one that the server was started with, as 'Authorization: Bearer KEY' or as 'x-api-key: KEY'.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/auth.py" />
+            <source>The key is not the server's.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/auth.py" />
+            <source>The server asks for a key, and got none.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>Send 'Content-Type: application/json'.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>Send less at once.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The headers of this request are too long.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request did not come whole within {seconds} s.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request has two lengths.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request is longer than {mib} MiB.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request is no JSON that can be read: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>The request is not sent as JSON.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>it has a number that is too long</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>it has half of a character</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>it has too many lists and objects</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>it is no UTF-8</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>line {line}, column {column}: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/bodies.py" />
+            <source>{name} is no number</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/connections.py" />
+            <source>Ask again later.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/connections.py" />
+            <source>The request is no HTTP that can be read.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/connections.py" />
+            <source>The server has too many connections.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>Details are in the engine's log.</source>
+            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>The server met an unexpected error.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>There is no such address here.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>This address does not know this method.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/limits.py" />
+            <source>The server has no memory left for requests as long as this one.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/limits.py" />
+            <source>Too many requests came from this address.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
+            <source>Ask 127.0.0.1, or have it listen at another address, with a key.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
+            <source>Name the page's origin where the server is started.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
+            <source>This server answers as localhost only, not as {name}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
+            <source>Web pages of {name} may not ask this server.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/serving/listening.py" />
             <source>Choose another port, or end the program that uses this one.</source>
             <translation>Wählen Sie einen anderen Port, oder beenden Sie das Programm, das diesen benutzt.</translation>
@@ -7905,9 +8135,44 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Server kann nicht an {address} lauschen: {reason}.</translation>
         </message>
         <message>
-            <location filename="../../engine/serving/worker.py" />
-            <source>Details are in the engine's log.</source>
-            <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+            <location filename="../../engine/serving/model_names.py" />
+            <source>The one that is loaded is {name}.</source>
+            <translation>Geladen ist {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/model_names.py" />
+            <source>There is no model {name} here.</source>
+            <translation>Das Modell {name} gibt es hier nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/input_items.py" />
+            <source>Send the item itself.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/input_items.py" />
+            <source>The input refers to a stored item, and this server stores nothing.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Send the whole conversation as the input.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Stream the answer.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>This server answers no requests in the background.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>This server stores no responses, so that none can be gone on from.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/serving/worker.py" />

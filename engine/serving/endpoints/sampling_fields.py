@@ -23,6 +23,9 @@ Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
 Method = Annotated[str, StringConstraints(pattern=f"^({'|'.join(METHODS)})$")]
+StopField = Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None
+TokensField = Annotated[int, Field(ge=-1, le=MOST_TOKENS)] | None
+"""As many new tokens at most; -1 for as many as the context holds."""
 
 
 class Asked(BaseModel):
@@ -104,6 +107,3 @@ class SamplingFields(Asked):
             constraint=constraint,
             top_log_probs=top_log_probs,
         )
-
-
-StopField = Annotated[Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None, Field(default=None)]

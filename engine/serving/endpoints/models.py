@@ -1,0 +1,75 @@
+"""`/v1/models`: what is loaded, in OpenAI's form, with what llama-server and vLLM add to it."""
+
+from typing import TYPE_CHECKING, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from engine.serving.context import ServiceOf
+from engine.serving.model_names import require_served, served_name
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+router = APIRouter()
+
+
+class ModelMeta(BaseModel):
+    """As llama-server tells it. `draft`: what guesses for it, None where nothing speculates."""
+
+    n_ctx: int
+    n_params: int
+    size: int
+    family: str
+    weights: str
+    draft: str | None
+
+
+class Model(BaseModel):
+    """The loaded pair. `max_model_len`: tokens of prompt and answer together, under vLLM's name."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: Literal["coppice"] = "coppice"
+    max_model_len: int
+    meta: ModelMeta
+
+
+class ModelList(BaseModel):
+    """One model, or none while nothing is loaded."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+@router.get("/v1/models")
+async def list_models(service: ServiceOf) -> ModelList:
+    """What is loaded."""
+    engine = service.desk.engine
+    return ModelList(data=[_described(engine)] if engine else [])
+
+
+@router.get("/v1/models/{name:path}")
+async def model(name: str, service: ServiceOf) -> Model:
+    """The loaded model, if that is its name."""
+    engine = service.engine
+    require_served(engine, name)
+    return _described(engine)
+
+
+def _described(engine: "Engine") -> Model:
+    loaded = engine.describe(0, seconds=0.0)
+    target = loaded.target
+    return Model(
+        id=served_name(engine),
+        max_model_len=loaded.context_tokens,
+        meta=ModelMeta(
+            n_ctx=loaded.context_tokens,
+            n_params=target.parameters,
+            size=target.bytes,
+            family=target.family,
+            weights=target.weights,
+            draft=loaded.draft.name if loaded.draft else None,
+        ),
+    )

@@ -1,0 +1,33 @@
+"""What the loaded model is called by clients, and whether that is the one they ask for."""
+
+import re
+from typing import TYPE_CHECKING
+
+from engine.protocol.sentences import say, shown
+from engine.serving.guard.errors import ApiError
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+ANY = ("", "default")  # what clients send that leave the choice to the server
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+
+
+def served_name(engine: "Engine") -> str:
+    """The target's id on the hub, where it was loaded by that; else its own name, never a path of this computer."""
+    source = engine.options.target
+    return source if _HUB_ID.fullmatch(source) else engine.name
+
+
+def require_served(engine: "Engine", name: str | None) -> str:
+    """The name of the loaded model. Raises `ApiError` (404) where a client asks for another one."""
+    served = served_name(engine)
+    if name and name not in (*ANY, served, engine.name, engine.options.target):
+        raise ApiError(
+            404,
+            say("There is no model {name} here.", name=shown(name)),
+            say("The one that is loaded is {name}.", name=shown(served)),
+            code="model_not_found",
+            param="model",
+        )
+    return served

@@ -1,0 +1,240 @@
+"""`/v1/chat/completions` as OpenAI's own client sees it."""
+
+import json
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from engine.protocol.messages import ChatMessage, Event, Finished
+from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.serving import answers
+from engine.serving.chat.request import ChatFields
+from engine.serving.chat.turns import chat_of
+from engine.text.pieces import CallArguments, CallBegun, Content, Piece
+from tests.engine.serving.conftest import STORY, Running, Wait
+
+ASKED: list[Any] = [{"role": "user", "content": STORY}]
+CHAT = (ChatMessage("user", STORY),)
+SMALL = {"method": "specexec", "budget": 6}
+SMALL_OPTIONS = GenerateOptions(speculation=SpeculationOptions(**SMALL), max_new_tokens=8)  # type: ignore[arg-type]
+
+
+def ask(client: OpenAI, **fields: Any) -> Any:
+    more = {"coppice": SMALL, **fields.pop("extra_body", {})}
+    given = {"model": "default", "messages": ASKED, "max_tokens": 8, "temperature": 0, "extra_body": more, **fields}
+    return client.chat.completions.create(**given)
+
+
+def joined(chunks: list[Any], index: int = 0) -> str:
+    choices = (choice for chunk in chunks for choice in chunk.choices if choice.index == index)
+    return "".join(choice.delta.content or "" for choice in choices)
+
+
+def test_greedy_text_is_the_engine_s_own_streamed_or_not(running: Running, client: OpenAI) -> None:
+    expected = running.text_of(CHAT, SMALL_OPTIONS)
+    whole = ask(client)
+    assert whole.choices[0].message.content == expected
+    assert whole.choices[0].message.role == "assistant"
+    assert whole.choices[0].finish_reason == "length"
+    assert whole.model == running.engine.name
+    chunks = list(ask(client, stream=True))
+    assert joined(chunks) == expected
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * (len(chunks) - 1) + ["length"]
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert whole.usage.completion_tokens == 8
+    assert whole.timings["predicted_n"] == 8
+    assert whole.timings["draft_n"] >= whole.timings["draft_n_accepted"] == 8 - whole.timings["passes"]
+
+
+def test_figures_are_those_of_the_answer(client: OpenAI) -> None:
+    *chunks, last = ask(client, stream=True, stream_options={"include_usage": True})
+    assert all(chunk.usage is None for chunk in chunks)
+    assert last.choices == []
+    assert last.usage.total_tokens == last.usage.prompt_tokens + 8
+    assert last.usage.prompt_tokens_details.cached_tokens == last.timings["cache_n"]
+    assert last.timings["prompt_n"] + last.timings["cache_n"] == last.usage.prompt_tokens
+    assert chunks[-1].timings == last.timings
+    assert last.timings["predicted_per_second"] > 0
+
+
+def test_the_same_seed_gives_the_same_text_and_choices_have_seeds_of_their_own(
+    running: Running, client: OpenAI
+) -> None:
+    sampled = {"temperature": 0.9}
+    several = ask(client, **sampled, seed=7, n=2)
+    texts = [choice.message.content for choice in several.choices]
+    assert [choice.index for choice in several.choices] == [0, 1]
+    assert several.usage.completion_tokens == 16
+    streamed = list(ask(client, **sampled, seed=7, n=2, stream=True))
+    assert [joined(streamed, 0), joined(streamed, 1)] == texts
+    for place, text in enumerate(texts):
+        sampling = SamplingOptions(temperature=0.9, seed=7 + place)
+        assert text == running.text_of(CHAT, replace(SMALL_OPTIONS, sampling=sampling))
+
+
+def test_without_a_seed_every_answer_is_another() -> None:
+    asked = [ChatFields.model_validate({"messages": ASKED, "seed": seed}) for seed in (None, None, -1, 5)]
+    assert len({each.sampling().seed for each in asked}) == 4
+    assert [asked[3].sampling(choice).seed for choice in (0, 1)] == [5, 6]
+
+
+def test_stop_strings_end_the_text_before_them(client: OpenAI) -> None:
+    text = ask(client).choices[0].message.content
+    word = text.split()[2]
+    stopped = ask(client, stop=[word, "never said"]).choices[0]
+    assert stopped.message.content == text[: text.index(word)]
+    assert stopped.finish_reason == "stop"
+    assert joined(list(ask(client, stop=word, stream=True))) == stopped.message.content
+
+
+def test_log_probs_are_told_of_every_token(running: Running, client: OpenAI) -> None:
+    whole = ask(client, logprobs=True, top_logprobs=3)
+    told = whole.choices[0].logprobs.content
+    assert len(told) == 8
+    assert "".join(token.token for token in told).strip() == whole.choices[0].message.content.strip()
+    for token in told:
+        assert token.token == token.top_logprobs[0].token, "the likeliest one was said"
+        assert token.logprob == pytest.approx(token.top_logprobs[0].logprob, abs=1e-6)
+        assert len(token.top_logprobs) == 3
+        assert sum(math.exp(other.logprob) for other in token.top_logprobs) <= 1 + 1e-6
+        assert bytes(token.bytes).decode() == token.token
+    chunks = list(ask(client, logprobs=True, top_logprobs=3, stream=True))
+    streamed = [token for chunk in chunks if (its := chunk.choices[0].logprobs) for token in its.content]
+    assert [token.token for token in streamed] == [token.token for token in told]
+    assert [token.logprob for token in streamed] == pytest.approx([token.logprob for token in told], abs=1e-4)
+    assert ask(client, logprobs=True).choices[0].logprobs.content[0].top_logprobs == []
+
+
+def test_a_bias_forbids_a_token(running: Running, client: OpenAI) -> None:
+    first = ask(client, max_tokens=1).choices[0].message.content
+    token = running.engine.tokenizer.encode(first)[0]
+    assert ask(client, max_tokens=1, logit_bias={str(token): -100}).choices[0].message.content != first
+    with pytest.raises(openai.BadRequestError, match="vocabulary"):
+        ask(client, logit_bias={"999999": 1})
+
+
+def test_an_answer_that_is_begun_is_gone_on_with(running: Running, client: OpenAI) -> None:
+    begun = "Once upon a time"
+    expected = running.text_of((*CHAT, ChatMessage("assistant", begun)), SMALL_OPTIONS)
+    messages = [*ASKED, {"role": "assistant", "content": [{"type": "text", "text": begun}]}]
+    assert ask(client, messages=messages).choices[0].message.content == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        ({"model": "gpt-99"}, openai.NotFoundError, "gpt-99"),
+        ({"messages": []}, openai.BadRequestError, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, openai.BadRequestError, "Images"),
+        ({"messages": [{"role": "owl", "content": "hu"}]}, openai.BadRequestError, "owl"),
+        ({"temperature": -1}, openai.BadRequestError, "temperature"),
+        ({"max_tokens": 0}, openai.BadRequestError, "Max new tokens"),
+        ({"n": 1000}, openai.BadRequestError, "n:"),
+        ({"messages": [{"role": "user", "content": "dragon " * 3000}]}, openai.BadRequestError, "context"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_cannot_be_answered_has_a_status_and_a_sentence(
+    client: OpenAI, fields: dict[str, Any], error: type[openai.APIStatusError], words: str, stream: bool
+) -> None:
+    with pytest.raises(error, match=words) as raised:
+        ask(client, **fields, stream=stream)
+    assert raised.value.code in ("model_not_found", "invalid_value", "context_length_exceeded")
+
+
+def test_what_is_not_known_is_passed_over(client: OpenAI) -> None:
+    more = {"top_k": 5, "min_p": 0.1, "repeat_penalty": 1.1, "user": "me", "made_up": {"a": [1]}, "cache_prompt": True}
+    assert ask(client, extra_body=more, frequency_penalty=0.1, presence_penalty=0.1).choices
+
+
+def test_a_client_that_leaves_frees_the_engine(
+    running: Running, client: OpenAI, trace: list[Event], until: Wait
+) -> None:
+    stream = ask(client, stream=True, max_tokens=1500, extra_body={"ignore_eos": True})
+    next(iter(stream))
+    stream.close()
+    until(lambda: bool(trace) and isinstance(trace[-1], Finished))
+    assert isinstance(ending := trace[-1], Finished)
+    assert ending.reason == "cancelled"
+    assert ending.statistics
+    assert ending.statistics.new_tokens < 1000
+    assert ask(client, max_tokens=1).choices, "the next one is answered"
+
+
+@contextmanager
+def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch, until: Wait) -> Iterator[None]:
+    """Until the block is left, the engine reads no prompt."""
+    go_on, prompt_of = threading.Event(), type(running.engine).prompt_of
+
+    def slow(*arguments: Any) -> Any:
+        assert go_on.wait(60)
+        return prompt_of(*arguments)
+
+    monkeypatch.setattr(type(running.engine), "prompt_of", slow)
+    yield
+    go_on.set()
+
+
+def test_a_slow_prompt_is_bridged_by_comments(
+    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch, until: Wait
+) -> None:
+    monkeypatch.setattr(answers, "SECONDS_ALIVE", 0.02)
+    body = {"messages": ASKED, "max_tokens": 3, "temperature": 0, "stream": True}
+    with reading_stands_still(running, monkeypatch, until):
+        raw = client.chat.completions.with_streaming_response.create(model="", **body)  # type: ignore[call-overload]
+        response = raw.__enter__()
+        lines = response.iter_lines()
+        first = [next(lines) for _ in range(3)]
+    assert first == [": 0 ahead", "", ": 0 ahead"]
+    rest = [line for line in lines if line.startswith("data: ")]
+    assert rest[-1] == "data: [DONE]"
+    assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
+    raw.__exit__(None, None, None)
+
+
+CALLED = ("fly", "land")
+
+
+class Caller:
+    """Takes every answer for two calls of tools."""
+
+    def __init__(self) -> None:
+        self._has_called = False
+
+    def push(self, text: str) -> list[Piece]:
+        if self._has_called:
+            return [CallArguments(1, "}")]
+        self._has_called = True
+        begun: list[Piece] = [CallBegun(0, "call_0", "fly"), CallArguments(0, '{"to":'), CallArguments(0, '"Rome"}')]
+        return [*begun, CallBegun(1, "call_1", "land"), CallArguments(1, "{")]
+
+    def flush(self) -> list[Piece]:
+        return [Content("!")]
+
+
+def test_calls_of_tools_are_told_whole_and_in_parts(
+    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(running.engine), "divider", lambda *_: Caller())
+    short: Any = {"stop": ",", "extra_body": {"coppice": {"method": "none"}}}
+    tools: Any = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in CALLED]
+    tool = ask(client, tools=tools, **short).choices[0].message
+    assert [(call.id, call.function.name) for call in tool.tool_calls] == [("call_0", "fly"), ("call_1", "land")]
+    assert json.loads(tool.tool_calls[0].function.arguments) == {"to": "Rome"}
+    with client.chat.completions.stream(model="", messages=ASKED, tools=tools, **short) as stream:
+        final = stream.get_final_completion().choices[0].message
+    assert final.tool_calls
+    assert [call.function.name for call in final.tool_calls] == [*CALLED]
+    assert final.tool_calls[0].function.arguments == '{"to":"Rome"}'
+    said = [*ASKED, tool.model_dump(exclude_none=True), {"role": "tool", "content": "done", "tool_call_id": "call_0"}]
+    asked = ChatFields.model_validate({"messages": said})
+    turns = chat_of(asked.messages, running.engine.reasoning_marks)
+    assert turns[1].tool_calls[0].name == turns[2].name == "fly"

@@ -1,0 +1,60 @@
+"""`/v1/completions` as OpenAI's own client sees it."""
+
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from tests.engine.serving.conftest import Running
+
+PROMPT = "Once upon a time there was a"
+
+
+def ask(client: OpenAI, prompt: Any = PROMPT, **fields: Any) -> Any:
+    more = {"coppice": {"method": "specexec", "budget": 6}}
+    given = {"model": "", "max_tokens": 5, "temperature": 0, "extra_body": more, **fields}
+    return client.completions.create(prompt=prompt, **given)
+
+
+def test_a_text_goes_on_streamed_or_not_as_text_or_tokens(running: Running, client: OpenAI) -> None:
+    whole = ask(client)
+    text = whole.choices[0].text
+    assert text
+    assert whole.usage.completion_tokens == whole.timings["predicted_n"] == 5
+    *chunks, last = ask(client, stream=True, stream_options={"include_usage": True})
+    assert "".join(chunk.choices[0].text for chunk in chunks) == text
+    assert chunks[-1].choices[0].finish_reason == "length"
+    assert last.usage.total_tokens == whole.usage.total_tokens
+    tokens = running.engine.tokenizer.encode_raw(PROMPT)
+    assert whole.usage.prompt_tokens == len(tokens)
+    several = ask(client, [tokens, tokens[:-1]], n=2)
+    assert [choice.index for choice in several.choices] == [0, 1, 2, 3]
+    assert [choice.text for choice in several.choices[:2]] == [text, text]
+    assert several.usage.prompt_tokens == 2 * len(tokens) - 1
+    assert several.usage.completion_tokens == 20
+
+
+def test_log_probs_have_their_old_form(client: OpenAI) -> None:
+    whole = ask(client, logprobs=2).choices[0]
+    told = whole.logprobs
+    assert "".join(told.tokens) == whole.text
+    assert told.text_offset == [len("".join(told.tokens[:place])) for place in range(5)]
+    for token, log_prob, top in zip(told.tokens, told.token_logprobs, told.top_logprobs, strict=True):
+        assert len(top) == 2
+        assert top[token] == pytest.approx(log_prob, abs=1e-6) == pytest.approx(max(top.values()), abs=1e-6)
+    streamed = [chunk.choices[0].logprobs for chunk in ask(client, logprobs=0, stream=True)]
+    assert [token for each in streamed if each for token in each.tokens] == told.tokens
+    assert all(each.top_logprobs is None for each in streamed if each)
+
+
+def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
+    for fields, words in (
+        ({"echo": True}, "echo"),
+        ({"suffix": "."}, "suffix"),
+        ({"prompt": ["a"] * 32, "n": 16}, "more than"),
+        ({"prompt": [10**8]}, "vocabulary"),
+        ({"prompt": [[]]}, "prompt"),
+    ):
+        with pytest.raises(openai.BadRequestError, match=words):
+            ask(client, **fields)
