@@ -11,6 +11,7 @@ from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
 from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
+from engine.serving.model_names import require_served
 from engine.serving.question import Question, answer_to
 
 router = APIRouter()
@@ -19,10 +20,10 @@ router = APIRouter()
 @router.post("/v1/messages", response_model=MessageResource, responses=SENT)
 async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
+    model = require_served(service.engine, asked.model)
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
-    question = await asyncio.to_thread(question_of, asked, service, options)
-    writer = MessageWriter(service.engine.name, options.stop, asked.shows_thoughts)
-    steps = await begin(answer_to(service, asker, question))
+    writer = MessageWriter(model, options.stop, asked.shows_thoughts)
+    steps = await begin(answer_to(service, asker, question_of(asked, service, options)))
     if asked.stream:
         return EventStream(steps, writer.follow, writer.fail)
     await exhaust(steps, writer.follow)
@@ -32,8 +33,9 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
 @router.post("/v1/messages/count_tokens")
 async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
-    question = await asyncio.to_thread(question_of, asked, service, GenerateOptions())
-    prompt = await asyncio.to_thread(service.engine.prompt_of, question.request(0))
+    require_served(service.engine, asked.model)
+    request = question_of(asked, service, GenerateOptions()).request(0)
+    prompt = await asyncio.to_thread(service.engine.prompt_of, request)
     return TokenCount(input_tokens=len(prompt.tokens))
 
 

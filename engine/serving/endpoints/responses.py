@@ -4,6 +4,7 @@ from fastapi import APIRouter, Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
 from engine.serving.event_stream import SENT, EventStream, begin, exhaust
+from engine.serving.model_names import require_served
 from engine.serving.question import Question, answer_to
 from engine.serving.responses import resource
 from engine.serving.responses.events import ResponseWriter
@@ -18,9 +19,8 @@ router = APIRouter()
 async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) -> ResponseResource | Response:
     """Answer, whole or as a stream of typed events."""
     asked.check()
-    question = question_of(asked, service)
-    writer = ResponseWriter(resource.begin(asked, service.engine.name))
-    steps = await begin(answer_to(service, asker, question))
+    writer = ResponseWriter(resource.begin(asked, require_served(service.engine, asked.model)))
+    steps = await begin(answer_to(service, asker, question_of(asked, service)))
     if asked.stream:
         return EventStream(steps, writer.follow, writer.fail)
     await exhaust(steps, writer.follow)

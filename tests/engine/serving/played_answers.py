@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from engine.protocol.messages import FinishReason, Finished, Prefilled, Round, Seconds, Statistics
+from engine.protocol.messages import Finished, FinishReason, Prefilled, Round, Seconds, Statistics
 from engine.protocol.watching import Tree
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
