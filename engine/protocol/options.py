@@ -193,11 +193,13 @@ MOST_TOP_LOG_PROBS = 20
 class Constraint:
     """What an answer must look like: `text` is a JSON schema, a regular expression or a grammar; `json` needs none.
 
-    A model that reasons does so freely; its answer is held to it. `gbnf` is llama.cpp's form of a grammar.
+    A model that reasons does so freely; its answer is held to it. `gbnf` is llama.cpp's form of a grammar. `whole`: all
+    that the model writes is held to it, also its reasoning.
     """
 
     kind: ConstraintKind
     text: str = ""
+    whole: bool = False
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""

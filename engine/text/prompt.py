@@ -7,9 +7,10 @@ from engine.errors import InputError, TooLong
 from engine.protocol.messages import ChatMessage, Count, Counted
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
-from engine.text.reasoning import ReasoningStream
+from engine.text.reasoning import ReasoningStream, Sign
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
+from engine.text.tools.headers import Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,14 @@ def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage], tools: Seque
 def text_of_answer(tokenizer: Tokenizer, prompt: Prompt, stop: Sequence[str]) -> ReasoningStream:
     """What turns the tokens of the answer into text; `stop` are strings that end it beside the prompt's own."""
     text = TextStream(tokenizer, (*stop, *prompt.stop), prompt.answer)
-    return ReasoningStream(text, tokenizer, tokenizer.signs, prompt.shown, prompt.thinks)
+    headers = Headers(tokenizer.call_marks, _is_in_header(tokenizer, prompt)) if prompt.calls else None
+    return ReasoningStream(text, tokenizer, tokenizer.signs, prompt.shown, prompt.thinks, headers)
+
+
+def _is_in_header(tokenizer: Tokenizer, prompt: Prompt) -> bool:
+    """Whether the header of the answer's message is not complete, as `<|start|>assistant` is not."""
+    signs = (tokenizer.signs.get(token) for token in reversed(prompt.tokens))
+    return next(filter(None, signs), None) is Sign.HEADER
 
 
 def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> Counted:

@@ -8,6 +8,7 @@ from enum import Enum, auto
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import CHANNELS, COMMON, MARKS, THOUGHT_CHANNEL, Marks
 from engine.text.text_stream import Decoder, TextStream
+from engine.text.tools.headers import Headers
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
@@ -126,15 +127,25 @@ class ReasoningStream:
     """
 
     def __init__(
-        self, text: TextStream, decoder: Decoder, signs: Mapping[int, Sign], shown: str = "", thinks: bool = False
+        self,
+        text: TextStream,
+        decoder: Decoder,
+        signs: Mapping[int, Sign],
+        shown: str = "",
+        thinks: bool = False,
+        headers: Headers | None = None,
     ) -> None:
-        """`shown` is what the prompt wrote of the reasoning: it comes first. `thinks`: the text goes on inside it."""
+        """`shown` is what the prompt wrote of the reasoning: it comes first. `thinks`: the text goes on inside it.
+
+        `headers`: what reads them where tools may be called; control tokens that it knows are text then.
+        """
+        self._headers = headers
         self._text = text
         self._decoder = decoder
         self._signs = signs
         self._shown = shown
         self._thinks = thinks
-        self._header: list[int] | None = None
+        self._header: list[int] | None = [] if headers and headers.is_open else None
         self._name: str | None = None  # what there is of a channel's name so far
 
     @property
@@ -155,6 +166,8 @@ class ReasoningStream:
         sign = self._signs.get(token)
         if sign is not None:
             return shown + self._text.flush() + self._follow(sign)
+        if self._headers and token in self._headers.marks:
+            return shown + self._text.flush() + self._mark(token)
         if self._header is None:
             return shown + self._without_name(self._text.push(token))
         self._header.append(token)
@@ -165,17 +178,30 @@ class ReasoningStream:
 
     def flush(self) -> str:
         """End the text: return what was held back."""
+        if self._headers and self._headers.is_open:  # what was taken for a header had no end
+            tokens, self._header = self._header or [], None
+            return "".join(map(self._text.push, tokens)) + self._text.flush()
         return self._text.flush()
+
+    def _mark(self, token: int) -> str:
+        """A control token around calls is text, except inside a header."""
+        assert self._headers
+        if self._header is not None:
+            self._headers.add(self._decoder.decode(self._header))
+            self._header = []
+            return ""
+        return "" if self.stopped else self._headers.marks[token]
 
     def _follow(self, sign: Sign) -> str:
         header, self._header, self._name = self._header or [], None, None
         match sign:
             case Sign.HEADER:
                 self._header = []
+                if self._headers:
+                    self._headers.add(self._decoder.decode(header))
                 return ""
             case Sign.MESSAGE:
-                name = self._decoder.decode(header).strip()
-                return self._think() if name and name != ANSWER_CHANNEL else self._answer()
+                return self._message(self._decoder.decode(header))
             case Sign.THOUGHT:
                 return self._think()
             case Sign.NAMED_THOUGHT:
@@ -183,6 +209,14 @@ class ReasoningStream:
                 return self._think()
             case Sign.ANSWER:
                 return self._answer()
+
+    def _message(self, header: str) -> str:
+        name = header.strip()
+        if self._headers is None:
+            return self._think() if name and name != ANSWER_CHANNEL else self._answer()
+        self._headers.add(header)
+        is_thought, mark = self._headers.take()
+        return self._think() if is_thought else self._answer() + mark
 
     def _without_name(self, text: str) -> str:
         if self._name is None:

@@ -95,7 +95,12 @@ class Tokenizer:
     @cached_property
     def tool_manner(self) -> Manner | None:
         """How the template is given tools and calls; None where it knows none, and they are put in plain words."""
-        return find_manner(self._render) if self._template else None
+        return find_manner(self._render, self.call_format.written) if self._template else None
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The ids of the special tokens, by name."""
+        return {name: token for token, name in self._specials.items()}
 
     @property
     def call_marks(self) -> dict[int, str]:
@@ -191,9 +196,10 @@ class Tokenizer:
         functions = map_strings(functions, lambda text: self._controls.broken(text, seam))
         said = [self.reasoning.look_back(message) for message in messages[:-1]] + messages[-1:]
         asked, begun = parted([self._controls.break_up(message, seam) for message in said])
-        opening = Opening(write_plain(asked))
         if self._template:
             opening = self.reasoning.opening(write_chat(asked, self._renderer(functions)))
+        else:
+            opening = Opening(write_plain(asked))
         if not begun:
             return EncodedChat(self._encode_opening(opening.text, seam), [], opening.marks is not None, opening.shown)
         thought, answer = self._divide(messages[-1], opening, seam)

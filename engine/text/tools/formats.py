@@ -12,7 +12,7 @@ from engine.text.tools.headed import EitherWay, Headed
 from engine.text.tools.objects import Objects
 from engine.text.tools.schemas import schemas_of
 from engine.text.tools.tagged import Tagged
-from engine.text.tools.written import HARMONY_MARK, Written
+from engine.text.tools.written import HARMONY_END, HARMONY_MARK, Written
 
 CALL_ENDS = ("<|call|>", "<|eom_id|>")  # end an answer that calls, though not every model's files say so
 ALPHABET = string.ascii_letters + string.digits
@@ -91,7 +91,7 @@ MISTRAL = Format(
 HARMONY = Format(
     "Harmony",
     {HARMONY_MARK: Headed(re.compile(r"(?:functions\.)?(?P<name>[^\s<>{}]+)[^{}]*<\|message\|>\s*"))},
-    Written("", f"{HARMONY_MARK}functions.", " <|constrain|>json<|message|>", "", alone=True),
+    Written("", f"{HARMONY_MARK}functions.", HARMONY_END, "", alone=True),
     inner=("<|channel|>", "<|constrain|>", "<|message|>"),
 )
 DEEPSEEK = Format(

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.template_renderer import TemplateRefusal
-from engine.text.tools.schemas import parameters_of
+from engine.text.tools.schemas import is_shallow, parameters_of
+from engine.text.tools.written import Written
 
 Turn = dict[str, Any]
 Functions = list[dict[str, Any]]
@@ -29,17 +30,21 @@ class Manner:
 
     `tools`: they are a variable of its own, or a part of the system message, as JSON. `empty`: the content of a turn
     that only calls. `as_text`: arguments are a string of JSON, not a dictionary. `one_each`: a turn has one call.
+    `written`: calls are a part of the content, in the model's own format, as the template forgets them otherwise.
     """
 
     tools: Literal["variable", "system"] = "variable"
     empty: str | None = ""
     as_text: bool = False
     one_each: bool = False
+    written: Written | None = None
 
     def turn(self, message: ChatMessage) -> Turn:
         """A message as this template reads it."""
         turn: Turn = {"role": message.role, "content": message.content}
-        if message.tool_calls:
+        if message.tool_calls and self.written:
+            turn["content"] = message.content + self.written.text(message.tool_calls)
+        elif message.tool_calls:
             turn["content"] = message.content or self.empty
             turn["tool_calls"] = [self._call(call) for call in message.tool_calls]
         if message.role == "tool":
@@ -67,7 +72,7 @@ def parsed(arguments: str) -> Any:
         value = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
         return arguments
-    return value if isinstance(value, dict) else arguments
+    return value if isinstance(value, dict) and is_shallow(value) else arguments
 
 
 def function_of(tool: Tool) -> dict[str, Any]:
@@ -76,24 +81,27 @@ def function_of(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": told}
 
 
-def find_manner(render: Render) -> Manner | None:
-    """What the template wants that `render` writes with; None where it does not know tools, or what becomes of calls."""
+def find_manner(render: Render, own: Written) -> Manner | None:
+    """What the template wants that `render` writes with; None where it does not know tools, or loses their results.
+
+    `own`: how the model writes calls.
+    """
     for tools in ("variable", "system"):
         manner = Manner(tools)
         written = _written(manner, [QUESTION], render)
         if TOOL.name in written and "probe_asks" in written:
-            return _find_calls(manner, written.count("None"), render)
+            return _find_calls(manner, own, written.count("None"), render)
     return None
 
 
-def _find_calls(manner: Manner, nones: int, render: Render) -> Manner | None:
-    for as_text, empty in product((False, True), ("", None)):
-        tried = Manner(manner.tools, empty, as_text)
-        written = _written(tried, [QUESTION, ChatMessage("assistant", "", (FIRST,)), RESULTS[0]], render)
+def _find_calls(manner: Manner, own: Written, nones: int, render: Render) -> Manner | None:
+    tried = [replace(manner, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
+    for each in [*tried, replace(manner, written=own)]:
+        written = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST,)), RESULTS[0]], render)
         if written.count("None") <= nones and _has(written, FIRST, RESULTS[0]):
-            both = _written(tried, [QUESTION, ChatMessage("assistant", "", (FIRST, SECOND)), *RESULTS], render)
+            both = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST, SECOND)), *RESULTS], render)
             is_whole = _has(both, FIRST, RESULTS[0]) and _has(both, SECOND, RESULTS[1])
-            return Manner(manner.tools, empty, as_text, one_each=not is_whole)
+            return replace(each, one_each=not is_whole)
     return None
 
 

@@ -10,6 +10,7 @@ from engine.protocol.tools import Tool
 
 Schema = Mapping[str, Any]
 
+DEEPEST = 64
 WORDS = {"true": "true", "false": "false", "none": "null", "null": "null"}
 PYTHON = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
 
@@ -20,12 +21,20 @@ def parameters_of(tool: Tool) -> dict[str, Any]:
         parameters = json.loads(tool.parameters or "{}")
     except (ValueError, RecursionError):
         parameters = None
-    if not isinstance(parameters, dict):
+    if not isinstance(parameters, dict) or not is_shallow(parameters):
         raise InputError(
             say("The parameters of the tool '{name}' are no JSON object.", name=tool.name),
-            say("Give the JSON schema of an object."),
+            say("Give the JSON schema of an object, nested no deeper than {most} times.", most=DEEPEST),
         )
     return parameters or {"type": "object", "properties": {}}
+
+
+def is_shallow(value: object, room: int = DEEPEST) -> bool:
+    """Whether a JSON value is nested no deeper than that."""
+    if not isinstance(value, dict | list):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    return room > 0 and all(is_shallow(part, room - 1) for part in parts)
 
 
 def schemas_of(tools: Iterable[Tool]) -> dict[str, Schema]:

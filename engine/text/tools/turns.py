@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
+from engine.text.tools.formats import HERMES
 from engine.text.tools.manner import Manner, function_of, parsed
 
 INSTRUCTIONS = """You may call tools. Here is what they are called and what they take:
@@ -32,6 +33,8 @@ def fitted(messages: Sequence[ChatMessage], manner: Manner, id_length: int) -> l
     named = list(_named(messages))
     if id_length:
         named = [_with_ids(message, id_length) for message in named]
+    if manner.empty is None:
+        named = [part for message in named for part in _said_apart(message)]
     return list(_one_call_each(named)) if manner.one_each else named
 
 
@@ -110,6 +113,14 @@ def _id(text: str, length: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
+def _said_apart(message: ChatMessage) -> Iterator[ChatMessage]:
+    """What is said before calls as a turn of its own, for templates that write calls only where nothing is said."""
+    if message.content and message.tool_calls:
+        yield replace(message, tool_calls=())
+        message = replace(message, content="")
+    yield message
+
+
 def _one_call_each(messages: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
     """Turns of several calls as several turns, each with its result behind it."""
     place = 0
@@ -135,6 +146,4 @@ def _response(message: ChatMessage) -> str:
 
 
 def _with_calls(message: ChatMessage) -> str:
-    calls = ({"name": call.name, "arguments": parsed(call.arguments)} for call in message.tool_calls)
-    blocks = (f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
-    return "\n".join(filter(None, (message.content, *blocks)))
+    return "\n".join(filter(None, (message.content, HERMES.written.text(message.tool_calls))))
