@@ -31,10 +31,14 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class SavedEngine:
-    """An engine elsewhere and one of its models, under the name that a person gave them."""
+    """An engine elsewhere and one of its models, under the name that a person gave them.
+
+    `has_key`: the keyring has a key for its address; without one, no keyring is asked.
+    """
 
     name: str
     place: Place
+    has_key: bool = False
 
     @property
     def host(self) -> str:
@@ -57,7 +61,8 @@ def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, .
         except InputError:
             continue
         if model and name.strip():
-            found.append(SavedEngine(name, Place(address, model, kind, json.count(record.get("context_tokens")))))
+            place = Place(address, model, kind, json.count(record.get("context_tokens")))
+            found.append(SavedEngine(name, place, record.get("has_key") is True))
     return tuple(found)
 
 
@@ -93,7 +98,7 @@ class EngineChoice(QObject):
         self._ids = ids
         self._remote: RemoteEngine | None = None
         self._chosen: SavedEngine | None = None
-        self._forgotten: dict[str, str] = {}  # addresses whose keys go when it is certain that they are not used
+        self._unsettled: set[str] = set()  # addresses whose keys go once it is certain that they are not used
         self.state = library.state
         library.state_changed.connect(self._on_local_state)
         self._key_refused.connect(self._on_key_refused)
@@ -110,12 +115,11 @@ class EngineChoice(QObject):
         """The one that answers; None where it is the one on this computer."""
         return self._chosen
 
-    def save(self, engine: SavedEngine, key: str | None = None) -> SavedEngine:
-        """Add an engine, or change the one of this name; `key` None leaves the key as it is. Returns it as saved."""
-        if key is not None:
+    def save(self, engine: SavedEngine, key: str = "") -> None:
+        """Add an engine, or change the one of this name; `key`: a new one, if there is one."""
+        if key:
             start("engine key", lambda: self._keep_key(engine.place.address, key))
         self._write(self._settings.current.engines | {engine.name: _record(engine)})
-        return engine
 
     def rename(self, name: str, wanted: str) -> None:
         """Give an engine another name; it keeps its place in the list."""
@@ -148,15 +152,13 @@ class EngineChoice(QObject):
 
     def settle(self) -> None:
         """What was removed stays so: forget its keys."""
-        used = {each.place.address for each in self.saved}
-        gone = [address for address in self._forgotten if address not in used]
-        self._forgotten.clear()
+        gone = self._unsettled - {each.place.address for each in self.saved if each.has_key}
+        self._unsettled.clear()
         if gone:
             start("engine key", lambda: self.keys.forget(gone))
 
     def _write(self, engines: dict[str, dict[str, Any]]) -> None:
-        for each in self.saved:
-            self._forgotten[each.place.address] = each.name
+        self._unsettled |= {each.place.address for each in self.saved if each.has_key}
         self._settings.change(engines=engines)
         self.changed.emit()
 
@@ -211,7 +213,7 @@ class EngineChoice(QObject):
 
     def _take(self, engine: SavedEngine) -> None:
         place = engine.place
-        wire = Wire(place.address, lambda: self.keys.of(place.address))
+        wire = Wire(place.address, lambda: self.keys.of(place.address) if engine.has_key else "")
         remote = RemoteEngine(place, wire, self._ids, self)
         remote.found.connect(self._on_found)
         remote.engine_stopped.connect(self._on_not_found)
@@ -288,4 +290,5 @@ def _record(engine: SavedEngine) -> dict[str, Any]:
         "model": place.model,
         "kind": place.kind,
         "context_tokens": place.context_tokens,
+        "has_key": engine.has_key,
     }

@@ -31,9 +31,9 @@ class Settings(Preferences):
     `drafts`: the draft that was last used with each target, as sources; `loads`: the other load options of each target,
     checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
-    `engines`: those elsewhere by the names that a person gave them, checked by who uses them; `engine`: the one that
-    answers, empty for this computer; `presets`: generation settings by name, of which one may be the default;
-    `server_has_key`: clients of the local server must show one, which is in the keyring.
+    `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
+    server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
+    checked by who uses them; `engine`: the one that answers, empty for this computer.
     """
 
     geometry: str = ""
@@ -49,9 +49,9 @@ class Settings(Preferences):
     recent_commands: tuple[str, ...] = ()
     presets: dict[str, GenerationSettings] = field(default_factory=dict)
     default_preset: str = option("", DEFAULT_PRESET)
+    server_has_key: bool = False
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     engine: str = ""
-    server_has_key: bool = False
 
     @property
     def beginning(self) -> GenerationSettings:

@@ -283,7 +283,9 @@ class TreePanel(QWidget):
             self._live.end_growth()  # what grows on must not take the place of what is looked at
         self._timeline.refresh()
         self._recording.setVisible(self.player.is_recording)
-        if self._elsewhere.is_newest and self.player.follows_newest:
+        is_elsewhere = self._elsewhere.is_newest and self.player.follows_newest
+        self._header.set_tree(not is_elsewhere)
+        if is_elsewhere:
             self._show_elsewhere()
         elif self.player.shown_place < 0:
             self._show_message(tr(EMPTY))

@@ -82,8 +82,8 @@ class Message:
 
     `attachments` are files that a person put into a question; `beginning` are the words that a person had an answer
     start with, `thought_seconds` how long it took the model to think before it, `probabilities` how likely the
-    target found what it says. `answerer`: the models that wrote it, as `model @ host` where they were elsewhere;
-    `ahead`: requests of others that are answered before it is begun.
+    target found what it says. `ahead`: requests of others that are answered before it is begun. `answerer`: the models
+    that wrote it, as `model @ host` where they were elsewhere.
     `parent` is the message it follows, 0 for a first one; `created` in seconds since 1970. Two messages that say the
     same are equal.
     """
@@ -99,8 +99,8 @@ class Message:
     beginning: str = ""
     thought_seconds: float = 0.0
     probabilities: TokenProbabilities | None = field(default=None, compare=False)
-    answerer: str = field(default="", compare=False)
     ahead: int = field(default=0, compare=False)
+    answerer: str = field(default="", compare=False)
 
     @property
     def content(self) -> str:

@@ -1,12 +1,13 @@
 """One answer of an engine elsewhere: what arrives, as the events that an answer of the local engine is made of."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.engine.remote import failures
-from app.engine.remote.event_stream import SentEvent
+from app.engine.remote.event_stream import COMMENT, SentEvent
 from app.engine.remote.figures import (
     UNTOLD,
     Counters,
@@ -24,6 +25,7 @@ from engine.protocol.messages import (
     Finished,
     FinishReason,
     Prefilled,
+    Queued,
     Round,
     Seconds,
     Statistics,
@@ -43,6 +45,7 @@ AnswerEvent = Answered | Finished
 
 LONGEST_TEXT = 16 << 20  # characters of an answer; more is no answer
 _DONE = b"[DONE]"
+_AHEAD = re.compile(rb"(\d{1,6}) ahead")
 _REASONS: dict[str, FinishReason] = {"length": "length", "max_tokens": "length"}
 
 
@@ -60,6 +63,7 @@ class RemoteAnswer:
     has_ended: bool = False
     reason: FinishReason = "stop"
     length: int = 0
+    ahead: int = 0  # requests of others that are answered first
     counted: int = 0  # tokens that `Wrote` told of
     tells_rounds: bool = False
     told: Statistics = field(default_factory=lambda: Statistics(method=UNTOLD))
@@ -88,11 +92,14 @@ class RemoteAnswer:
 
     def take(self, sent: SentEvent) -> Iterator[AnswerEvent]:
         """The events that come of one of the server's. Raises `RemoteError` where it says that it failed."""
+        if sent.name == COMMENT:
+            yield from self._waiting(sent.data)
+            return
         if sent.data.strip() == _DONE:
             self.has_ended = True
             return
         try:
-            chunk = parse_json(sent.data)
+            chunk = parse_json(sent.data.decode("utf-8", "replace").encode())
         except ValueError as error:
             raise failures.garbled(self.host, error.args[0]) from None
         if not isinstance(chunk, dict):
@@ -150,6 +157,14 @@ class RemoteAnswer:
             passes=self.told.passes + 1,
             drafted_nodes=self.told.drafted_nodes + len(round.tree.pieces) - 1,
         )
+
+    def _waiting(self, comment: bytes) -> Iterator[Queued]:
+        """A Coppice says with its signs of life how many requests are answered before this one."""
+        told = _AHEAD.fullmatch(comment)
+        ahead = int(told[1]) if told else 0
+        if told and ahead != self.ahead:
+            self.ahead = ahead
+            yield Queued(self.id, ahead)
 
     def _learn(self, chunk: dict[str, Any]) -> None:
         """Figures may come with any chunk; the newest are the most complete."""

@@ -1,6 +1,6 @@
 """How long a prompt is, where an engine elsewhere tells."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from app.engine.remote.questions import messages
@@ -20,7 +20,7 @@ def counted(
     wire: Wire, kind: str, model: str, chat: tuple[ChatMessage, ...], texts: Sequence[str], stop: Stop
 ) -> tuple[int, tuple[int, ...]]:
     """The tokens of a conversation as a prompt, and those of each text. Raises `RemoteError`."""
-    ask = _llama if kind == LLAMA else _vllm
+    ask = {LLAMA: _llama, COPPICE: _coppice}.get(kind, _vllm)
     turns = messages(kind, chat)
     tokens = ask(wire, {"model": model, "messages": turns}, stop) if turns else 0
     return tokens, tuple(
@@ -28,11 +28,8 @@ def counted(
     ) + (0,) * max(0, len(texts) - _MOST_TEXTS)
 
 
-_Ask = Callable[[Wire, dict[str, Any], Stop], int]
-
-
 def _vllm(wire: Wire, asked: dict[str, Any], stop: Stop) -> int:
-    """vLLM's form, which Coppice has too."""
+    """vLLM counts both at one address."""
     return _count_in(wire.post("/tokenize", asked, stop))
 
 
@@ -43,6 +40,18 @@ def _llama(wire: Wire, asked: dict[str, Any], stop: Stop) -> int:
         applied = wire.post("/apply-template", {"messages": turns}, stop)
         text = str(applied.get("prompt", "")) if isinstance(applied, dict) else ""
     return _count_in(wire.post("/tokenize", {"content": text, "add_special": True}, stop))
+
+
+def _coppice(wire: Wire, asked: dict[str, Any], stop: Stop) -> int:
+    """A Coppice counts texts as llama-server does, and conversations in Anthropic's form, where the system is apart."""
+    if not (turns := asked.get("messages")):
+        return _count_in(wire.post("/tokenize", {"content": asked["prompt"]}, stop))
+    system = "\n\n".join(each["content"] for each in turns if each["role"] == "system")
+    said = [each for each in turns if each["role"] != "system"]
+    if not said:
+        return 0
+    found = wire.post("/v1/messages/count_tokens", {"model": asked["model"], "system": system, "messages": said}, stop)
+    return json.count(found.get("input_tokens")) if isinstance(found, dict) else 0
 
 
 def _count_in(found: Any) -> int:

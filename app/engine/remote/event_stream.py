@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+COMMENT = ":"
+"""The name of comments, which keep a connection alive and may say why; no event can be called so."""
+
 LONGEST_BYTES = 16 << 20  # of one event: a round over the largest tree has about 2 MB
 
 
@@ -19,7 +22,7 @@ class SentEvent:
 
 
 class EventStream:
-    """Cuts bytes into events. Comments, which keep a connection alive, are left out."""
+    """Cuts bytes into events; comments are some too."""
 
     def __init__(self, longest: int = LONGEST_BYTES) -> None:
         self._longest = longest
@@ -45,9 +48,9 @@ class EventStream:
 
     def flush(self) -> SentEvent | None:
         """The end of the stream: an event that no empty line follows, if there is one."""
-        self._take(bytes(self._rest))
+        comment = self._take(bytes(self._rest))
         self._rest.clear()
-        return self._take(b"")
+        return self._take(b"") or comment
 
     def _take(self, line: bytes) -> SentEvent | None:
         if not line:
@@ -56,6 +59,8 @@ class EventStream:
             return event
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
+        if not field:
+            return SentEvent(COMMENT, value)
         if field == b"data":
             self._data.append(value)
             self._size += len(value)

@@ -97,7 +97,7 @@ def exposed(host: str) -> RemoteError:
 
 def _untrusted(host: str, cause: ssl.SSLError) -> RemoteError:
     if isinstance(cause, ssl.SSLCertVerificationError):
-        reason = cause.verify_message or cause.reason
+        reason = getattr(cause, "verify_message", "") or cause.strerror
         return RemoteError(
             say("The certificate of {host} cannot be trusted: {reason}.", host=host, reason=reason),
             say("Use the name that the certificate is for, or install its authority on this computer."),

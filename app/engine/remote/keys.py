@@ -32,15 +32,14 @@ class EngineKeys:
             if self._known.get(address) == key:
                 return True
             self._known[address] = key
-            if key:
-                return keep_secret(_name(address), key)
-            forget_secret(_name(address))
-            return True
+            return keep_secret(_name(address), key)
 
     def forget(self, addresses: Iterable[str]) -> None:
         """These are not used any more."""
-        for each in addresses:
-            self.keep(each, "")
+        with self._lock:
+            for each in addresses:
+                self._known.pop(each, None)
+                forget_secret(_name(each))
 
 
 def checked(key: str) -> str:

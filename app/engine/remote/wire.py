@@ -1,5 +1,6 @@
 """HTTP to one engine elsewhere: one connection a request, which can be cut at any moment, and guards the key."""
 
+import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -83,7 +84,7 @@ class Wire:
 
     def post(self, path: str, body: Mapping[str, Any], stop: Stop) -> Any:
         """The same for a question."""
-        with self.request("POST", path, stop, body, LOOK_UP_SECONDS) as response:
+        with self.request("POST", path, stop, body) as response:
             return self._parsed(self._whole(response))
 
     def text(self, path: str, stop: Stop) -> bytes:
@@ -117,16 +118,19 @@ class Wire:
         path: str,
         stop: Stop,
         body: Mapping[str, Any] | None = None,
-        seconds: float = LOOK_UP_SECONDS,
+        silent_seconds: float | None = None,
         model: str = "",
     ) -> Iterator["httpx2.Response"]:
-        """A response that has begun well and is not read yet; errors while it is read are put into words too."""
+        """A response that has begun well and is not read yet; errors while it is read are put into words too.
+
+        `silent_seconds`: for how long an answer that takes its time may say nothing; None for what a server just knows.
+        """
         import httpx2  # noqa: PLC0415
 
         key = self._key_of()
         opened = _Opened(self.address, bool(key), stop=stop)
         try:
-            with self._session(seconds) as session, stop.interrupting(opened.hang_up):
+            with self._session(silent_seconds or LOOK_UP_SECONDS) as session, stop.interrupting(opened.hang_up):
                 asked = session.build_request(
                     method,
                     self.address + path,
@@ -143,11 +147,13 @@ class Wire:
                     response.close()
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
             stop.check()  # it may have been our own hanging up
-            raise self._in_words(error, seconds) from error
+            raise self._in_words(error, silent_seconds) from error
 
     def _session(self, seconds: float) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
 
+        for library in ("httpx2", "httpcore2"):  # they log addresses
+            logging.getLogger(library).setLevel(logging.WARNING)
         is_encrypted = self.address.startswith("https:")
         return httpx2.Client(
             verify=trust() if is_encrypted else False,
@@ -178,14 +184,15 @@ class Wire:
         except ValueError as error:
             raise failures.garbled(self.host, error.args[0]) from None
 
-    def _in_words(self, error: Exception, seconds: float) -> failures.RemoteError:
+    def _in_words(self, error: Exception, silent_seconds: float | None) -> failures.RemoteError:
         import httpx2  # noqa: PLC0415
 
         if isinstance(error, httpx2.ConnectTimeout):
             return failures.no_answer(self.host)
         if isinstance(error, httpx2.ReadTimeout):
-            is_short = seconds <= LOOK_UP_SECONDS
-            return failures.no_answer(self.host) if is_short else failures.silent(self.host, seconds)
+            if silent_seconds is not None:
+                return failures.silent(self.host, silent_seconds)
+            return failures.no_answer(self.host)
         if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError | httpx2.WriteError | httpx2.StreamError):
             return failures.cut(self.host)
         return failures.unreachable(self.host, error)

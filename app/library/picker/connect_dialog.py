@@ -34,9 +34,9 @@ _EXAMPLE = "http://192.168.0.7:8000"
 
 
 class ConnectDialog(QDialog):
-    """`accepted_engine` carries the engine, its key (None: as it was), and whether it is to be used at once."""
+    """`accepted_engine` carries the engine, a new key if there is one, and whether it is to be used at once."""
 
-    accepted_engine = Signal(SavedEngine, object, bool)
+    accepted_engine = Signal(SavedEngine, str, bool)
 
     def __init__(self, keys: EngineKeys, engine: SavedEngine | None = None, parent: QWidget | None = None) -> None:
         """`engine`: the one to be changed; None for a new one."""
@@ -48,7 +48,7 @@ class ConnectDialog(QDialog):
         self._server: Server | None = None
         self.setWindowTitle(tr("Connect to an engine") if engine is None else tr("Change the connection"))
         self.address = self._field(tr("Address"), _EXAMPLE)
-        self.key = self._field(tr("Key"), tr("None") if engine is None else tr("As it was"))
+        self.key = self._field(tr("Key"), tr("As it was") if engine and engine.has_key else tr("None"))
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.test = QPushButton(tr("Test the connection"), self)
         self.stop = QPushButton(tr("Cancel the test"), self)
@@ -140,14 +140,20 @@ class ConnectDialog(QDialog):
         except InputError as error:
             self._on_failed(error)
             return
-        kept = self._keys if self._engine and self._engine.place.address == address and not key else None
-        wire = Wire(address, lambda: kept.of(address) if kept else key)
         self._address, self._server = address, None
+        uses_kept = self._has_kept_key and not key
+        wire = Wire(address, lambda: self._keys.of(address) if uses_kept else key)
         self._testing = self._jobs.start(partial(look_at, wire))
         self._testing.done.connect(self._on_found)
         self._testing.failed.connect(self._on_failed)
         self.words.setText(tr("Asking {host}…").format(host=host_of(address)))
         self._show()
+
+    @property
+    def _has_kept_key(self) -> bool:
+        """Whether the keyring has a key for the address, which was not changed."""
+        engine = self._engine
+        return engine is not None and engine.has_key and engine.place.address == self._address
 
     def end_test(self) -> None:
         """Cancel the test, if one is under way."""
@@ -219,10 +225,10 @@ class ConnectDialog(QDialog):
         model = self._server.model(self.model.currentData())
         assert model is not None
         place = Place(self._address, model.name, self._server.kind, model.context_tokens)
-        typed = self.key.text().strip()
-        same = self._engine is not None and self._engine.place.address == self._address
-        key = None if same and not typed else typed
-        self.accepted_engine.emit(SavedEngine(self.name.text().strip(), place), key, use)
+        key = self.key.text().strip()
+        self.accepted_engine.emit(
+            SavedEngine(self.name.text().strip(), place, bool(key) or self._has_kept_key), key, use
+        )
         self.accept()
 
     def done(self, result: int) -> None:

@@ -1,5 +1,6 @@
 """The engines that can answer: the one on this computer and those elsewhere; connected to, renamed, removed."""
 
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
@@ -124,10 +125,10 @@ class EnginesPage(QWidget):
 
     # ---- slots ------------------------------------------------------------------------------------------------------
 
-    def _on_accepted(self, before: SavedEngine | None, engine: SavedEngine, key: str | None, use: bool) -> None:
+    def _on_accepted(self, before: SavedEngine | None, engine: SavedEngine, key: str, use: bool) -> None:
         """A new name must not take the place of another engine; the one that was changed keeps its line."""
         taken = {each.name: each for each in self._choice.saved if before is None or each.name != before.name}
-        engine = SavedEngine(unused_name(engine.name, taken), engine.place)
+        engine = replace(engine, name=unused_name(engine.name, taken))
         if before is not None:
             self._choice.rename(before.name, engine.name)
         self._choice.save(engine, key)

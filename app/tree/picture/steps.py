@@ -54,16 +54,17 @@ def frame_of(steps: StepHistory, area: QRectF) -> Frame:
 
 
 def distribution(by_accepted: Sequence[int], most_rows: int) -> list[tuple[str, int]]:
-    """Steps by how many tokens they accepted, a row each up to the most there were; the last rows as one if need be."""
+    """Steps by how many tokens they accepted, up to the most there were: a row each, or one for several numbers."""
     longest = max((place for place, count in enumerate(by_accepted) if count), default=-1)
-    rows = list(enumerate(by_accepted[: longest + 1]))
-    most_rows = max(1, most_rows)
-    if len(rows) <= most_rows:
-        return [(f"{Number(accepted)}", count) for accepted, count in rows]
-    kept = rows[: most_rows - 1]
-    return [(f"{Number(accepted)}", count) for accepted, count in kept] + [
-        (tr("{count} or more").format(count=Number(len(kept))), sum(count for _, count in rows[len(kept) :]))
-    ]
+    if longest < 0:
+        return []
+    size = -(-longest // max(1, most_rows - 1)) or 1
+    rows = [("0", by_accepted[0])]  # nothing accepted stands for itself
+    for begin in range(1, longest + 1, size):
+        end = min(begin + size - 1, longest)
+        name = f"{begin}" if begin == end else f"{begin}–{end}"
+        rows.append((name, sum(by_accepted[begin : end + 1])))
+    return rows
 
 
 class StepsPicture(QWidget):
@@ -224,7 +225,7 @@ class StepsPicture(QWidget):
         """Of all steps, also of those that have no room."""
         mean = min(self._steps.accepted / self._steps.count, frame.highest)
         y = frame.area.bottom() - frame.area.height() * mean / frame.highest
-        painter.setPen(QPen(QColor(self._colors.bonus.line), 1.5, Qt.PenStyle.DashLine))
+        painter.setPen(QPen(QColor(self._colors.bonus.line), 2.0, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(frame.area.left(), y), QPointF(frame.area.right(), y))
 
     def _paint_distribution(self, painter: QPainter, metrics: QFontMetrics, room: QRectF) -> None:

@@ -1,13 +1,16 @@
-"""Engines elsewhere as HTTP servers on this computer: each kind's dialect as it was recorded, and every misbehaviour."""
+"""Engines elsewhere as HTTP servers on this computer: each kind's dialect, and every misbehaviour."""
 
 import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from engine.protocol.round_json import finished_to_json, round_to_json
+from tests.app.fake_engine import finished, round_of
 
 WORDS = ("There", " was", " a", " fox", ".")
 Body = dict[str, Any]
@@ -44,14 +47,14 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     script: Script
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """The list of models, and other pages."""
         self.script.asked.append((self.path, dict(self.headers), {}))
         if self._is_welcome():
             found = {"object": "list", "data": self.script.models} if self.path == "/v1/models" else None
             self._tell(found or self.script.pages.get(self.path))
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         """An answer, or another page that is told what is asked."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.script.asked.append((self.path, dict(self.headers), body))
@@ -139,7 +142,9 @@ DONE = event(b"[DONE]")
 
 def usage(prompt: int, new: int, cached: int = 0) -> Body:
     """The counts of an answer."""
-    return {"usage": {"prompt_tokens": prompt, "completion_tokens": new, "prompt_tokens_details": {"cached_tokens": cached}}}
+    return {
+        "usage": {"prompt_tokens": prompt, "completion_tokens": new, "prompt_tokens_details": {"cached_tokens": cached}}
+    }
 
 
 # ---- dialects -------------------------------------------------------------------------------------------------------
@@ -157,7 +162,7 @@ def vllm(with_metrics: bool = True) -> Script:
         yield chunk({"role": "assistant", "content": ""}, **usage(9, 0))
         for number, word in enumerate(WORDS, start=1):
             yield chunk({"content": word}, "stop" if number == len(WORDS) else None, **usage(9, number))
-        metrics = {"metrics": {"speculative_decoding": told}} if with_metrics else {}
+        metrics: Body = {"metrics": {"speculative_decoding": told}} if with_metrics else {}
         yield chunk(None, **usage(9, 5, 4), **metrics)
         yield DONE
 
@@ -250,6 +255,30 @@ def lm_studio() -> Script:
         refusal=refusal,
         refuses=lambda body: "min_p" in body,
     )
+
+
+ROUNDS = tuple(round_of(1 << 40, index, word) for index, word in enumerate(WORDS))
+ENDING = replace(finished(1 << 40, "stop", len(WORDS)), text="!")
+
+
+def coppice() -> Script:
+    """Another Coppice, which tells of every round; its own numbers are not ours."""
+
+    def answer(_body: Body) -> Iterator[bytes]:
+        yield b": 2 ahead\n\n: 2 ahead\n\n: 0 ahead\n\n: still reading\n\n"
+        yield chunk({"role": "assistant", "content": ""}, coppice={"prefilled": {"prompt_tokens": 8, "seconds": 0.5}})
+        for round in ROUNDS:
+            yield chunk({"content": round.text}, coppice={"round": round_to_json(round)})
+        yield chunk({"content": ENDING.text})
+        yield chunk({}, "stop", coppice={"finished": finished_to_json(ENDING)}, timings={"predicted_n": 9})
+        yield chunk(None, **usage(8, 10))
+        yield DONE
+
+    pages = {
+        "/v1/messages/count_tokens": lambda body: {"input_tokens": 9 + len(body["system"])},
+        "/tokenize": lambda body: {"tokens": list(body["content"])},
+    }
+    return Script([{"id": "demo", "owned_by": "coppice", "max_model_len": 2048}], answer, pages)
 
 
 def another() -> Script:

@@ -33,9 +33,7 @@ class Listener:
         self.engine.look_for()
         self.wait(lambda: self.servers)
         model = self.servers[0].models[0]
-        self.engine.place = Place(
-            self.engine.place.address, model.name, self.servers[0].kind, model.context_tokens
-        )
+        self.engine.place = Place(self.engine.place.address, model.name, self.servers[0].kind, model.context_tokens)
         return self.servers[0]
 
     def ask(self, options: GenerateOptions | None = None, chat: tuple[ChatMessage, ...] = CHAT) -> Finished | Failed:

@@ -7,13 +7,16 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
-from app.engine.remote.servers import LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
-from engine.protocol.messages import ChatMessage, Finished, Prefilled, Steps, Wrote
-from engine.protocol.options import GenerateOptions, SamplingOptions
+from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
+from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
+from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from tests.app.remote.fake_servers import (
+    ENDING,
+    ROUNDS,
     WORDS,
     Script,
     another,
+    coppice,
     llama_server,
     lm_studio,
     ollama,
@@ -96,6 +99,18 @@ def test_who_tells_nothing_of_speculation_is_not_said_to_have_none(qtbot: QtBot)
         assert PLAIN != UNTOLD
 
 
+def test_a_coppice_tells_its_rounds_as_the_local_engine_would(qtbot: QtBot) -> None:
+    script = coppice()
+    with serving(script) as address, listening(address, qtbot) as engine:
+        assert engine.connect().kind == COPPICE
+        ending = engine.ask(replace(GenerateOptions(), speculation=SpeculationOptions("sequoia", budget=9)))
+        assert engine.events[:3] == [Queued(1, 2), Queued(1, 0), Prefilled(1, 8, 0, 0.5)]
+        assert engine.events[3:-1] == [replace(each, id=1) for each in ROUNDS]
+        assert ending == replace(ENDING, id=1)
+        assert engine.text == f"{STORY}!"
+        assert script.questions[0]["coppice"] == {"rounds": True, "method": "sequoia", "budget": 9}
+
+
 def test_what_was_set_is_sent_under_the_names_that_the_server_knows(qtbot: QtBot) -> None:
     sampling = SamplingOptions(temperature=0.7, top_k=5, min_p=0.1, repetition_penalty=1.2, seed=11)
     options = replace(GenerateOptions(), sampling=sampling, stop=("END",), max_new_tokens=33)
@@ -139,6 +154,7 @@ def test_an_answer_is_continued_and_former_thoughts_stay_here(qtbot: QtBot) -> N
     [
         (vllm, 12, (3, 0), 1024),
         (llama_server, len("<user>" + CHAT[0].content), (2, 0), 2048),
+        (coppice, 9, (2, 0), 2048),
         (ollama, 0, (0, 0), 0),
     ],
 )

@@ -99,5 +99,6 @@ def test_the_newest_steps_and_the_last_rows_are_what_has_room() -> None:
     assert frame.place_at(QPointF(399, 0).x()) == 99
     assert frame.place_at(401) is None
     assert distribution([5, 0, 2, 1], 9) == [("0", 5), ("1", 0), ("2", 2), ("3", 1)]
-    assert distribution([5, 0, 2, 1], 3) == [("0", 5), ("1", 0), ("2 or more", 3)]
+    assert distribution([5, 0, 2, 1], 3) == [("0", 5), ("1–2", 2), ("3", 1)]
+    assert distribution([1, 1, 1, 1, 1, 1], 0) == [("0", 1), ("1–5", 5)]
     assert distribution([], 3) == []
