@@ -194,6 +194,11 @@ class Running:
         state = self.listening._server.server_state
         return soon(lambda: not state.connections and not state.tasks)
 
+    def last_visit(self) -> Visit:
+        """The one that ended last: what the window is told may come after what the client is."""
+        assert soon(lambda: bool(self.visits) and self.visits[-1].state in ("done", "failed", "gone"))
+        return self.visits[-1]
+
     def room_taken(self) -> int:
         """Bytes of bodies that are held."""
         stack: Any = self.application.middleware_stack

@@ -222,4 +222,4 @@ def test_who_leaves_in_the_middle_leaves_nothing(server: Running) -> None:
 
 def test_who_claims_to_be_a_proxy_is_not_believed(server: Running) -> None:
     server.http.post(PATH, content=b"{", headers={"content-type": "application/json", "x-forwarded-for": "203.0.113.9"})
-    assert server.visits[-1].client == "127.0.0.1"
+    assert server.last_visit().client == "127.0.0.1"

@@ -33,8 +33,8 @@ def test_an_answer_ends_as_soon_as_its_client_leaves(server: Running, stream: bo
         assert soon(lambda: server.engine.rounds > before)
     assert server.is_free()
     assert server.has_no_connections()
-    assert server.visits[-1].state == "gone"
-    assert server.visits[-1].new_tokens > 0
+    assert server.last_visit().state == "gone"
+    assert server.last_visit().new_tokens > 0
 
 
 def test_who_leaves_while_waiting_is_never_answered(server: Running) -> None:
