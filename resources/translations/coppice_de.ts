@@ -6996,18 +6996,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
-            <source>A column is a step: drafted tokens as outlines, accepted ones filled.</source>
-            <translation>Eine Säule ist ein Schritt: geratene Token als Umrisse, angenommene gefüllt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/steps.py" />
             <source>Accepted</source>
             <translation>Angenommen</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
+            <source>Accepted tokens per step, mean {mean} (dashed)</source>
+            <translation>Angenommene Token je Schritt, Mittel {mean} (gestrichelt)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
             <source>Drafted</source>
             <translation>Geraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Each column a step: drafted tokens outlined, accepted filled.</source>
+            <translation>Jede Säule ein Schritt: geratene Token umrandet, angenommene gefüllt.</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
@@ -7023,11 +7028,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/steps.py" />
             <source>Step {number}: {accepted} of {drafted} drafted tokens accepted, with the target's own {tokens}</source>
             <translation>Schritt {number}: {accepted} von {drafted} geratenen Token angenommen, mit dem des Zielmodells {tokens}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/steps.py" />
-            <source>Steps by accepted tokens (dashed line: the mean, {mean})</source>
-            <translation>Schritte nach angenommenen Token (gestrichelt: der Mittelwert, {mean})</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
