@@ -107,7 +107,8 @@ def _ask(session: Session, kind: str, server: ServerProcess, own: str, shots: Pa
     model = found.models[0]
     report.add(found.kind == KINDS[kind], f"is known as {found.kind or 'any other'}, with the model {model.name}")
     engine = SavedEngine(kind, Place(server.address, model.name, found.kind, model.context_tokens))
-    window.engines.use(window.engines.save(engine).name)
+    window.engines.save(engine)
+    window.engines.use(engine.name)
     session.wait(lambda: window.engines.state.ready)
     heard: list[Event] = []
     window.switch.events_arrived.connect(heard.extend)
