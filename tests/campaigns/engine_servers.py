@@ -48,11 +48,11 @@ class ServerProcess:
             )  # fmt: skip
 
     def wait(self) -> None:
-        """Block until it lists its models. Raises `RuntimeError` with the end of its log where it never does."""
+        """Block until its models are loaded. Raises `RuntimeError` with the end of its log where it never does."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
             try:
-                if httpx2.get(f"{self.address}/v1/models", timeout=5).status_code == httpx2.codes.OK:
+                if httpx2.get(f"{self.address}/health", timeout=5).status_code == httpx2.codes.OK:
                     return
             except httpx2.HTTPError:
                 pass
