@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.protocol.messages import Failed, Queued
+from engine.protocol.messages import Event, Failed, Queued
 from engine.serving import answers
 from engine.serving.guard.limits import Limits
 from tests.engine.serving.stub import Running, read_all, request, running, soon
@@ -77,7 +77,7 @@ def test_few_rounds_wait_for_who_does_not_read(
 def test_the_last_that_waits_says_that_there_was_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MOST_UNREAD", 3)
 
-    async def read() -> list[answers.Event | None]:
+    async def read() -> list[Event | None]:
         unread = answers.Unread(asyncio.get_running_loop())
         assert [unread.put(Queued(1, ahead)) for ahead in range(6)] == [True, True, True, False, False, False]
         return [await unread.get() for _ in range(4)]

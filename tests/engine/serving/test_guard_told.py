@@ -125,7 +125,7 @@ def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None
 
 
 def test_what_a_client_calls_itself_is_shown_as_plain_and_short_text(server: Running) -> None:
-    server.http.get("/v1/nowhere", headers={"user-agent": b"<b>\x80\xa0" + b"x" * 1000})
+    server.http.get("/v1/nowhere", headers={b"user-agent": b"<b>\x80\xa0" + b"x" * 1000})
     agent = server.last_visit().agent
     assert agent == "<b>  " + "x" * 195
 
