@@ -185,6 +185,7 @@ class SpeculationOptions:
 
 ConstraintKind = Literal["json", "json_schema", "regex", "lark", "gbnf"]
 CONSTRAINTS: tuple[str, ...] = ("json", "json_schema", "regex", "lark", "gbnf")
+MOST_CONSTRAINT = 1 << 18  # characters of a schema or grammar
 MOST_TOP_LOG_PROBS = 20
 
 
@@ -199,6 +200,12 @@ class Constraint:
     kind: ConstraintKind
     text: str = ""
     whole: bool = False
+
+    def check(self) -> None:
+        """Raise `InputError` if a field is outside its range."""
+        _require_one_of(CONSTRAINTS, self.kind, say("Constraint '{name}'", name=self.kind))
+        size = say("The size of the constraint")
+        _require(len(self.text) <= MOST_CONSTRAINT, size, say("Give at most {most} characters.", most=MOST_CONSTRAINT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,4 +235,4 @@ class GenerateOptions:
         likeliest = say("Likeliest tokens {number}", number=self.top_log_probs)
         _require_between(0, self.top_log_probs, MOST_TOP_LOG_PROBS, likeliest)
         if self.constraint:
-            _require_one_of(CONSTRAINTS, self.constraint.kind, say("Constraint '{name}'", name=self.constraint.kind))
+            self.constraint.check()

@@ -13,7 +13,7 @@ from engine.text.tools.headers import Headers
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
 _LONGEST_HEADER = 32  # tokens; what is longer is no header
-_ANSWER = "final"  # the channel of the answer
+ANSWER_CHANNEL = "final"
 _NAME = "thought\n"  # of a channel, in the first line of what it says
 
 
@@ -45,10 +45,12 @@ class Reasoning:
         controls = (each for each in MARKS if _are_controls(each, added_tokens))
         self._template = template
         self.is_control = True
+        self.is_known = True  # that the model reasons: its tokens or its template say so
         self.own = next(controls, COMMON)
         if not _are_controls(self.own, added_tokens):
-            self.is_control = False
-            self.own = next((each for each in MARKS if each.end in template), COMMON)
+            written = next((each for each in MARKS if each.end in template), None)
+            self.is_control, self.is_known = False, written is not None
+            self.own = written or COMMON
         self.shown = COMMON if self.is_control else self.own
 
     def opening(self, prompt: str) -> Opening:
@@ -206,7 +208,7 @@ class ReasoningStream:
     def _message(self, header: str) -> str:
         name = header.strip()
         if self._headers is None:
-            return self._think() if name and name != _ANSWER else self._answer()
+            return self._think() if name and name != ANSWER_CHANNEL else self._answer()
         self._headers.add(header)
         is_thought, mark = self._headers.take()
         return self._think() if is_thought else self._answer() + mark

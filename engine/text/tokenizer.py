@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
+from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
 from engine.text.backend import BYTE_OF_LETTER, BYTE_OF_TOKEN, REPLACEMENT, Backend, mend_bytes
 from engine.text.chat_template import (
@@ -23,6 +24,7 @@ from engine.text.chat_template import (
     write_plain,
 )
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
+from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
@@ -157,14 +159,18 @@ class Tokenizer:
         Of tokens that write the same, the one that is in use: a character rather than its byte. Tokens that break a
         character are missing where their names do not tell their bytes.
         """
-        tokens = sorted(self._names, key=lambda token: (self._names[token] in BYTE_OF_TOKEN, token))
-        skipped = len(self.decode(self._lead))
-        texts = self._backend.decode_each([[*self._lead, token] for token in tokens])
         found: dict[bytes | str, int] = {name: token for token, name in self._specials.items()}
-        for token, text in zip(tokens, texts, strict=True):
-            if written := self._written(self._names[token], text[skipped:]):
-                found.setdefault(written, token)
+        for token, written in self._spelled().items():
+            found.setdefault(written, token)
         return found
+
+    @cached_property
+    def grammar_vocabulary(self) -> GrammarVocabulary:
+        """The tokens as grammars see them; raises `InputError` where no token could end an answer."""
+        if not self.eos_ids:
+            reason = say("The model has no token that ends an answer, so that no form can be kept to.")
+            raise InputError(reason, say("Choose another model, or leave the form out."))
+        return GrammarVocabulary(self._spelled(), self._specials, sorted(self.eos_ids), self)
 
     def role(self, name: str) -> int | None:
         """The id of the special token of this role, such as `eos_token`, if there is one."""
@@ -280,6 +286,17 @@ class Tokenizer:
             return text.encode()
         letters = bytes(BYTE_OF_LETTER[letter] for letter in name if letter in BYTE_OF_LETTER)
         return letters if len(letters) == len(name) and letters.decode(errors="replace") == text else b""
+
+    def _spelled(self) -> dict[int, bytes]:
+        """The bytes that every token writes inside a text, where they can be told; tokens named for a byte last."""
+        tokens = sorted(self._names, key=lambda token: (self._names[token] in BYTE_OF_TOKEN, token))
+        skipped = len(self.decode(self._lead))
+        texts = self._backend.decode_each([[*self._lead, token] for token in tokens])
+        told = (
+            (token, self._written(self._names[token], text[skipped:]))
+            for token, text in zip(tokens, texts, strict=True)
+        )
+        return {token: written for token, written in told if written}
 
     def _writes_byte_tokens(self) -> bool:
         """Whether tokens such as `<0x41>` are decoded to the bytes they name."""
