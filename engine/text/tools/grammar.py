@@ -65,11 +65,13 @@ class CallGrammar:
         line = "\n" if tags.on_lines else ""
         for place, name in enumerate(names):
             behind = f"{tags.keyed}\n{tags.value}" if tags.value else f"{tags.keyed}{line}"
-            key, end = (
-                f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}",
-                self._said(f"{line}{tags.valued}\n"),
-            )
-            yield f"{rule}_{place}: {key} {_value(argument(schema, name), schema)} {end}"
+            key, part = f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
+            if _is_text(part):
+                end = self._token(tags.valued)
+                yield f'{rule}_{place}: {key} {rule}_{place}_text {end} "\\n"'
+                yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
+            else:
+                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.valued}{chr(10)}')}"
 
 
 def _quoted(text: str) -> str:
@@ -83,16 +85,28 @@ def _properties(schema: Schema) -> tuple[list[str], list[str]]:
     return names, required if isinstance(required, list) else []
 
 
+def _is_text(part: Schema) -> bool:
+    return "string" in types(part) and not _words(part)
+
+
+def _words(part: Schema) -> list[str]:
+    """The strings that an argument has to be one of."""
+    words = part.get("enum")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+
+
+def _text(part: Schema, line: str) -> str:
+    """A string as plain text, up to its end tag: of its length, where the schema bounds it, but of any pattern."""
+    least, most = (part.get(key) for key in ("minLength", "maxLength"))
+    bounds = f"{{{least or 0},{'' if most is None else most}}}" if least or most is not None else "*"
+    return rf"/(.|\n){bounds}{json.dumps(line)[1:-1]}/"
+
+
 def _value(part: Schema, whole: Schema) -> str:
-    """One argument as plain text; strings have no end tag in them."""
-    if (words := part.get("enum")) and all(isinstance(word, str) for word in words):
+    """An argument that is no text of its own: one of some words, or JSON."""
+    if words := _words(part):
         return f"({' | '.join(map(_quoted, words))})"
-    if "string" not in types(part):
-        return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
-    least, most = part.get("minLength"), part.get("maxLength")
-    if isinstance(least, int) or isinstance(most, int):
-        return f"/[^<]{{{least or 0},{'' if most is None else most}}}/"
-    return "/([^<]|<[^\\/])*/"
+    return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
 
 
 def _json(schema: Mapping[str, Any]) -> str:
