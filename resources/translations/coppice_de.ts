@@ -951,11 +951,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
                 <numerusform>%n Token</numerusform>
             </translation>
         </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Clients of the local server asked the same models. Whoever asks is answered in turn.</source>
-            <translation>Programme haben den lokalen Server nach denselben Modellen gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
-        </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Cut off at %n tokens</source>
@@ -1008,6 +1003,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Other</source>
             <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Others have asked the same models before. Whoever asks is answered in turn.</source>
+            <translation>Andere haben dieselben Modelle vorher gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
