@@ -14,6 +14,7 @@ from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finishe
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
+from engine.protocol.watching import Watch
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
@@ -133,4 +134,7 @@ class Engine:
         A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed; the events
         raise `OutOfMemory` where not even a pass without a tree is possible. `watcher` is told of the rounds too.
         """
-        return Answering(self._loaded, prompt, options, watcher or Watcher()).events(request)
+        if watcher is None:
+            watcher = Watcher()
+            watcher.watch(Watch(verdicts=options.verdicts))
+        return Answering(self._loaded, prompt, options, watcher).events(request)

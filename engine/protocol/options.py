@@ -213,7 +213,7 @@ class GenerateOptions:
     """One answer: how its tokens are drawn, how they are speculated on, and when it ends.
 
     `constraint`: what the answer must look like. `top_log_probs`: how many of the likeliest tokens are told of at
-    every position (`Round.top`).
+    every position (`Round.top`). `verdicts`: every `Round` has its `verdicts`, also where nobody watches.
     """
 
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
@@ -223,6 +223,7 @@ class GenerateOptions:
     ignore_eos: bool = False
     constraint: Constraint | None = None
     top_log_probs: int = 0
+    verdicts: bool = False
 
     def check(self) -> None:
         """Raise `InputError` if a field, here or below, is outside its range."""
