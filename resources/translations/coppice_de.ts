@@ -9117,102 +9117,102 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>Send the one that the server was started with, as 'Authorization: Bearer KEY' or as 'x-api-key: KEY'.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie den, mit dem der Server gestartet wurde, als „Authorization: Bearer SCHLÜSSEL“ oder als „x-api-key: SCHLÜSSEL“.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>The key is not the server's.</source>
-            <translation type="unfinished" />
+            <translation>Der Schlüssel ist nicht der des Servers.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>The server asks for a key, and got none.</source>
-            <translation type="unfinished" />
+            <translation>Der Server verlangt einen Schlüssel und hat keinen bekommen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send 'Content-Type: application/json'.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie „Content-Type: application/json“.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send less at once.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie weniger auf einmal.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The headers of this request are too long.</source>
-            <translation type="unfinished" />
+            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request did not come whole within {seconds} s.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage kam nicht innerhalb von {seconds} s vollständig an.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request has two lengths.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage nennt zwei Längen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is longer than {mib} MiB.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage ist länger als {mib} MiB.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is no JSON that can be read: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage ist kein lesbares JSON: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is not sent as JSON.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage wurde nicht als JSON gesendet.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it has a number that is too long</source>
-            <translation type="unfinished" />
+            <translation>sie enthält eine zu lange Zahl</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it has half of a character</source>
-            <translation type="unfinished" />
+            <translation>sie enthält ein halbes Zeichen</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it has too many lists and objects</source>
-            <translation type="unfinished" />
+            <translation>sie enthält zu viele Listen und Objekte</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it is no UTF-8</source>
-            <translation type="unfinished" />
+            <translation>sie ist kein UTF-8</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>line {line}, column {column}: {reason}</source>
-            <translation type="unfinished" />
+            <translation>Zeile {line}, Spalte {column}: {reason}</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>{name} is no number</source>
-            <translation type="unfinished" />
+            <translation>{name} ist keine Zahl</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/connections.py" />
             <source>Ask again later.</source>
-            <translation type="unfinished" />
+            <translation>Fragen Sie später noch einmal.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/connections.py" />
             <source>The request is no HTTP that can be read.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage ist kein lesbares HTTP.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/connections.py" />
             <source>The server has too many connections.</source>
-            <translation type="unfinished" />
+            <translation>Der Server hat zu viele Verbindungen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
@@ -9222,47 +9222,47 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
             <source>The server met an unexpected error.</source>
-            <translation type="unfinished" />
+            <translation>Der Server ist auf einen unerwarteten Fehler gestoßen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
             <source>There is no such address here.</source>
-            <translation type="unfinished" />
+            <translation>Diese Adresse gibt es hier nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
             <source>This address does not know this method.</source>
-            <translation type="unfinished" />
+            <translation>Diese Adresse kennt diese Methode nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/limits.py" />
             <source>The server has no memory left for requests as long as this one.</source>
-            <translation type="unfinished" />
+            <translation>Für so lange Anfragen hat der Server keinen Speicher mehr frei.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/limits.py" />
             <source>Too many requests came from this address.</source>
-            <translation type="unfinished" />
+            <translation>Von dieser Adresse kamen zu viele Anfragen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>Ask 127.0.0.1, or have it listen at another address, with a key.</source>
-            <translation type="unfinished" />
+            <translation>Fragen Sie 127.0.0.1, oder lassen Sie ihn mit einem Schlüssel auf einer anderen Adresse lauschen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>Name the page's origin where the server is started.</source>
-            <translation type="unfinished" />
+            <translation>Nennen Sie den Ursprung (Origin) der Seite, wo der Server gestartet wird.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>This server answers as localhost only, not as {name}.</source>
-            <translation type="unfinished" />
+            <translation>Dieser Server antwortet nur als localhost, nicht als {name}.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>Web pages of {name} may not ask this server.</source>
-            <translation type="unfinished" />
+            <translation>Webseiten von {name} dürfen diesen Server nicht fragen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/listening.py" />
@@ -9465,6 +9465,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>diesem Modell</translation>
         </message>
         <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>Name one of the tools of the request.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool '{name}' to call.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/chat_template.py" />
             <source>Start a new chat, or choose another model.</source>
             <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
@@ -9540,6 +9550,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>Ask for a new answer, or leave the form out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>The answer that is to be continued is not of the form that is asked for.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>Give a simpler form.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Change the schema or the grammar.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Give a smaller schema or a simpler grammar.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for cannot be used: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for is too complex.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -9595,6 +9645,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>Choose another model, or leave the form out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>Choose a model with a tokenizer.json.</source>
             <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
@@ -9633,6 +9693,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>{folder} holds no tokenizer.</source>
             <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>The parameters of the tool '{name}' are no JSON object.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />

@@ -1,32 +1,36 @@
 """`/v1/messages`: Anthropic's Messages API, and how long the prompt of a message would be."""
 
 import asyncio
+from functools import partial
 
 from fastapi import APIRouter, Response
 
 from engine.protocol.options import GenerateOptions
 from engine.serving.context import AskerOf, Service, ServiceOf
-from engine.serving.event_stream import SENT, EventStream, begin, exhaust
+from engine.serving.event_stream import EVENTS, EventStream, Form, named
+from engine.serving.guard.errors import error_event
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
 from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
 from engine.serving.model_names import require_served
-from engine.serving.question import Question, answer_to
+from engine.serving.question import Question, events_of
 
 router = APIRouter()
+FORM = Form(named, partial(error_event, "anthropic"))
 
 
-@router.post("/v1/messages", response_model=MessageResource, responses=SENT)
+@router.post("/v1/messages", response_model=MessageResource, responses=EVENTS)
 async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
     model = require_served(service.engine, asked.model)
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
-    steps = await begin(answer_to(service, asker, question_of(asked, service, options)))
+    events = events_of(service, asker, question_of(asked, service, options), writer.follow)
     if asked.stream:
-        return EventStream(steps, writer.follow, writer.fail)
-    await exhaust(steps, writer.follow)
+        return await EventStream.begin(events, FORM)
+    async for _ in events:
+        pass
     return writer.message
 
 

@@ -4,11 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.errors import CoppiceError
 from engine.protocol.messages import Finished, Prefilled
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import Event
-from engine.serving.guard.errors import api_error_of, body_of
 from engine.serving.messages.resource import (
     MessageResource,
     SaidText,
@@ -36,7 +34,7 @@ class MessageWriter:
         self._text: list[str] = []  # of the open block
         self._has_begun = False
 
-    def follow(self, step: Step) -> Iterator[Event]:
+    def follow(self, step: Step) -> Iterator[Event | Alive]:
         """The next step of the answer; of one that says nothing, a sign of life, once there is a message."""
         match step:
             case Prefilled():
@@ -46,14 +44,10 @@ class MessageWriter:
             case Progress(_, pieces) | Ended(_, pieces):
                 events = [event for piece in pieces for event in self._take(piece)]
                 yield from events or [PING]
-            case Alive() if self._has_begun:
-                yield PING
+            case Alive():
+                yield PING if self._has_begun else step
         if isinstance(step, Ended):
             yield from self._end(step.finished)
-
-    def fail(self, error: CoppiceError) -> Event:
-        """There is no more of the answer, and why."""
-        return body_of(api_error_of(error), "anthropic")
 
     def _take(self, piece: Piece) -> Iterator[Event]:
         match piece:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from engine.errors import CoppiceError
 from engine.protocol.messages import Finished
-from engine.serving.answers import Ended, Progress, Step
+from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import Event
 from engine.serving.guard.errors import api_error_of
 from engine.serving.reasoning_tokens import ReasoningTokens
@@ -38,11 +38,13 @@ class ResponseWriter:
         self._text: list[str] = []  # of the open item
         self._reasoning = ReasoningTokens()
 
-    def follow(self, step: Step) -> Iterator[Event]:
+    def follow(self, step: Step) -> Iterator[Event | Alive]:
         """The next step of the answer; with the first, the response as it is before there is any."""
         if not self._events:
             yield self._of_response("response.created")
             yield self._of_response("response.in_progress")
+        if isinstance(step, Alive):
+            yield step
         if isinstance(step, Progress):
             self._reasoning.take(step)
         if isinstance(step, Progress | Ended):
