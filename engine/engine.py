@@ -14,10 +14,10 @@ from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finishe
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
+from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.text.calling import divider_for, tool_constraint
 
 
 def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:

@@ -1,4 +1,4 @@
-"""The calls of a format as a grammar in llguidance's form of Lark: nothing but calls, with arguments of their schemas."""
+"""The calls of a format as a grammar in llguidance's form of Lark, with arguments that are valid by their schemas."""
 
 import json
 import re
@@ -26,7 +26,8 @@ class CallGrammar:
         written = self.written
         more = f"({self._said(written.between)} call)*" if several and not written.alone else ""
         rules = [
-            f"start: {self._thought()} {self._said(written.begin)} call {more} {self._said(written.end)}",
+            f"start: thought? {self._said(written.begin)} call {more} {self._said(written.end)}",
+            f"thought: {self._thought()}",
             "call: " + " | ".join(f"call_{place}" for place in range(len(schemas))),
         ]
         for place, (name, schema) in enumerate(schemas.items()):
@@ -51,9 +52,9 @@ class CallGrammar:
     def _thought(self) -> str:
         """What may come before the first call, in the format whose reasoning is a message like others."""
         if not self.written.before.startswith(HARMONY_MARK):
-            return ""
+            return _quoted("")
         begin, end = self._said("<|channel|>analysis<|message|>"), self._said("<|end|><|start|>assistant")
-        return f"({begin} /(.|\\n)*/ {end})?"
+        return rf"{begin} /(.|\n)*/ {end}"
 
     def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
         if self.written.tags is None:
