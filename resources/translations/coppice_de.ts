@@ -7661,6 +7661,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>Give at most {most} characters.</source>
+            <translation>Höchstens {most} Zeichen angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>Give numbers of children from 1 to 64.</source>
             <translation>Anzahlen von Kindern von 1 bis 64 angeben.</translation>
         </message>
@@ -7781,6 +7786,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
+            <source>The size of the constraint</source>
+            <translation>Die Größe der Vorgabe</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
             <source>The target source</source>
             <translation>Die Quelle des Zielmodells</translation>
         </message>
@@ -7893,6 +7903,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/desk.py" />
             <source>Too many requests wait already.</source>
             <translation>Es warten schon zu viele Anfragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>Give the schema it names.</source>
+            <translation>Das genannte Schema mitgeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>Leave all but one out.</source>
+            <translation>Alle bis auf eines weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>The form of the answer is asked for in more than one field.</source>
+            <translation>Die Form der Antwort wird in mehr als einem Feld verlangt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/constraint_fields.py" />
+            <source>The format json_schema comes without a schema.</source>
+            <translation>Das Format json_schema kommt ohne Schema.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/listening.py" />
@@ -8135,6 +8165,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>Ask for a new answer, or leave the form out.</source>
+            <translation>Eine neue Antwort verlangen oder die Form weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>The answer that is to be continued is not of the form that is asked for.</source>
+            <translation>Die Antwort, die fortgesetzt werden soll, hat nicht die verlangte Form.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>Give a simpler form.</source>
+            <translation>Eine einfachere Form angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
+            <translation>Die Antwort kann in der verlangten Form nicht weitergehen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Change the schema or the grammar.</source>
+            <translation>Das Schema oder die Grammatik ändern.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Give a smaller schema or a simpler grammar.</source>
+            <translation>Ein kleineres Schema oder eine einfachere Grammatik angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for cannot be used: {reason}.</source>
+            <translation>Die verlangte Form ist nicht brauchbar: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for is too complex.</source>
+            <translation>Die verlangte Form ist zu verwickelt.</translation>
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -8188,6 +8258,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/template_renderer.py" />
             <source>The process that renders the model's chat template ended with code {code}.</source>
             <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>Choose another model, or leave the form out.</source>
+            <translation>Ein anderes Modell wählen oder die Form weglassen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
+            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Form einhalten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />
