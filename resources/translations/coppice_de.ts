@@ -8090,6 +8090,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>diesem Modell</translation>
         </message>
         <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>Name one of the tools of the request.</source>
+            <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool '{name}' to call.</source>
+            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
+        </message>
+        <message>
             <location filename="../../engine/text/chat_template.py" />
             <source>Start a new chat, or choose another model.</source>
             <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
@@ -8308,6 +8318,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>{folder} holds no tokenizer.</source>
             <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
+            <translation>Geben Sie das JSON-Schema eines Objekts an, höchstens {most}-mal geschachtelt.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>The parameters of the tool '{name}' are no JSON object.</source>
+            <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />

@@ -11,6 +11,8 @@ from engine.text.tools.written import HARMONY_MARK, PLACE, Written
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+# Other ways to tell of names.
+COMBINED = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if", "patternProperties", "unevaluatedProperties"})
 NUMBER = "/[0-9]{1,3}/"
 
 
@@ -58,7 +60,7 @@ class CallGrammar:
 
     def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
         if self.written.tags is None:
-            yield f"{rule}: {_json({'type': 'object', **schema})}"
+            yield f"{rule}: {_json({**_closed(schema), **schema})}"
             return
         tags, names, required = self.written.tags, *_properties(schema)
         each = [f"{rule}_{place}{'' if name in required else '?'}" for place, name in enumerate(names)]
@@ -73,6 +75,12 @@ class CallGrammar:
                 yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
             else:
                 yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.valued}{chr(10)}')}"
+
+
+def _closed(schema: Schema) -> dict[str, Any]:
+    """What goes without saying: arguments are an object, and have no names but those that the schema tells of."""
+    is_plain = "properties" in schema and not schema.keys() & COMBINED
+    return {"type": "object", **({"additionalProperties": False} if is_plain else {})}
 
 
 def _quoted(text: str) -> str:
