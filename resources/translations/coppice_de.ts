@@ -8327,12 +8327,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
-            <translation type="unfinished" />
+            <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
             <source>There is no tool '{name}' to call.</source>
-            <translation type="unfinished" />
+            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
@@ -8557,12 +8557,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/tools/schemas.py" />
             <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie das JSON-Schema eines Objekts an, höchstens {most}-mal geschachtelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tools/schemas.py" />
             <source>The parameters of the tool '{name}' are no JSON object.</source>
-            <translation type="unfinished" />
+            <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />
