@@ -12,12 +12,21 @@ from engine.protocol.messages import Event
 from engine.protocol.serving import ServeOptions
 from engine.serving.context import Service
 from engine.serving.desk import Desk
-from engine.serving.endpoints import chat_completions, completions, health, metrics, models, tokens
+from engine.serving.endpoints import (
+    chat_completions,
+    completions,
+    health,
+    messages,
+    metrics,
+    models,
+    responses,
+    tokens,
+)
 from engine.serving.guard.description import complete
 from engine.serving.guard.limits import Limits
 from engine.serving.guard.middleware import Guard
 
-ENDPOINTS = (health, metrics, models, chat_completions, completions, tokens)
+ENDPOINTS = (health, metrics, models, chat_completions, completions, responses, messages, tokens)
 
 
 class Application(FastAPI):

@@ -1,15 +1,16 @@
 """What a request of any API comes down to: a conversation, how it is to be answered, and the tools there are for it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.options import GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.answers import Step, answer
-from engine.serving.context import Service
+from engine.serving.answers import Alive, Step, answer
+from engine.serving.context import Asker, Service
+from engine.serving.event_stream import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,17 @@ class Question:
         return Generate(number, self.chat, self.options, () if self.choice.mode == "none" else self.tools)
 
 
-async def answer_to(service: Service, asker: str, question: Question) -> AsyncGenerator[Step, None]:
-    """The steps of the answer, with the calls in it; see `answer`. Raises `InputError` for a choice of no tool."""
+async def events_of(
+    service: Service, asker: Asker, question: Question, follow: Callable[[Step], Iterable[Event | Alive]]
+) -> AsyncGenerator[Event | Alive, None]:
+    """The events of the answer: what `follow` makes of its steps, which tell calls of tools too; see `answer`.
+
+    Raises `InputError` for a choice of no tool, and for tools that are none.
+    """
     engine, tools = service.engine, question.request(0).tools
-    divider = engine.divider(tools) if tools else None
-    if tools and (held := await asyncio.to_thread(engine.tool_constraint, tools, question.choice)):
+    if held := await asyncio.to_thread(engine.tool_constraint, tools, question.choice) if tools else None:
         question = replace(question, options=replace(question.options, constraint=held))
-    async with aclosing(answer(service, asker, question.request, divider)) as steps:
+    async with aclosing(answer(service, asker, question.request, engine.divider(tools))) as steps:
         async for step in steps:
-            yield step
+            for event in follow(step):
+                yield event

@@ -1,39 +1,45 @@
 """`/v1/messages`: Anthropic's Messages API, and how long the prompt of a message would be."""
 
 import asyncio
+from functools import partial
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from engine.protocol.options import GenerateOptions
-from engine.serving.context import Service, ServiceOf
-from engine.serving.event_stream import SENT, EventStream, begin, exhaust
+from engine.serving.context import AskerOf, Service, ServiceOf
+from engine.serving.event_stream import EVENTS, EventStream, Form, named
+from engine.serving.guard.errors import error_event
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
 from engine.serving.messages.request import CountFields, MessagesFields
 from engine.serving.messages.resource import MessageResource, TokenCount
-from engine.serving.question import Question, answer_to
+from engine.serving.model_names import require_served
+from engine.serving.question import Question, events_of
 
 router = APIRouter()
+FORM = Form(named, partial(error_event, "anthropic"))
 
 
-@router.post("/v1/messages", response_model=MessageResource, responses=SENT)
-async def message(asked: MessagesFields, service: ServiceOf, request: Request) -> MessageResource | Response:
+@router.post("/v1/messages", response_model=MessageResource, responses=EVENTS)
+async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
+    model = require_served(service.engine, asked.model)
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
-    question = await asyncio.to_thread(question_of, asked, service, options)
-    writer = MessageWriter(service.engine.name, options.stop, asked.shows_thoughts)
-    steps = await begin(answer_to(service, request.client.host, question))
+    writer = MessageWriter(model, options.stop, asked.shows_thoughts)
+    events = events_of(service, asker, question_of(asked, service, options), writer.follow)
     if asked.stream:
-        return EventStream(steps, writer.follow, writer.fail)
-    await exhaust(steps, writer.follow)
+        return await EventStream.begin(events, FORM)
+    async for _ in events:
+        pass
     return writer.message
 
 
 @router.post("/v1/messages/count_tokens")
 async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
     """How many tokens would be read before an answer."""
-    question = await asyncio.to_thread(question_of, asked, service, GenerateOptions())
-    prompt = await asyncio.to_thread(service.engine.prompt_of, question.request(0))
+    require_served(service.engine, asked.model)
+    request = question_of(asked, service, GenerateOptions()).request(0)
+    prompt = await asyncio.to_thread(service.engine.prompt_of, request)
     return TokenCount(input_tokens=len(prompt.tokens))
 
 

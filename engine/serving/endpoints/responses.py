@@ -1,10 +1,11 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from engine.serving.context import Service, ServiceOf
-from engine.serving.event_stream import SENT, EventStream, begin, exhaust
-from engine.serving.question import Question, answer_to
+from engine.serving.context import AskerOf, Service, ServiceOf
+from engine.serving.event_stream import EVENTS, EventStream, Form, named
+from engine.serving.model_names import require_served
+from engine.serving.question import Question, events_of
 from engine.serving.responses import resource
 from engine.serving.responses.events import ResponseWriter
 from engine.serving.responses.input_items import chat_of
@@ -14,16 +15,16 @@ from engine.serving.responses.resource import ResponseResource
 router = APIRouter()
 
 
-@router.post("/v1/responses", response_model=ResponseResource, responses=SENT)
-async def respond(asked: ResponsesFields, service: ServiceOf, request: Request) -> ResponseResource | Response:
+@router.post("/v1/responses", response_model=ResponseResource, responses=EVENTS)
+async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) -> ResponseResource | Response:
     """Answer, whole or as a stream of typed events."""
     asked.check()
-    question = question_of(asked, service)
-    writer = ResponseWriter(resource.begin(asked, service.engine.name))
-    steps = await begin(answer_to(service, request.client.host, question))
+    writer = ResponseWriter(resource.begin(asked, require_served(service.engine, asked.model)))
+    events = events_of(service, asker, question_of(asked, service), writer.follow)
     if asked.stream:
-        return EventStream(steps, writer.follow, writer.fail)
-    await exhaust(steps, writer.follow)
+        return await EventStream.begin(events, Form(named, lambda error: named(writer.fail(error))))
+    async for _ in events:
+        pass
     return writer.response
 
 

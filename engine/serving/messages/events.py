@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.protocol.messages import Finished, Prefilled
-from engine.serving.answers import Alive, Ended, Progress, Refused, Step
+from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import Event
 from engine.serving.messages.resource import (
     MessageResource,
@@ -34,7 +34,7 @@ class MessageWriter:
         self._text: list[str] = []  # of the open block
         self._has_begun = False
 
-    def follow(self, step: Step) -> Iterator[Event]:
+    def follow(self, step: Step) -> Iterator[Event | Alive]:
         """The next step of the answer; of one that says nothing, a sign of life, once there is a message."""
         match step:
             case Prefilled():
@@ -44,15 +44,10 @@ class MessageWriter:
             case Progress(_, pieces) | Ended(_, pieces):
                 events = [event for piece in pieces for event in self._take(piece)]
                 yield from events or [PING]
-            case Alive() if self._has_begun:
-                yield PING
+            case Alive():
+                yield PING if self._has_begun else step
         if isinstance(step, Ended):
             yield from self._end(step.finished)
-
-    def fail(self, failed: Refused) -> Event:
-        """There is no more of the answer, and why."""
-        kind = "invalid_request_error" if failed.kind in ("input", "too_long") else "api_error"
-        return {"type": "error", "error": {"type": kind, "message": str(failed)}}
 
     def _take(self, piece: Piece) -> Iterator[Event]:
         match piece:

@@ -13,7 +13,7 @@ from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, Sampling
 from engine.serving.messages.blocks import MessageField, TextBlock
 
 
-class ToolField(Asked):
+class OfferedTool(Asked):
     """A tool that the answer may call, and the client runs."""
 
     type: Literal["custom"] | None = None
@@ -61,7 +61,7 @@ class CountFields(Asked):
     model: Name = ""
     messages: list[MessageField] = Field(max_length=MOST_TURNS)
     system: Text | Annotated[list[TextBlock], Field(max_length=MOST_TURNS)] | None = None
-    tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
+    tools: list[OfferedTool] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Annotated[AnyChoice | OneChoice, Field(discriminator="type")] | None = None
 
     @property

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Iterator
 
+from engine.errors import CoppiceError
 from engine.protocol.messages import Finished
-from engine.serving.answers import Ended, Progress, Refused, Step
+from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.event_stream import Event
+from engine.serving.guard.errors import api_error_of
 from engine.serving.reasoning_tokens import ReasoningTokens
 from engine.serving.responses.output_items import (
     ItemStatus,
@@ -36,11 +38,13 @@ class ResponseWriter:
         self._text: list[str] = []  # of the open item
         self._reasoning = ReasoningTokens()
 
-    def follow(self, step: Step) -> Iterator[Event]:
+    def follow(self, step: Step) -> Iterator[Event | Alive]:
         """The next step of the answer; with the first, the response as it is before there is any."""
         if not self._events:
             yield self._of_response("response.created")
             yield self._of_response("response.in_progress")
+        if isinstance(step, Alive):
+            yield step
         if isinstance(step, Progress):
             self._reasoning.take(step)
         if isinstance(step, Progress | Ended):
@@ -49,10 +53,11 @@ class ResponseWriter:
         if isinstance(step, Ended):
             yield from self._end(step.finished)
 
-    def fail(self, failed: Refused) -> Event:
+    def fail(self, error: CoppiceError) -> Event:
         """There is no more of the answer, and why."""
-        code: FailureCode = "invalid_prompt" if failed.kind in ("input", "too_long") else "server_error"
-        self.response.status, self.response.error = "failed", ResponseFailure(code=code, message=str(failed))
+        known = api_error_of(error)
+        code: FailureCode = "invalid_prompt" if known.status < 500 else "server_error"
+        self.response.status, self.response.error = "failed", ResponseFailure(code=code, message=str(known))
         return self._of_response("response.failed")
 
     def _take(self, piece: Piece) -> Iterator[Event]:

@@ -14,14 +14,14 @@ from engine.serving.conversation import BETWEEN, Conversation, refuse_images, te
 from engine.serving.endpoints.sampling_fields import Asked
 
 
-class TextPart(Asked):
+class ItemText(Asked):
     """Text that went in or came out."""
 
     type: Literal["input_text", "output_text"]
     text: Text
 
 
-Parts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+Parts = Annotated[list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class MessageItem(Asked):

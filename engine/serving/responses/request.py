@@ -14,7 +14,7 @@ from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFor
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
 from engine.serving.responses.input_items import InputItem
 
-Choice = Literal["auto", "required", "none"]
+ChoiceMode = Literal["auto", "required", "none"]
 
 
 class FunctionTool(Asked):
@@ -60,7 +60,7 @@ class ResponsesFields(SamplingFields):
     instructions: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     tools: list[FunctionTool] | None = Field(default=None, max_length=MOST_TOOLS)
-    tool_choice: Choice | FunctionChoice | None = None
+    tool_choice: ChoiceMode | FunctionChoice | None = None
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from engine.protocol.messages import Statistics
 from engine.serving.responses.output_items import OutputItem, new_id
 from engine.serving.responses.request import (
-    Choice,
+    ChoiceMode,
     FunctionChoice,
     FunctionTool,
     ReasoningOptions,
@@ -78,7 +78,7 @@ class ResponseResource(BaseModel):
     store: Literal[False] = False
     temperature: float
     text: TextOptions
-    tool_choice: Choice | FunctionChoice = "auto"
+    tool_choice: ChoiceMode | FunctionChoice = "auto"
     tools: list[FunctionTool] = []
     top_p: float
     truncation: Literal["disabled"] = "disabled"
