@@ -8802,7 +8802,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/protocol/options.py" />
             <source>Give at most {most} characters.</source>
-            <translation type="unfinished" />
+            <translation>Höchstens {most} Zeichen angeben.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -8927,7 +8927,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/protocol/options.py" />
             <source>The size of the constraint</source>
-            <translation type="unfinished" />
+            <translation>Die Größe der Vorgabe</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -9097,22 +9097,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>Give the schema it names.</source>
-            <translation type="unfinished" />
+            <translation>Das genannte Schema mitgeben.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>Leave all but one out.</source>
-            <translation type="unfinished" />
+            <translation>Alle bis auf eines weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The form of the answer is asked for in more than one field.</source>
-            <translation type="unfinished" />
+            <translation>Die Form der Antwort wird in mehr als einem Feld verlangt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The format json_schema comes without a schema.</source>
-            <translation type="unfinished" />
+            <translation>Das Format json_schema kommt ohne Schema.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
@@ -9467,12 +9467,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
-            <translation type="unfinished" />
+            <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
             <source>There is no tool '{name}' to call.</source>
-            <translation type="unfinished" />
+            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
@@ -9552,42 +9552,42 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/grammars/answer_form.py" />
             <source>Ask for a new answer, or leave the form out.</source>
-            <translation type="unfinished" />
+            <translation>Eine neue Antwort verlangen oder die Form weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/answer_form.py" />
             <source>The answer that is to be continued is not of the form that is asked for.</source>
-            <translation type="unfinished" />
+            <translation>Die Antwort, die fortgesetzt werden soll, hat nicht die verlangte Form.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
             <source>Give a simpler form.</source>
-            <translation type="unfinished" />
+            <translation>Eine einfachere Form angeben.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
             <source>The answer cannot go on in the form that is asked for: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die Antwort kann in der verlangten Form nicht weitergehen: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>Change the schema or the grammar.</source>
-            <translation type="unfinished" />
+            <translation>Das Schema oder die Grammatik ändern.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>Give a smaller schema or a simpler grammar.</source>
-            <translation type="unfinished" />
+            <translation>Ein kleineres Schema oder eine einfachere Grammatik angeben.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>The form that is asked for cannot be used: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die verlangte Form ist nicht brauchbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>The form that is asked for is too complex.</source>
-            <translation type="unfinished" />
+            <translation>Die verlangte Form ist zu verwickelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -9647,12 +9647,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/tokenizer.py" />
             <source>Choose another model, or leave the form out.</source>
-            <translation type="unfinished" />
+            <translation>Ein anderes Modell wählen oder die Form weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
             <source>The model has no token that ends an answer, so that no form can be kept to.</source>
-            <translation type="unfinished" />
+            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Form einhalten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />
@@ -9697,12 +9697,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/tools/schemas.py" />
             <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie das JSON-Schema eines Objekts an, höchstens {most}-mal geschachtelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tools/schemas.py" />
             <source>The parameters of the tool '{name}' are no JSON object.</source>
-            <translation type="unfinished" />
+            <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />

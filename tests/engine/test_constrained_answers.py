@@ -1,6 +1,8 @@
 """Answers of the embedded pair in a form: always valid, whatever drafts, and where memory or the length run out."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -39,13 +41,13 @@ def engine() -> Engine:
             return loaded
 
 
-def options_of(method: str, constraint: Constraint, seed: int = 0, **more: object) -> GenerateOptions:
+def options_of(method: str, constraint: Constraint, seed: int = 0, **more: Any) -> GenerateOptions:
     """Small trees: the draft's passes are what takes the time here."""
     speculation = SpeculationOptions(
         method=method, budget=6, depth=2, acceptance=UNMEASURED if method == "sequoia" else ""
     )
     sampling = SamplingOptions(temperature=1.0, seed=seed)
-    return GenerateOptions(sampling, speculation, **{"max_new_tokens": LENGTH, "constraint": constraint, **more})
+    return replace(GenerateOptions(sampling, speculation, LENGTH, constraint=constraint), **more)
 
 
 def answer(engine: Engine, options: GenerateOptions) -> tuple[str, Finished]:

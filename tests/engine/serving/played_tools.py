@@ -1,7 +1,5 @@
 """A model that calls a tool whatever it is asked."""
 
-from dataclasses import replace
-
 import pytest
 
 from engine.engine import Engine
@@ -14,7 +12,7 @@ FLY = ToolCall("call_0", "fly", '{"to":"Rome"}')
 
 
 class Hearing:
-    """Hears every conversation that an engine is asked, and has it answer the first message alone."""
+    """Hears every request that an engine is asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Generate] = []
@@ -22,7 +20,7 @@ class Hearing:
 
         def hear(engine: Engine, request: Generate) -> Prompt:
             self.asked.append(request)
-            return prompt_of(engine, replace(request, chat=request.chat[:1], tools=()))
+            return prompt_of(engine, request)
 
         monkeypatch.setattr(Engine, "prompt_of", hear)
 

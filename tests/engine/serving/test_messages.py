@@ -1,5 +1,6 @@
 """`/v1/messages` as Anthropic's own client sees it."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,12 @@ ASKED: list[Any] = [{"role": "user", "content": STORY}]
 CHAT = (ChatMessage("user", STORY),)
 TWELVE = GenerateOptions(max_new_tokens=12)
 TOOLS: list[Any] = [{"name": "fly", "description": "Fly there.", "input_schema": {"type": "object"}}]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"mood": {"enum": ["merry", "grim"]}},
+    "required": ["mood"],
+    "additionalProperties": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +115,21 @@ def test_a_tool_is_used_and_its_result_is_heard(client: Anthropic, monkeypatch: 
     assert hearing.asked[-1].tools == (), "what must not be used is not offered"
     assert [turn.role for turn in hearing.asked[-1].chat] == ["user", "assistant", "tool"]
     assert hearing.asked[-1].chat[-1].content == "Landed."
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "fly"}])
+def test_a_tool_that_has_to_be_used_is(client: Anthropic, choice: dict[str, Any]) -> None:
+    tools = [{"name": "fly", "input_schema": SCHEMA}]
+    choice["disable_parallel_tool_use"] = True
+    message = ask(client, tools=tools, tool_choice=choice, max_tokens=60)
+    (used,) = message.content
+    assert used.type == message.stop_reason == "tool_use"
+    assert used.input["mood"] in ("merry", "grim")
+
+
+def test_an_answer_is_held_to_a_schema(client: Anthropic) -> None:
+    message = ask(client, output_config={"format": {"type": "json_schema", "schema": SCHEMA}}, max_tokens=60)
+    assert json.loads(message.content[0].text)["mood"] in ("merry", "grim")
 
 
 def test_thinking_is_told_unless_it_is_disabled(client: Anthropic, monkeypatch: pytest.MonkeyPatch) -> None:

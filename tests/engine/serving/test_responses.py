@@ -1,11 +1,12 @@
 """`/v1/responses` as OpenAI's own client sees it."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import openai
 import pytest
 from openai import OpenAI
+from pydantic import BaseModel
 
 from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Event, Finished
@@ -86,6 +87,29 @@ def test_a_function_is_called_and_its_result_is_heard(client: OpenAI, monkeypatc
     )
 
 
+class Mood(BaseModel):
+    """What the answer is to be."""
+
+    mood: Literal["merry", "grim"]
+
+
+def test_an_answer_is_held_to_a_schema_and_parsed(client: OpenAI) -> None:
+    whole = client.responses.parse(model="", input=STORY, text_format=Mood, max_output_tokens=60)
+    assert whole.output_parsed
+    assert whole.output_parsed.mood in ("merry", "grim")
+    loose = ask(client, text={"format": {"type": "json_object"}}, max_output_tokens=4)
+    assert loose.output_text.lstrip().startswith("{")
+
+
+def test_a_call_that_is_required_comes(client: OpenAI) -> None:
+    tool = {**TOOLS[0], "parameters": Mood.model_json_schema(), "strict": True}
+    fields: Any = {"tools": [tool], "tool_choice": {"type": "function", "name": "fly"}}
+    with client.responses.stream(model="", input=STORY, max_output_tokens=60, temperature=0, **fields) as stream:
+        (call,) = stream.get_final_response().output
+    assert call.type == "function_call"
+    assert call.parsed_arguments["mood"] in ("merry", "grim")
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -96,6 +120,7 @@ def test_a_function_is_called_and_its_result_is_heard(client: OpenAI, monkeypatc
         ({"input": []}, "empty"),
         ({"input": STORY * 3000}, "tokens"),
         ({"temperature": -1}, "temperature"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "swim"}}, "swim"),
         ({"text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
     ],
 )

@@ -11,7 +11,8 @@ from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT, Constraint, GenerateOptions
 from engine.text.grammars import trial
 from engine.text.grammars.answer_form import state_of_answer
-from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar
+from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar, GrammarState
+from engine.text.grammars.reasoning_first import Masks, ThinkingInText
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.prompt import Prompt
 from engine.text.tokenizer import Tokenizer
@@ -56,7 +57,7 @@ def paths(length: int) -> Iterator[tuple[int, ...]]:
 
 def test_a_mask_depends_on_the_path_alone() -> None:
     """Whatever was looked at before: the matcher goes back and forth between paths, and over some that cannot be."""
-    one, words = grammar(WORD), {}
+    one, words = grammar(WORD), dict[str, bytes | None]()
     for path in paths(4):
         state = after(one.root, path)
         text = b"".join(SPELLED.get(token, b"") for token in path).decode()
@@ -80,6 +81,7 @@ def test_what_was_beside_the_answer_is_forgotten_and_found_again() -> None:
     beside = allowed(root.follow(2))
     allowed(here)
     here.settle()
+    assert isinstance(here, GrammarState)
     assert root.follow(0) is here.parent
     assert allowed(root.follow(2)) == beside
 
@@ -229,3 +231,14 @@ def test_a_model_without_an_end_cannot_keep_to_a_form() -> None:
     tokenizer.eos_ids = frozenset()
     with pytest.raises(InputError, match="no token that ends"):
         state_of_answer(tokenizer, Prompt((1,)), JSON)
+
+
+def test_what_a_token_writes_behind_the_reasoning_s_end_belongs_to_the_answer() -> None:
+    vocabulary = GrammarVocabulary({**SPELLED, 11: b"</", 12: b">\n\na", 13: b">d"}, SPECIAL, [20], NOBODY)
+    inside = ThinkingInText(Masks(vocabulary), b"</>", Grammar(WORD, vocabulary).root)
+    begun = after(inside, [0, 11, 11, 12])
+    assert begun.is_possible
+    assert allowed(begun) == [0, 1, 2, 3, 4, 6, 20]
+    assert not after(inside, [11, 13]).is_possible
+    assert inside.follow(0).allowed() is None
+    assert set(SPELLED) | {11, 12} == set(allowed(inside.follow(11))) & {*SPELLED, 11, 12, 13}

@@ -37,8 +37,8 @@ def said(pieces: Sequence[Piece]) -> Said:
             case CallBegun():
                 found.append((piece.name, None))
             case CallArguments():
-                name, _ = found.pop()
-                found.append((name, json.loads(piece.text)))
+                begun = found.pop()
+                found.append((begun[0], json.loads(piece.text)))
             case Content():
                 found.append(piece.text)
     return found
