@@ -7927,22 +7927,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
-            <translation type="unfinished" />
+            <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>Images cannot be read here.</source>
-            <translation type="unfinished" />
+            <translation>Bilder können hier nicht gelesen werden.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>Send text alone.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie nur Text.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>Send the turn that made the call, too.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie auch den Beitrag mit, der den Aufruf enthält.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -8147,32 +8147,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>Send the item itself.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie das Gemeinte selbst.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
-            <translation type="unfinished" />
+            <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>Send the whole conversation as the input.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie die ganze Unterhaltung als Eingabe.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>Stream the answer.</source>
-            <translation type="unfinished" />
+            <translation>Lassen Sie sich die Antwort streamen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>This server answers no requests in the background.</source>
-            <translation type="unfinished" />
+            <translation>Dieser Server beantwortet keine Anfragen im Hintergrund.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>This server stores no responses, so that none can be gone on from.</source>
-            <translation type="unfinished" />
+            <translation>Dieser Server speichert keine Antworten; an keine kann angeknüpft werden.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/worker.py" />
@@ -8325,6 +8325,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>diesem Modell</translation>
         </message>
         <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>Name one of the tools of the request.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool '{name}' to call.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/chat_template.py" />
             <source>Start a new chat, or choose another model.</source>
             <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
@@ -8400,6 +8410,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>Ask for a new answer, or leave the form out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>The answer that is to be continued is not of the form that is asked for.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>Give a simpler form.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Change the schema or the grammar.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Give a smaller schema or a simpler grammar.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for cannot be used: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for is too complex.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -8455,6 +8505,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>Choose another model, or leave the form out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>Choose a model with a tokenizer.json.</source>
             <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
@@ -8493,6 +8553,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>{folder} holds no tokenizer.</source>
             <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>The parameters of the tool '{name}' are no JSON object.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />
