@@ -9067,22 +9067,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
-            <translation type="unfinished" />
+            <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>Images cannot be read here.</source>
-            <translation type="unfinished" />
+            <translation>Bilder können hier nicht gelesen werden.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>Send text alone.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie nur Text.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>Send the turn that made the call, too.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie auch den Beitrag mit, der den Aufruf enthält.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -9287,32 +9287,32 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>Send the item itself.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie das Gemeinte selbst.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
-            <translation type="unfinished" />
+            <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>Send the whole conversation as the input.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie die ganze Unterhaltung als Eingabe.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>Stream the answer.</source>
-            <translation type="unfinished" />
+            <translation>Lassen Sie sich die Antwort streamen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>This server answers no requests in the background.</source>
-            <translation type="unfinished" />
+            <translation>Dieser Server beantwortet keine Anfragen im Hintergrund.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
             <source>This server stores no responses, so that none can be gone on from.</source>
-            <translation type="unfinished" />
+            <translation>Dieser Server speichert keine Antworten; an keine kann angeknüpft werden.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/worker.py" />
