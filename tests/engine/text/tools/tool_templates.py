@@ -77,7 +77,8 @@ QWEN_CODER = (
 )
 MINIMAX = (
     "{{ ']~!b[]~b]system\n' }}{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
-    "{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ '\n<tool>' + (tool.function | tojson) + '</tool>' }}{% endfor %}{{ '\n</tools>' }}{% endif %}{{ '[e~[\n' }}"
+    "{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ '\n<tool>' + (tool.function | tojson) + '</tool>' }}"
+    "{% endfor %}{{ '\n</tools>' }}{% endif %}{{ '[e~[\n' }}"
     "{% for m in messages %}{% if m.role == 'user' %}{{ ']~b]user\n' + m.content + '[e~[\n' }}"
     "{% elif m.role == 'assistant' %}{{ ']~b]ai\n' + m.content }}{% if m.tool_calls %}{{ '\n<minimax:tool_call>\n' }}"
     "{% for call in m.tool_calls %}{{ '<invoke name=\"' + call.function.name + '\">\n' }}"
