@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -14,12 +15,13 @@ from torch import Tensor
 
 from engine.errors import OutOfMemory
 from engine.loading import kept_texts
-from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts
+from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts, texts_of
 from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context, same_tokens
 from engine.model.kept_text import KeptText
 from engine.model.network import Network
 from engine.protocol.options import LoadOptions
+from engine.weights.planning.machine import Room
 from tests.bench.taking_turns import measure
 from tests.campaigns.extent import choose
 from tests.engine.model.heads.test_head_context import Case
@@ -197,6 +199,12 @@ def test_two_texts_change_places_and_a_third_takes_the_older_ones() -> None:
     assert len(texts) == 2
     assert texts.clear()
     assert not texts.clear()
+
+
+@pytest.mark.parametrize(("taken", "most"), [(600, 100), (1000, 0), (1200, 0)])
+def test_the_bound_is_a_part_of_what_a_plan_leaves_free(taken: int, most: int) -> None:
+    plan = Mock(room=Room(device=0, ram=1000, shared=True), bytes=Mock(device=taken, ram=0))
+    assert texts_of(plan, "cpu").most_bytes == most
 
 
 def test_what_is_soon_read_again_is_not_copied() -> None:
