@@ -47,6 +47,7 @@ class Engine:
 
     def close(self) -> None:
         """End the streams' threads and give their memory back."""
+        self._loaded.texts.clear()
         self._loaded.weights.close()
 
     @property

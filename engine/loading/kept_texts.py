@@ -95,8 +95,8 @@ class KeptTexts:
         if _pays(len(holder.tokens) - same_tokens(holder.tokens, tokens), len(holder.tokens)):
             self._keep(holder)
         if found:
-            self._entries.remove(found)
             holder.restore(found.text, length)
+            self._entries.remove(found)
 
     def _longest(self, holder: TextHolder, tokens: Sequence[int]) -> _Entry | None:
         own = (entry for entry in self._entries if entry.holder is holder)

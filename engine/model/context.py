@@ -139,18 +139,25 @@ class Context:
     @on_own_stream
     @torch.inference_mode()
     def copied_text(self) -> KeptText:
-        """All that is committed, in host memory. Raises `MemoryError` or torch's own where there is none."""
+        """All that is committed, in host memory. Raises `MemoryError` or torch's own where there is none.
+
+        Like a pass it can be stopped between two layers, and so can `restore`.
+        """
         cache, length = self._cache, self._cache.whole(self.length)
-        rows = cache.hidden.first(length) if cache.hidden else None
+        rows, slots = cache.hidden.first(length) if cache.hidden else None, []
+        for layer in cache.slots(length):
+            self._between_layers()
+            slots.append({name: part.to("cpu", copy=True) for name, part in layer.items()})
         return KeptText(
             tuple(self.tokens[:length]),
-            tuple({name: part.to("cpu", copy=True) for name, part in each.items()} for each in cache.slots(length)),
+            tuple(slots),
             None if rows is None else rows.to("cpu", copy=True),
             cache.states.copied(),
             None if self._turned is None else self._turned.copied(length),
         )
 
     @on_own_stream
+    @torch.inference_mode()
     def restore(self, kept: KeptText, length: int) -> None:
         """Have committed the first `length` tokens of `kept`, as they were; then `prefill` what begins with these.
 
@@ -159,7 +166,11 @@ class Context:
         self._forget(0)
         device = self.network.device
         try:
-            self._cache.restore(kept.slots, kept.hidden, length, device)
+            for layer, slots in zip(self._cache.attention, kept.slots, strict=True):
+                self._between_layers()
+                layer.restore(slots, length, device)
+            if self._cache.hidden is not None and kept.hidden is not None:
+                self._cache.hidden.restore(kept.hidden[:length].to(device))
             if kept.states is not None:
                 self._cache.states.restore(kept.states, length, device)
         except BaseException:

@@ -3,7 +3,9 @@
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -13,12 +15,13 @@ from torch import Tensor
 
 from engine.errors import OutOfMemory
 from engine.loading import kept_texts
-from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts
+from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts, texts_of
 from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context, same_tokens
 from engine.model.kept_text import KeptText
 from engine.model.network import Network
 from engine.protocol.options import LoadOptions
+from engine.weights.planning.machine import Room
 from tests.bench.taking_turns import measure
 from tests.campaigns.extent import choose
 from tests.engine.model.heads.test_head_context import Case
@@ -167,21 +170,19 @@ CLIENTS = st.integers(0, 4)
 @settings(max_examples=choose(40, 1000), deadline=None)
 @given(
     st.integers(0, 3000),
-    st.lists(st.tuples(st.integers(0, 1), CLIENTS, st.integers(0, 300), st.integers(-2000, 4000)), max_size=30),
+    st.lists(st.tuples(st.integers(0, 1), CLIENTS, st.integers(0, 300), st.integers(-1000, 4000)), max_size=30),
 )
 def test_no_more_bytes_are_taken_than_are_allowed_and_free(most: int, turns: list[tuple[int, int, int, int]]) -> None:
-    free = [0]
-    texts = KeptTexts(most, lambda: free[0])
-    holders = Holder(), Holder()
+    holders, others_leave = (Holder(), Holder()), [0]
+    texts = KeptTexts(most, lambda: others_leave[0] - texts.nbytes)
     for which, client, length, room in turns:
-        free[0] = room
-        before = texts.nbytes
+        others_leave[0], bound = room, max(0, min(most, room))
         texts.begin()
-        assert texts.nbytes <= max(0, min(most, before + room))
-        bound, prompt, holder = min(most, texts.nbytes + room), [client] * length, holders[which]
+        assert texts.nbytes <= bound
+        prompt, holder = [client] * length, holders[which]
         held = holder.common(prompt)
         texts.exchange(holder, prompt)
-        assert texts.nbytes <= max(0, bound)
+        assert texts.nbytes <= bound
         assert holder.common(prompt) >= held
         holder.tokens = prompt
 
@@ -198,6 +199,12 @@ def test_two_texts_change_places_and_a_third_takes_the_older_ones() -> None:
     assert len(texts) == 2
     assert texts.clear()
     assert not texts.clear()
+
+
+@pytest.mark.parametrize(("taken", "most"), [(600, 100), (1000, 0), (1200, 0)])
+def test_the_bound_is_a_part_of_what_a_plan_leaves_free(taken: int, most: int) -> None:
+    plan = Mock(room=Room(device=0, ram=1000, shared=True), bytes=Mock(device=taken, ram=0))
+    assert texts_of(plan, "cpu").most_bytes == most
 
 
 def test_what_is_soon_read_again_is_not_copied() -> None:
@@ -256,7 +263,8 @@ def test_a_copy_that_there_is_no_memory_for_is_not_made(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("draft", choose(("auto",), ("auto", "none", "self")))
-def test_clients_that_take_turns_get_the_same_for_a_part_of_the_reading(draft: str) -> None:
-    found = measure(LoadOptions(draft=draft), clients=2, turns=2, new_tokens=6)
+def test_clients_that_take_turns_get_the_same_for_a_part_of_the_reading(draft: str, tmp_path: Path) -> None:
+    options = LoadOptions(draft=draft, place="ssd" if draft == "self" else "auto", cache_dir=str(tmp_path))
+    found = measure(options, clients=2, turns=2, new_tokens=6)
     assert found["same_answers"]
     assert found["read_with_texts_kept"] < 0.6 * found["read_without"]

@@ -238,16 +238,6 @@ class TreeCache(Cache):  # type: ignore[misc]
         """Views of slots [0, length) of every layer that attends."""
         return tuple(layer.slots(length) for layer in self.attention)
 
-    @torch.inference_mode()
-    def restore(
-        self, slots: Sequence[Mapping[str, Tensor]], hidden: Tensor | None, length: int, device: torch.device
-    ) -> None:
-        """Have slots [0, length) of these, in every layer that attends, and no others."""
-        for layer, kept in zip(self.attention, slots, strict=True):
-            layer.restore(kept, length, device)
-        if self.hidden is not None and hidden is not None:
-            self.hidden.restore(hidden[:length].to(device))
-
     def crop_to(self, length: int) -> None:
         """Forget every slot from `length` on, in every layer; of the states, the pending nodes that stand there."""
         for layer in self.attention:

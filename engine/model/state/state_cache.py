@@ -134,7 +134,6 @@ class StateCache:
             return None
         return KeptStates(self._copied_root(), tuple(self._snapshots), self._behind_prompt)
 
-    @torch.inference_mode()
     def restore(self, kept: KeptStates, length: int, device: torch.device) -> None:
         """Go on from the first `length` tokens of another text, which must be one of the lengths that were kept."""
         assert kept.nearest(length) == length, "states are known at some lengths alone"
