@@ -27,7 +27,7 @@ from app.settings.store import SettingsFile
 from app.system.plain_text import tip
 from app.ui.widgets import fill, label, make_room, row_of
 
-_SIZE = QSize(880, 640)
+_SIZE = QSize(940, 640)
 _DOTS = {Phase.ON: "ready", Phase.FAILED: "stopped"}
 _TITLE_GAP = 10
 

@@ -54,8 +54,8 @@ def _time(entry: Entry) -> str:
 COLUMNS = (
     Column(mark("Time"), mark("When the request came"), _time, 9),
     Column(mark("Client"), mark("The address that it came from"), lambda each: each.visit.client, 15),
-    Column(mark("Program"), mark("What the client calls itself"), lambda each: each.visit.agent, 22),
-    Column(mark("Asked for"), mark("The path of the address that was asked"), lambda each: each.visit.path, 20),
+    Column(mark("Program"), mark("What the client calls itself"), lambda each: each.visit.agent, 20),
+    Column(mark("Asked for"), mark("The path of the address that was asked"), lambda each: each.visit.path, 25),
     Column(mark("State"), mark("What has become of it"), state_of, 22),
     Column(mark("Tokens"), mark("Tokens that were read → tokens that were written"), tokens_of, 12, True),
     Column(mark("Tokens/s"), mark("Tokens written a second, since the request came"), rate_of, 9, True),

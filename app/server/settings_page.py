@@ -3,7 +3,7 @@
 import re
 import secrets
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -118,6 +118,8 @@ class SettingsPage(QScrollArea):
         self._settings = settings
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         body = QWidget(self)
         body.setObjectName("page")
         self.rows = {name: OptionRow(each, body) for name, each in options_on(SERVER).items()}

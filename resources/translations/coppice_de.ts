@@ -951,11 +951,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
                 <numerusform>%n Token</numerusform>
             </translation>
         </message>
-        <message>
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Clients of the local server asked the same models. Whoever asks is answered in turn.</source>
-            <translation>Programme haben den lokalen Server nach denselben Modellen gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
-        </message>
         <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Cut off at %n tokens</source>
@@ -1008,6 +1003,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Other</source>
             <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Others have asked the same models before. Whoever asks is answered in turn.</source>
+            <translation>Andere haben dieselben Modelle vorher gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -6996,18 +6996,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
-            <source>A column is a step: drafted tokens as outlines, accepted ones filled.</source>
-            <translation>Eine Säule ist ein Schritt: geratene Token als Umrisse, angenommene gefüllt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/steps.py" />
             <source>Accepted</source>
             <translation>Angenommen</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
+            <source>Accepted tokens per step, mean {mean} (dashed)</source>
+            <translation>Angenommene Token je Schritt, Mittel {mean} (gestrichelt)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
             <source>Drafted</source>
             <translation>Geraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Each column a step: drafted tokens outlined, accepted filled.</source>
+            <translation>Jede Säule ein Schritt: geratene Token umrandet, angenommene gefüllt.</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
@@ -7023,11 +7028,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/steps.py" />
             <source>Step {number}: {accepted} of {drafted} drafted tokens accepted, with the target's own {tokens}</source>
             <translation>Schritt {number}: {accepted} von {drafted} geratenen Token angenommen, mit dem des Zielmodells {tokens}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/steps.py" />
-            <source>Steps by accepted tokens (dashed line: the mean, {mean})</source>
-            <translation>Schritte nach angenommenen Token (gestrichelt: der Mittelwert, {mean})</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />

@@ -63,7 +63,7 @@ def _describe_ending(message: Message) -> AnswerFigure | None:
     if message.ending is AnswerEnding.OPEN and message.ahead:
         return AnswerFigure(
             tr("Waiting: %n requests before this one", n=min(message.ahead, MOST)),
-            tr("Clients of the local server asked the same models. Whoever asks is answered in turn."),
+            tr("Others have asked the same models before. Whoever asks is answered in turn."),
         )
     if message.ending is AnswerEnding.OPEN and not _is_begun(message):
         return AnswerFigure(

@@ -85,7 +85,7 @@ class StepsPicture(QWidget):
         """The step that is pointed at, as a sentence; else what the columns are."""
         frame = self._frame()
         if self._pointed is None or not 0 <= self._pointed - frame.first < len(frame.steps):
-            return tr("A column is a step: drafted tokens as outlines, accepted ones filled.")
+            return tr("Each column a step: drafted tokens outlined, accepted filled.")
         drafted, accepted = frame.steps[self._pointed - frame.first]
         number = f"{Number(self._pointed + 1):,}"
         if not drafted:
@@ -234,7 +234,7 @@ class StepsPicture(QWidget):
         if room.height() < 2 * line:
             return
         painter.setPen(QColor(self._colors.text))
-        title = tr("Steps by accepted tokens (dashed line: the mean, {mean})")
+        title = tr("Accepted tokens per step, mean {mean} (dashed)")
         mean = f"{Number(self._steps.accepted / self._steps.count):.2f}"
         words = metrics.elidedText(title.format(mean=mean), Qt.TextElideMode.ElideRight, int(room.width()))
         painter.drawText(QPointF(room.left(), room.top() + metrics.ascent()), words)
