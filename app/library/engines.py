@@ -10,8 +10,8 @@ from PySide6.QtCore import QObject, Signal
 from app.engine.interface import EngineSwitch
 from app.engine.remote.addresses import host_of, normalised
 from app.engine.remote.keys import EngineKeys
-from app.engine.remote.link import Place, RemoteEngine
-from app.engine.remote.servers import Server
+from app.engine.remote.link import Place, RemoteEngine, place_of
+from app.engine.remote.servers import COPPICE, Server
 from app.engine.remote.wire import Wire
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
@@ -55,13 +55,13 @@ def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, .
     """Engines as the settings hold them; what cannot be used is left out."""
     found = []
     for name, record in list(kept.items())[:MOST_ENGINES]:
-        model, kind = (json.text(record.get(field), _LONGEST) for field in ("model", "kind"))
+        model, kind, draft = (json.text(record.get(field), _LONGEST) for field in ("model", "kind", "draft"))
         try:
             address = normalised(str(record.get("address", "")))
         except InputError:
             continue
         if model and name.strip():
-            place = Place(address, model, kind, json.count(record.get("context_tokens")))
+            place = Place(address, model, kind, json.count(record.get("context_tokens")), draft)
             found.append(SavedEngine(name, place, record.get("has_key") is True))
     return tuple(found)
 
@@ -258,8 +258,7 @@ class EngineChoice(QObject):
             words = tr("{host} has no model {model} any more.").format(host=engine.host, model=engine.place.model)
             self._tell_of_failure(words, tr("It has: {names}. Connect to it anew to choose one.").format(names=names))
             return
-        place = replace(engine.place, kind=server.kind, context_tokens=model.context_tokens)
-        self._chosen = engine = replace(engine, place=place)
+        self._chosen = engine = replace(engine, place=place_of(engine.place.address, server.kind, model))
         self.save(engine)
         self._change(self._ready(engine))
 
@@ -274,8 +273,12 @@ class EngineChoice(QObject):
         )
 
     def _ready(self, engine: SavedEngine) -> EngineState:
-        model = ModelInfo(engine.place.address, engine.place.model, "", 0, 0, 0, "", engine.place.kind or engine.host)
-        return EngineState(Phase.READY, pair=Loaded(0, model, None, engine.place.context_tokens, 0.0), host=engine.host)
+        place = engine.place
+        target, draft = (
+            ModelInfo(place.address, name, "", 0, 0, 0, "", place.kind) for name in (place.model, place.draft)
+        )
+        pair = Loaded(0, target, draft if place.draft else None, place.context_tokens, 0.0)
+        return EngineState(Phase.READY, pair=pair, host=engine.host, speculates_as_asked=place.kind == COPPICE)
 
     def _change(self, state: EngineState) -> None:
         if state != self.state:
@@ -290,5 +293,6 @@ def _record(engine: SavedEngine) -> dict[str, Any]:
         "model": place.model,
         "kind": place.kind,
         "context_tokens": place.context_tokens,
+        "draft": place.draft,
         "has_key": engine.has_key,
     }

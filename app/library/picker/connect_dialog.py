@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.engine.remote.addresses import host_of, key_warning, normalised
 from app.engine.remote.keys import EngineKeys, checked
-from app.engine.remote.link import Place
+from app.engine.remote.link import place_of
 from app.engine.remote.servers import RemoteModel, Server, look_at
 from app.engine.remote.wire import Wire
 from app.i18n.number_text import Number
@@ -224,7 +224,7 @@ class ConnectDialog(QDialog):
         assert self._server is not None
         model = self._server.model(self.model.currentData())
         assert model is not None
-        place = Place(self._address, model.name, self._server.kind, model.context_tokens)
+        place = place_of(self._address, self._server.kind, model)
         key = self.key.text().strip()
         self.accepted_engine.emit(
             SavedEngine(self.name.text().strip(), place, bool(key) or self._has_kept_key), key, use

@@ -115,7 +115,14 @@ def test_from_an_address_to_an_answer(person: Person, link: FakeLink, settings: 
         assert not any(isinstance(each, Generate) for each in link.sent)
         assert sum(isinstance(each, Load) for each in link.sent) == loads, "nothing was loaded here"
         assert settings.current.engines == {
-            "127.0.0.1": {"address": address, "model": "demo", "kind": "vLLM", "context_tokens": 1024, "has_key": True}
+            "127.0.0.1": {
+                "address": address,
+                "model": "demo",
+                "kind": "vLLM",
+                "context_tokens": 1024,
+                "draft": "",
+                "has_key": True,
+            }
         }
         assert "secret" not in Path(settings._path).read_text()
         assert "secret" in str(ring.__dict__)
