@@ -7,7 +7,7 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.settings.generation import GenerationSettings
-from engine.protocol.messages import Statistics
+from engine.protocol.messages import Loaded, Statistics
 
 _WITHOUT_DRAFT = ("auto", "lookup")
 _SWITCHED_OFF = mark("Speculation is switched off.")  # the engine's words for what a person chose
@@ -37,10 +37,13 @@ class SpeculationState:
 
 def speculation_state(generation: GenerationSettings, engine: EngineState, last: Statistics | None) -> SpeculationState:
     """`last` are the figures of the last answer, which may know more."""
-    pair = engine.pair
-    if not engine.speculates_as_asked:
-        reason = tr("{host} speculates, or does not, as it was started there.").format(host=engine.host)
-        return SpeculationState(True, True, reason, is_its_own=True)
+    if engine.speculates_as_asked:
+        return _as_asked(generation, engine.pair, last)
+    reason = tr("{host} speculates, or does not, as it was started there.").format(host=engine.host)
+    return SpeculationState(True, True, reason, is_its_own=True)
+
+
+def _as_asked(generation: GenerationSettings, pair: Loaded | None, last: Statistics | None) -> SpeculationState:
     if not generation.speculates or generation.method == "none":
         return SpeculationState(False, False, tr("Switched off for this chat: the target writes token by token."))
     if pair is None:

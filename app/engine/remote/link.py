@@ -29,7 +29,7 @@ _MOST_UNREAD = 1000  # events that wait for the window; then the server has to w
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One model of one engine elsewhere. `context_tokens` is 0 where it is not known; `kind`, `draft`: see `servers`."""
+    """One model of an engine elsewhere. `context_tokens` is 0 where it is not known; `kind`, `draft`: see `servers`."""
 
     address: str
     model: str

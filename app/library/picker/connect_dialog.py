@@ -167,7 +167,7 @@ class ConnectDialog(QDialog):
         self._testing, self._server = None, server
         kind = server.kind or tr("An OpenAI-compatible API")
         self.words.setText(
-            tr("{engine} answers, with %n models.", n=len(server.models)).format(engine=kind)
+            tr("{engine} answers, with {count} models.").format(engine=kind, count=len(server.models))
             if len(server.models) != 1
             else tr("{engine} answers.").format(engine=kind)
         )
