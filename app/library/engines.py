@@ -1,8 +1,8 @@
 """Which engine answers: the one on this computer, or one of those elsewhere that a person has saved."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -18,7 +18,7 @@ from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.settings.store import SettingsFile
 from app.system import json_text as json
-from app.system.background import start
+from app.ui.jobs import Jobs
 from app.ui.notices import Notice
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Loaded, ModelInfo
@@ -86,7 +86,6 @@ class EngineChoice(QObject):
     changed = Signal()  # the list, or which of them is chosen
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
-    _key_refused = Signal()
 
     def __init__(
         self, switch: EngineSwitch, library: LibraryController, settings: SettingsFile, ids: Iterator[int]
@@ -101,7 +100,6 @@ class EngineChoice(QObject):
         self._unsettled: set[str] = set()  # addresses whose keys go once it is certain that they are not used
         self.state = library.state
         library.state_changed.connect(self._on_local_state)
-        self._key_refused.connect(self._on_key_refused)
 
     # ---- the list ---------------------------------------------------------------------------------------------------
 
@@ -118,7 +116,8 @@ class EngineChoice(QObject):
     def save(self, engine: SavedEngine, key: str = "") -> None:
         """Add an engine, or change the one of this name; `key`: a new one, if there is one."""
         if key:
-            start("engine key", lambda: self._keep_key(engine.place.address, key))
+            job = self._jobs.start(lambda _stop: self.keys.keep(engine.place.address, key))
+            job.done.connect(self._on_key_kept)
         self._write(self._settings.current.engines | {engine.name: _record(engine)})
 
     def rename(self, name: str, wanted: str) -> None:
@@ -155,19 +154,21 @@ class EngineChoice(QObject):
         gone = self._unsettled - {each.place.address for each in self.saved if each.has_key}
         self._unsettled.clear()
         if gone:
-            start("engine key", lambda: self.keys.forget(gone))
+            self._jobs.start(lambda _stop: self.keys.forget(gone))
 
     def _write(self, engines: dict[str, dict[str, Any]]) -> None:
         self._unsettled |= {each.place.address for each in self.saved if each.has_key}
         self._settings.change(engines=engines)
         self.changed.emit()
 
-    def _keep_key(self, address: str, key: str) -> None:
-        if not self.keys.keep(address, key):
-            with suppress(RuntimeError):  # the window is gone
-                self._key_refused.emit()
+    @cached_property
+    def _jobs(self) -> Jobs:
+        """What a keyring is asked for, in turn."""
+        return Jobs(1, "engine key", self)
 
-    def _on_key_refused(self) -> None:
+    def _on_key_kept(self, is_kept: bool) -> None:
+        if is_kept:
+            return
         words = tr("This system has no keyring that would keep the key of the engine.")
         hint = tr("It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.")
         self.notice_raised.emit(Notice(KEY_NOTICE, words, hint))

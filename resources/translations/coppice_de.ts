@@ -5688,8 +5688,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
+            <source>An engine elsewhere could not be asked because of an error in this program ({error}).</source>
+            <translation>Eine Engine an anderem Ort konnte wegen eines Fehlers in diesem Programm nicht gefragt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Ask again, or connect to it anew in Models.</source>
+            <translation>Frage noch einmal oder verbinde dich unter Modelle neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
             <source>Attach it as plain text, or try another file.</source>
             <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Change the connection in Models, and enter it again.</source>
+            <translation>Ändere die Verbindung unter Modelle und gib ihn noch einmal ein.</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -5840,6 +5855,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/thread_faults.py" />
             <source>The installation of the engine has ended because of an error in this program ({error}).</source>
             <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The key of an engine could not be kept or forgotten because of an error in this program ({error}).</source>
+            <translation>Der Schlüssel einer Engine konnte wegen eines Fehlers in diesem Programm nicht aufbewahrt oder vergessen werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />

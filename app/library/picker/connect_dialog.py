@@ -42,7 +42,7 @@ class ConnectDialog(QDialog):
         """`engine`: the one to be changed; None for a new one."""
         super().__init__(parent)
         self._keys, self._engine = keys, engine
-        self._jobs = Jobs(1, "connect", self)
+        self._jobs = Jobs(1, "remote engine", self)
         self._testing: Job | None = None
         self._address = ""
         self._server: Server | None = None
