@@ -1313,6 +1313,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Worüber wollen wir reden?</translation>
         </message>
         <message>
+            <location filename="../../app/chat/view/welcome.py" />
+            <source>{answerer} answers.</source>
+            <translation>{answerer} antwortet.</translation>
+        </message>
+        <message>
             <location filename="../../app/downloads/disk.py" />
             <source>Free some space, then resume; what has arrived is kept.</source>
             <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
