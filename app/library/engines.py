@@ -205,6 +205,13 @@ class EngineChoice(QObject):
         self._library.load(options)
         self._change(self._library.state)
 
+    def restart(self) -> None:
+        """Begin anew with the engine that answers: another process, or another connection."""
+        if self._remote is None:
+            self._library.restart()
+        else:
+            self.reconnect()
+
     def reconnect(self) -> None:
         """Look whether the chosen engine is there."""
         if self._remote is not None and self._chosen is not None:

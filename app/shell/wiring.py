@@ -240,7 +240,7 @@ class Wiring(QObject):
             search_chats=self._on_search_chats,
             chats=self._on_chats_triggered,
             models=window.open_models,
-            restart_engine=window.library.restart,
+            restart_engine=window.engines.restart,
             server=window.server.open,
             quit=window.close,
             write=lambda _checked: window.chat_panel.setFocus(),

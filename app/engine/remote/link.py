@@ -23,7 +23,7 @@ from engine.protocol.messages import ChatMessage, Counted, Failed, FailureKind, 
 from engine.protocol.options import GenerateOptions
 from engine.protocol.watching import Inspect, Watch
 
-_AT_A_TIME = 3  # an answer, a count, and the end of what was cancelled
+_AT_A_TIME = 4  # an answer, a count, and the ends of what was cancelled
 _MOST_UNREAD = 1000  # events that wait for the window; then the server has to wait
 
 
@@ -144,8 +144,10 @@ class RemoteEngine(QObject):
                 self._read(answer, reduced(body), stop)
             elif not (answer.has_ended and error.kind == "lost"):  # else all that was said is there
                 raise
+        if answer.metrics:
+            self._has_counters = False  # it tells of each answer, which is better
         gained = None
-        if before is not None and not answer.metrics and (after := self._counters(stop)):
+        if before is not None and (after := self._counters(stop)):
             gained = after.since(before)
         self._send(list(answer.end(gained)), stop)
 
