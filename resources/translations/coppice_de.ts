@@ -6346,6 +6346,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine tells its steps at the end, if at all.</source>
+            <translation>Diese Engine nennt ihre Schritte am Ende, wenn überhaupt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
             <source>This engine tells no figures.</source>
             <translation>Diese Engine nennt keine Zahlen.</translation>
         </message>

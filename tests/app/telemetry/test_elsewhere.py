@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.steps import LONGEST
 from app.telemetry.dock import TelemetryDock
-from app.telemetry.elsewhere_page import ARRIVED, BY_PLACE, NO_FIGURES, WRITING, ElsewherePage, describe
+from app.telemetry.elsewhere_page import ARRIVED, LATER, NO_FIGURES, WRITING, ElsewherePage, describe
 from app.telemetry.figures.acceptance import DEPTHS
 from app.telemetry.figures.elsewhere import ElsewhereFigures
 from app.ui.theme import DARK, LIGHT
@@ -82,7 +82,7 @@ def test_the_panel_shows_them_in_place_of_the_charts_of_rounds(qapp: QApplicatio
     page = room.panel.findChildren(ElsewherePage)[0]
     assert page.isVisible()
     assert (room.panel.caption, page.arrived.reading) == (WRITING, ARRIVED.empty)
-    assert page.by_place.reading == BY_PLACE.empty
+    assert page.by_place.reading == LATER
     room.on_events([Wrote(1, "a", 2), Wrote(1, "a", 10**30), Steps(1, (4,) * 12, (2,) * 12), told(new_tokens=36)])
     room.set_theme(DARK)
     room.panel.refresh()
