@@ -4628,6 +4628,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
+            <source>This computer has these addresses: {addresses}</source>
+            <translation>Dieser Rechner hat diese Adressen: {addresses}</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
             <source>What clients of OpenAI call the base URL; those of Anthropic take it without /v1</source>
             <translation>Was Programme für OpenAI „Base URL“ nennen; die für Anthropic nehmen sie ohne /v1</translation>
         </message>

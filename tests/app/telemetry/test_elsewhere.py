@@ -12,7 +12,7 @@ from app.telemetry.elsewhere_page import ARRIVED, LATER, NO_FIGURES, WRITING, El
 from app.telemetry.figures.acceptance import DEPTHS
 from app.telemetry.figures.elsewhere import ElsewhereFigures
 from app.ui.theme import DARK, LIGHT
-from engine.protocol.messages import Finished, Seconds, Statistics, Steps, Wrote
+from engine.protocol.messages import Failed, Finished, Seconds, Statistics, Steps, Wrote
 from engine.protocol.options import GenerateOptions
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import round_of
@@ -53,6 +53,9 @@ def test_an_engine_without_figures_and_one_with_impossible_ones(figures: Elsewhe
     figures.take([Wrote(1, "a")], 11.0)
     assert describe(figures) == WRITING
     figures.take([Finished(1, "stop")], 11.0)
+    assert describe(figures) == NO_FIGURES
+    figures.ask(3, 12.0)
+    figures.take([Wrote(3, "a"), Failed(3, "The connection broke.")], 13.0)
     assert describe(figures) == NO_FIGURES
     figures.ask(2, math.inf)
     figures.take([Wrote(2, "a", 10**30), Wrote(2, "a", -5)], 1.0)
