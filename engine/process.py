@@ -213,10 +213,7 @@ def _configure_process() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))
     let_gpu_segments_grow()
     let_idle_threads_sleep()
-    if sys.platform != "win32":
-        import resource  # noqa: PLC0415  # not on Windows
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    forbid_core_files()
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415  # Linux only
 
@@ -224,6 +221,14 @@ def _configure_process() -> None:
         set_parent_death_signal, sigkill = 1, 9
         ctypes.CDLL(None).prctl(set_parent_death_signal, sigkill, 0, 0, 0)
         _raise_oom_score()
+
+
+def forbid_core_files() -> None:
+    """Prompts are nothing that a crash may leave on the disk."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _raise_oom_score() -> None:

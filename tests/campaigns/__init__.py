@@ -24,6 +24,10 @@ python -m tests.campaigns.families    opens a tiny model of every family that tr
     `engine/model/families/verified_families.py`; about a quarter of an hour. The suite makes a few rows again. Run it
     after another version of transformers.
 
+python -m tests.campaigns.across_hosts    a window and a server of Coppice in two network namespaces, with delay, loss
+    and a cut cable between them; two minutes. Needs Linux, root and iproute2. Proves that nothing hangs, that the chat
+    says what happened, and that the text so far stays.
+
 A test chooses with `tests.campaigns.extent.choose(quick, whole)`: the proof and its representative are the same code.
 `-p tests.campaigns.processor_time --processor-times FILE` tells what each test costs in processor time.
 """

@@ -16,3 +16,8 @@ def test_of_a_draft_with_another_vocabulary_the_common_tokens_are_told() -> None
     assert other.reason == (
         "small guesses ahead. Common tokens: 91 % of an ordinary text, 30 % of the target's vocabulary."
     )
+
+
+def test_without_a_model_the_choice_is_told_not_a_lack() -> None:
+    assert speculation_state(GenerationSettings(), None, None).words == "Speculation on"
+    assert speculation_state(GenerationSettings(speculates=False), None, None).words == "Speculation off"
