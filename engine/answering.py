@@ -12,10 +12,13 @@ from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
+from engine.speculation.constrained_scorer import ConstrainedScorer
+from engine.speculation.interfaces import Scorer
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
 from engine.speculation.methods.acceptance_rates import counted
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
+from engine.text.grammars.answer_form import state_of_answer
 from engine.text.prompt import Prompt, require_known, require_readable, text_of_answer
 
 
@@ -32,7 +35,7 @@ class Answering:
         end_tokens, begun = frozenset() if options.ignore_eos else tokenizer.eos_ids, prompt.answer
 
         self._stream = loaded.stream
-        counts, (target, draft) = loaded.learned.acceptance(options), loaded.guarded()
+        counts, (target, draft) = loaded.learned.acceptance(options), _scorers(loaded, prompt, options)
 
         inputs = MethodInputs(
             sampling=Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), begun),
@@ -101,3 +104,13 @@ class Answering:
         """One pass of the draft, and what it gives: both where the target's layers are not ahead of them."""
         with accelerator.on_stream(self._loaded.draft_stream):
             return self._parts.keep_drafting()
+
+
+def _scorers(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions) -> tuple[Scorer, Scorer | None]:
+    """Target and draft, both held to the form of the answer where one is asked for."""
+    target, draft = loaded.guarded()
+    if options.constraint is None:
+        return target, draft
+    first, begin = state_of_answer(loaded.pair.tokenizer, prompt, options.constraint), len(prompt.tokens)
+    host = ConstrainedScorer(target, first, begin)
+    return host, ConstrainedScorer(draft, first, begin, host, forgets=loaded.draft_forgets) if draft else None

@@ -14,20 +14,23 @@ from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finishe
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
+from engine.protocol.watching import Watch
+from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.text.tools.constraint import tool_constraint
-from engine.text.tools.formats import divider_for
 
 
-def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
+def load(
+    request: int, pair: Pair, cancellation: Cancellation, keeps_texts: bool = False
+) -> Generator[Event, None, "Engine"]:
     """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine.
 
-    Raises `InputError`, `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
+    `keeps_texts`: in RAM, for several who ask in turn; see `engine.loading.kept_texts`. Raises `InputError`,
+    `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     begin = time.perf_counter()
-    engine = Engine((yield from load_pair(request, pair, cancellation)))
+    engine = Engine((yield from load_pair(request, pair, cancellation, keeps_texts)))
     yield engine.describe(request, time.perf_counter() - begin)
     yield Finished(request, "loaded")
     return engine
@@ -95,9 +98,9 @@ class Engine:
         """What is loaded, as an event."""
         return self._loaded.describe(request, seconds)
 
-    def prompt(self, chat: Sequence[ChatMessage]) -> Prompt:
+    def prompt(self, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
         """The conversation as the target's chat template puts it, up to where its answer begins or goes on."""
-        return write_prompt(self._loaded.pair.tokenizer, chat)
+        return write_prompt(self._loaded.pair.tokenizer, chat, tools)
 
     def prompt_of(self, request: Generate) -> Prompt:
         """What is read for this request; raises `InputError` where there is nothing to answer."""
@@ -105,7 +108,7 @@ class Engine:
             return self.raw_prompt(request.raw)
         if request.raw is not None:
             return Prompt(request.raw)
-        return self.prompt(request.chat)
+        return self.prompt(request.chat, request.tools)
 
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""
@@ -116,7 +119,7 @@ class Engine:
         return divider_for(self.tokenizer, tools)
 
     def tool_constraint(self, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
-        """What holds an answer to this choice, None where it is free; see `engine.text.tools.constraint`."""
+        """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
         return tool_constraint(self.tokenizer, tools, choice)
 
     def count(self, question: Count) -> Counted:
@@ -131,4 +134,7 @@ class Engine:
         A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed; the events
         raise `OutOfMemory` where not even a pass without a tree is possible. `watcher` is told of the rounds too.
         """
-        return Answering(self._loaded, prompt, options, watcher or Watcher()).events(request)
+        if watcher is None:
+            watcher = Watcher()
+            watcher.watch(Watch(verdicts=options.verdicts))
+        return Answering(self._loaded, prompt, options, watcher).events(request)

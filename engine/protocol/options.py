@@ -193,11 +193,13 @@ MOST_TOP_LOG_PROBS = 20
 class Constraint:
     """What an answer must look like: `text` is a JSON schema, a regular expression or a grammar; `json` needs none.
 
-    A model that reasons does so freely; its answer is held to it. `gbnf` is llama.cpp's form of a grammar.
+    A model that reasons does so freely; its answer is held to it. `gbnf` is llama.cpp's form of a grammar. `whole`: all
+    that the model writes is held to it, also its reasoning.
     """
 
     kind: ConstraintKind
     text: str = ""
+    whole: bool = False
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
@@ -211,7 +213,7 @@ class GenerateOptions:
     """One answer: how its tokens are drawn, how they are speculated on, and when it ends.
 
     `constraint`: what the answer must look like. `top_log_probs`: how many of the likeliest tokens are told of at
-    every position (`Round.top`).
+    every position (`Round.top`). `verdicts`: every `Round` has its `verdicts`, also where nobody watches.
     """
 
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
@@ -221,6 +223,7 @@ class GenerateOptions:
     ignore_eos: bool = False
     constraint: Constraint | None = None
     top_log_probs: int = 0
+    verdicts: bool = False
 
     def check(self) -> None:
         """Raise `InputError` if a field, here or below, is outside its range."""

@@ -17,6 +17,7 @@ from engine.protocol.watching import TargetLogProbs, Tree
 MOST_NODES = LARGEST_BUDGET + 1  # with the root
 LONGEST_TEXT = 1 << 20  # characters; no round and no token writes as much
 MOST_COUNTED = 1 << 62
+LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 Number = TypeVar("Number", int, float)
 Figures = TypeVar("Figures", Seconds, Statistics)
@@ -215,7 +216,7 @@ def _figures(kind: type[Figures], given: object) -> Figures:
 def _log_prob(value: object) -> float:
     if value is None:
         return -math.inf
-    _require(_is_number(value) and abs(cast(float, value)) <= 3.4e38, "a probability is not a number")
+    _require(_is_number(value) and abs(cast(float, value)) <= LARGEST_FLOAT32, "a probability is not a number")
     return float(cast(float, value))
 
 

@@ -18,8 +18,6 @@ from engine.serving.guard.errors import error_event
 Chunk = dict[str, Any]
 DONE = "data: [DONE]\n\n"
 FINGERPRINT = f"coppice-{__version__}"
-EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
-"""What the description of an endpoint says of its streams."""
 
 
 def head_of(kind: str, model: str) -> Chunk:

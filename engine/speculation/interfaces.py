@@ -108,6 +108,25 @@ class Scorer(Protocol):
         """Commit a path of pending nodes and forget the others, but for `rest`, which are numbered anew from 0."""
 
 
+class PathState(Protocol):
+    """An answer so far, and which tokens may follow it; `engine.text.grammars.grammar.AnswerState` is one.
+
+    What may follow depends on the path alone, not on the order in which paths of a tree are looked at.
+    """
+
+    def follow(self, token: int) -> "PathState":
+        """The answer with one more token, whether that may follow or not."""
+
+    def allowed(self) -> bytes | None:
+        """The tokens that may follow, a bit each, the lowest of the first byte for token 0; None where any may.
+
+        None, too, for an answer that may not be: it is never said, whatever is drawn behind it.
+        """
+
+    def settle(self) -> None:
+        """The answer has come to here and will not go back; raises `InputError` where nothing can follow."""
+
+
 class Drawing(Protocol):
     """Draws the next tokens of an answer; `engine.speculation.methods.verification.Ahead` does.
 

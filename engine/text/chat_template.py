@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 from engine.text.template_renderer import TemplateRefusal
+from engine.text.tools.turns import map_message
 
 # Tokens that steer the model, though many tokenizers do not flag them as special.
 CONTROL_SHAPE = re.compile(r"<[|｜].+[|｜]>")
 PRIVATE_USE = range(0xE000, 0xF900)
 
-Turns = list[dict[str, str]]
-Render = Callable[[Turns], str]
+Turns = list[dict[str, Any]]
+Render = Callable[[Sequence[ChatMessage]], str]
 
 PLAIN_STOP = "\nUser:"
 PLAIN_GAP = " "  # between "Assistant:" and the answer
@@ -39,12 +42,12 @@ class ControlTokens:
             token for token in strings if token in template and not token.isspace() and not token.isalnum()
         ]
 
-    def choose_seam(self, messages: Iterable[ChatMessage]) -> str:
-        """A character that occurs neither in the messages nor in the template.
+    def choose_seam(self, texts: Iterable[str]) -> str:
+        """A character that occurs neither in the texts of a conversation nor in the template.
 
         A conversation that has every private character in it loses the first of them: it is taken for the seam.
         """
-        used = set(self._template).union(*(message.content for message in messages))
+        used = set(self._template).union(*texts)
         return next((character for character in map(chr, PRIVATE_USE) if character not in used), chr(PRIVATE_USE[0]))
 
     def has_control(self, text: str) -> bool:
@@ -52,13 +55,22 @@ class ControlTokens:
         return any(token in text for token in self._always)
 
     def break_up(self, message: ChatMessage, seam: str) -> ChatMessage:
-        """The message with a seam in every control token in its text."""
-        tokens = self._always if message.role == "assistant" else self._typed
-        present = [token for token in tokens if token in message.content]
+        """The message with a seam in every control token in its text, and in what it says of calls."""
+        told = map_message(message, lambda text: self.broken(text, seam))
+        if message.role == "assistant":
+            return replace(told, content=self._broken(message.content, seam, self._always))
+        return told
+
+    def broken(self, text: str, seam: str) -> str:
+        """A text that the model itself did not write, with a seam in every control token."""
+        return self._broken(text, seam, self._typed)
+
+    def _broken(self, text: str, seam: str, tokens: Sequence[str]) -> str:
+        present = [token for token in tokens if token in text]
         if not present:
-            return message
+            return text
         start = re.compile(f"(?=(?:{'|'.join(map(re.escape, present))}))(.)", re.DOTALL)
-        return ChatMessage(message.role, start.sub(rf"\g<1>{seam}", message.content))
+        return start.sub(rf"\g<1>{seam}", text)
 
 
 def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
@@ -70,9 +82,9 @@ def parted(messages: Sequence[ChatMessage]) -> tuple[list[ChatMessage], str]:
         raise InputError(say("The conversation is empty."), say("Write a message first."))
     begun = messages[-1].content if messages[-1].role == "assistant" else ""
     asked = list(messages[:-1] if messages[-1].role == "assistant" else messages)
-    if not asked or asked[-1].role != "user":
+    if not asked or asked[-1].role not in ("user", "tool") or messages[-1].tool_calls:
         raise InputError(say("The conversation does not end with a message to answer."), say("Write a message first."))
-    if not asked[-1].content.strip():
+    if asked[-1].role == "user" and not asked[-1].content.strip():
         raise InputError(say("The message is empty."), say("Write something first."))
     return asked, begun
 
@@ -87,7 +99,7 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
     refusal = ""
     for turns in (list(messages), _without_system(messages)):
         try:
-            text = render([{"role": turn.role, "content": turn.content} for turn in turns])
+            text = render(turns)
         except TemplateRefusal as error:
             refusal = refusal or complaint_of(error)
             continue
@@ -109,7 +121,9 @@ def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The conversation with all system messages put before the text of the first user message."""
     system = [turn.content for turn in messages if turn.role == "system"]
     others = [turn for turn in messages if turn.role != "system"]
-    first = next(index for index, turn in enumerate(others) if turn.role == "user")
+    first = next((index for index, turn in enumerate(others) if turn.role == "user"), None)
+    if first is None:  # a tool answers what nobody asked
+        return [ChatMessage("user", "\n\n".join(system)), *others] if system else others
     others[first] = ChatMessage("user", "\n\n".join([*system, others[first].content]))
     return others
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from engine.errors import InputError, TooLong
 from engine.protocol.messages import ChatMessage, Count, Counted
 from engine.protocol.sentences import say
-from engine.text.reasoning import ReasoningStream
+from engine.protocol.tools import Tool
+from engine.text.reasoning import ReasoningStream, Sign
 from engine.text.text_stream import TextStream
 from engine.text.tokenizer import Tokenizer
+from engine.text.tools.headers import Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,8 @@ class Prompt:
     """The tokens to read, and the strings that end an answer besides the target's end tokens.
 
     The last `begun` of the tokens are an answer that is continued. `thinks`: it continues inside the model's reasoning;
-    `shown` is the part of the reasoning that the prompt wrote itself; the text of the answer begins with it.
+    `shown` is the part of the reasoning that the prompt wrote itself; the text of the answer begins with it. `calls`:
+    the answer may call tools, so its text has the marks around calls.
     """
 
     tokens: tuple[int, ...]
@@ -24,6 +27,7 @@ class Prompt:
     begun: int = 0
     thinks: bool = False
     shown: str = ""
+    calls: bool = False
 
     @property
     def answer(self) -> tuple[int, ...]:
@@ -31,17 +35,24 @@ class Prompt:
         return self.tokens[len(self.tokens) - self.begun :]
 
 
-def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage]) -> Prompt:
+def write_prompt(tokenizer: Tokenizer, chat: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> Prompt:
     """The conversation as the model's chat template puts it; raises `InputError` where there is nothing to answer."""
-    encoded = tokenizer.encode_whole(chat)
+    encoded = tokenizer.encode_whole(chat, tools)
     tokens = (*encoded.opening, *encoded.answer)
-    return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown)
+    return Prompt(tokens, tokenizer.chat_stop, len(encoded.answer), encoded.thinks, encoded.shown, bool(tools))
 
 
 def text_of_answer(tokenizer: Tokenizer, prompt: Prompt, stop: Sequence[str]) -> ReasoningStream:
     """What turns the tokens of the answer into text; `stop` are strings that end it beside the prompt's own."""
     text = TextStream(tokenizer, (*stop, *prompt.stop), prompt.answer)
-    return ReasoningStream(text, tokenizer, tokenizer.signs, prompt.shown, prompt.thinks)
+    headers = Headers(tokenizer.call_marks, _is_in_header(tokenizer, prompt)) if prompt.calls else None
+    return ReasoningStream(text, tokenizer, tokenizer.signs, prompt.shown, prompt.thinks, headers)
+
+
+def _is_in_header(tokenizer: Tokenizer, prompt: Prompt) -> bool:
+    """Whether the header of the answer's message is not complete, as `<|start|>assistant` is not."""
+    signs = (tokenizer.signs.get(token) for token in reversed(prompt.tokens))
+    return next(filter(None, signs), None) is Sign.HEADER
 
 
 def count_tokens(tokenizer: Tokenizer, question: Count, context_tokens: int) -> Counted:

@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import CHANNELS, COMMON, MARKS, THOUGHT_CHANNEL, Marks
 from engine.text.text_stream import Decoder, TextStream
+from engine.text.tools.headers import Headers
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
 _LONGEST_HEADER = 32  # tokens; what is longer is no header
-_ANSWER = "final"  # the channel of the answer
+ANSWER_CHANNEL = "final"
 _NAME = "thought\n"  # of a channel, in the first line of what it says
 
 
@@ -44,10 +45,12 @@ class Reasoning:
         controls = (each for each in MARKS if _are_controls(each, added_tokens))
         self._template = template
         self.is_control = True
+        self.is_known = True  # that the model reasons: its tokens or its template say so
         self.own = next(controls, COMMON)
         if not _are_controls(self.own, added_tokens):
-            self.is_control = False
-            self.own = next((each for each in MARKS if each.end in template), COMMON)
+            written = next((each for each in MARKS if each.end in template), None)
+            self.is_control, self.is_known = False, written is not None
+            self.own = written or COMMON
         self.shown = COMMON if self.is_control else self.own
 
     def opening(self, prompt: str) -> Opening:
@@ -87,7 +90,7 @@ class Reasoning:
         if message.role != "assistant" or (not self.is_control and self.shown.end in self._template):
             return message
         thought, answer = self.divide(message.content, self.shown)
-        return ChatMessage(message.role, answer.lstrip()) if thought else message
+        return replace(message, content=answer.lstrip()) if thought else message
 
 
 def _are_controls(marks: Marks, added_tokens: Mapping[str, bool]) -> bool:
@@ -124,15 +127,25 @@ class ReasoningStream:
     """
 
     def __init__(
-        self, text: TextStream, decoder: Decoder, signs: Mapping[int, Sign], shown: str = "", thinks: bool = False
+        self,
+        text: TextStream,
+        decoder: Decoder,
+        signs: Mapping[int, Sign],
+        shown: str = "",
+        thinks: bool = False,
+        headers: Headers | None = None,
     ) -> None:
-        """`shown` is what the prompt wrote of the reasoning: it comes first. `thinks`: the text goes on inside it."""
+        """`shown` is what the prompt wrote of the reasoning: it comes first. `thinks`: the text goes on inside it.
+
+        `headers`: what reads them where tools may be called; control tokens that it knows are text then.
+        """
+        self._headers = headers
         self._text = text
         self._decoder = decoder
         self._signs = signs
         self._shown = shown
         self._thinks = thinks
-        self._header: list[int] | None = None
+        self._header: list[int] | None = [] if headers and headers.is_open else None
         self._name: str | None = None  # what there is of a channel's name so far
 
     @property
@@ -153,6 +166,8 @@ class ReasoningStream:
         sign = self._signs.get(token)
         if sign is not None:
             return shown + self._text.flush() + self._follow(sign)
+        if self._headers and token in self._headers.marks:
+            return shown + self._text.flush() + self._mark(token)
         if self._header is None:
             return shown + self._without_name(self._text.push(token))
         self._header.append(token)
@@ -163,17 +178,30 @@ class ReasoningStream:
 
     def flush(self) -> str:
         """End the text: return what was held back."""
+        if self._headers and self._headers.is_open:  # what was taken for a header had no end
+            tokens, self._header = self._header or [], None
+            return "".join(map(self._text.push, tokens)) + self._text.flush()
         return self._text.flush()
+
+    def _mark(self, token: int) -> str:
+        """A control token around calls is text, except inside a header."""
+        assert self._headers
+        if self._header is not None:
+            self._headers.add(self._decoder.decode(self._header))
+            self._header = []
+            return ""
+        return "" if self.stopped else self._headers.marks[token]
 
     def _follow(self, sign: Sign) -> str:
         header, self._header, self._name = self._header or [], None, None
         match sign:
             case Sign.HEADER:
                 self._header = []
+                if self._headers:
+                    self._headers.add(self._decoder.decode(header))
                 return ""
             case Sign.MESSAGE:
-                name = self._decoder.decode(header).strip()
-                return self._think() if name and name != _ANSWER else self._answer()
+                return self._message(self._decoder.decode(header))
             case Sign.THOUGHT:
                 return self._think()
             case Sign.NAMED_THOUGHT:
@@ -181,6 +209,14 @@ class ReasoningStream:
                 return self._think()
             case Sign.ANSWER:
                 return self._answer()
+
+    def _message(self, header: str) -> str:
+        name = header.strip()
+        if self._headers is None:
+            return self._think() if name and name != ANSWER_CHANNEL else self._answer()
+        self._headers.add(header)
+        is_thought, mark = self._headers.take()
+        return self._think() if is_thought else self._answer() + mark
 
     def _without_name(self, text: str) -> str:
         if self._name is None:

@@ -43,12 +43,14 @@ class TemplateRenderer:
         self._turn = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
 
-    def render(self, template: str, turns: list[dict[str, str]], variables: Mapping[str, Any]) -> str:
-        """What the template makes of the turns, exactly as transformers renders it.
+    def render(self, template: str, turns: list[dict[str, Any]], variables: Mapping[str, Any]) -> str:
+        """What the template makes of the turns and of `tools` among the variables, exactly as transformers renders it.
 
         Raises `TemplateRefusal` in the template's words, and `ModelError` where it exceeds a limit.
         """
-        said = sum(len(turn["content"]) for turn in turns)
+        said = sum(len(turn["content"] or "") for turn in turns)
+        said += sum(len(json.dumps(turn["tool_calls"])) for turn in turns if "tool_calls" in turn)
+        said += len(json.dumps(variables["tools"])) if variables.get("tools") else 0
         request = {
             "template": template,
             "variables": {"messages": turns, "tools": None, "documents": None, **variables},

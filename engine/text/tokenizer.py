@@ -1,28 +1,36 @@
 """A model's tokenizer: text to tokens, tokens to text, and a conversation to the prompt it stands for."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
+from engine.protocol.sentences import say
+from engine.protocol.tools import Tool
 from engine.text.backend import BYTE_OF_LETTER, BYTE_OF_TOKEN, REPLACEMENT, Backend, mend_bytes
 from engine.text.chat_template import (
     PLAIN_GAP,
     PLAIN_STOP,
     ControlTokens,
-    Turns,
+    Render,
     parted,
     place_of_answer,
     write_chat,
     write_plain,
 )
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
+from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
+from engine.text.tools.formats import CALL_ENDS, choose_format
+from engine.text.tools.manner import Functions, Manner, Turn, find_manner, function_of
+from engine.text.tools.turns import fitted, in_plain_words, map_message, map_strings, mentions_calls, texts_of
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
 LEADS = ("\n", "a", ".")
@@ -61,6 +69,8 @@ class Tokenizer:
         self._controls = ControlTokens(marks, self._template)
         self.reasoning = Reasoning(marks, self._template)
         is_control = self.reasoning.is_control
+        self.call_format = choose_format(self._template, self.vocabulary)
+        self.eos_ids |= {token for token, name in self._specials.items() if name in CALL_ENDS}
         self.signs = signs_of(self.reasoning.own, self.vocabulary) if is_control else {}
         self._has_byte_tokens = self._writes_byte_tokens()
         self._lead = self.encode(LEADS[1])
@@ -81,6 +91,22 @@ class Tokenizer:
     def chat_stop(self) -> tuple[str, ...]:
         """What ends an answer to `encode_chat` besides the end tokens; nothing where the model has a template."""
         return () if self._template else (PLAIN_STOP,)
+
+    @cached_property
+    def tool_manner(self) -> Manner | None:
+        """How the template is given tools and calls; None where it knows none, and they are put in plain words."""
+        return find_manner(self._render, self.call_format.written) if self._template else None
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The ids of the special tokens, by name."""
+        return {name: token for token, name in self._specials.items()}
+
+    @property
+    def call_marks(self) -> dict[int, str]:
+        """The control tokens that stand around calls of tools, which are no text otherwise."""
+        marks = self.call_format.and_hermes().marks
+        return {token: name for token, name in self._specials.items() if name in marks}
 
     def same_as(self, other: "Tokenizer") -> bool:
         """Whether every id stands for the same token in both."""
@@ -133,40 +159,47 @@ class Tokenizer:
         Of tokens that write the same, the one that is in use: a character rather than its byte. Tokens that break a
         character are missing where their names do not tell their bytes.
         """
-        tokens = sorted(self._names, key=lambda token: (self._names[token] in BYTE_OF_TOKEN, token))
-        skipped = len(self.decode(self._lead))
-        texts = self._backend.decode_each([[*self._lead, token] for token in tokens])
         found: dict[bytes | str, int] = {name: token for token, name in self._specials.items()}
-        for token, text in zip(tokens, texts, strict=True):
-            if written := self._written(self._names[token], text[skipped:]):
-                found.setdefault(written, token)
+        for token, written in self._spelled().items():
+            found.setdefault(written, token)
         return found
+
+    @cached_property
+    def grammar_vocabulary(self) -> GrammarVocabulary:
+        """The tokens as grammars see them; raises `InputError` where no token could end an answer."""
+        if not self.eos_ids:
+            reason = say("The model has no token that ends an answer, so that no form can be kept to.")
+            raise InputError(reason, say("Choose another model, or leave the form out."))
+        return GrammarVocabulary(self._spelled(), self._specials, sorted(self.eos_ids), self)
 
     def role(self, name: str) -> int | None:
         """The id of the special token of this role, such as `eos_token`, if there is one."""
         return self.vocabulary.get(self._special_names.get(name, ""))
 
-    def encode_chat(self, messages: Sequence[ChatMessage]) -> list[int]:
+    def encode_chat(self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> list[int]:
         """The prompt for an answer to the last message, written by the model's own chat template.
 
-        What people typed never becomes a control token, whatever it looks like. Raises `InputError` when there is
-        nothing to answer or the template refuses the conversation.
+        What people typed never becomes a control token, whatever it looks like, nor what stands in tools and their
+        results. Raises `InputError` when there is nothing to answer or the template refuses the conversation.
         """
-        encoded = self.encode_whole(messages)
+        encoded = self.encode_whole(messages, tools)
         return [*encoded.opening, *encoded.answer]
 
-    def encode_whole(self, messages: Sequence[ChatMessage]) -> EncodedChat:
+    def encode_whole(self, messages: Sequence[ChatMessage], tools: Sequence[Tool] = ()) -> EncodedChat:
         """The prompt in two parts, up to where the answer begins and the answer to continue, and its reasoning.
 
         The first part has the tokens it would have without the second, so what was computed for it can be reused.
         """
-        messages = [ChatMessage(message.role, _well_formed(message.content)) for message in messages]
-        seam = self._controls.choose_seam(messages)
+        messages, functions = self._with_tools([map_message(message, _well_formed) for message in messages], tools)
+        texts = [text for message in messages for text in texts_of(message)]
+        seam = self._controls.choose_seam([*texts, json.dumps(functions, ensure_ascii=False)])
+        functions = map_strings(functions, lambda text: self._controls.broken(text, seam))
         said = [self.reasoning.look_back(message) for message in messages[:-1]] + messages[-1:]
         asked, begun = parted([self._controls.break_up(message, seam) for message in said])
-        opening = Opening(write_plain(asked))
         if self._template:
-            opening = self.reasoning.opening(write_chat(asked, self._render))
+            opening = self.reasoning.opening(write_chat(asked, self._renderer(functions)))
+        else:
+            opening = Opening(write_plain(asked))
         if not begun:
             return EncodedChat(self._encode_opening(opening.text, seam), [], opening.marks is not None, opening.shown)
         thought, answer = self._divide(messages[-1], opening, seam)
@@ -175,7 +208,7 @@ class Tokenizer:
         if written is None:
             written, between = begun, PLAIN_GAP
             if self._template:
-                before, between = self._place_answer(asked, opening.text, seam)
+                before, between = self._place_answer(asked, opening.text, seam, self._renderer(functions, False))
         text = written if written[0].isspace() else f"{between}{written}"
         ids = self._encode_opening(before, seam)
         return EncodedChat(ids, self._encode_answer(before, text, seam), bool(thought and thought.is_open))
@@ -201,22 +234,36 @@ class Tokenizer:
         answer = self._encode_behind(opening.rsplit(seam, 1)[-1], first)
         return answer + [token for part in rest for token in self.encode_onward(part)]
 
-    def _place_answer(self, asked: list[ChatMessage], opening: str, seam: str) -> tuple[str, str]:
+    def _place_answer(self, asked: list[ChatMessage], opening: str, seam: str, render: Render) -> tuple[str, str]:
         """Where an answer stands that is begun: what comes before it, and between the two."""
         try:
-            whole = write_chat([*asked, ChatMessage("assistant", seam)], self._render_said)
+            whole = write_chat([*asked, ChatMessage("assistant", seam)], render)
         except InputError:  # some templates want the last word to be a person's
             return opening, ""
         return place_of_answer(opening, whole, seam, self._controls.has_control)
 
-    def _render(self, turns: Turns) -> str:
-        return self._rendered(turns, add_generation_prompt=True)
+    def _with_tools(self, messages: list[ChatMessage], tools: Sequence[Tool]) -> tuple[list[ChatMessage], Functions]:
+        """The conversation as the template can be given it, and the tools if it is given them."""
+        if not tools and not mentions_calls(messages):
+            return messages, []
+        if self.tool_manner is None:
+            return in_plain_words(messages, tools), []
+        functions = map_strings([function_of(tool) for tool in tools], _well_formed)
+        return fitted(messages, self.tool_manner, self.call_format.id_length), functions
 
-    def _render_said(self, turns: Turns) -> str:
-        return self._rendered(turns, add_generation_prompt=False)
+    def _renderer(self, functions: Functions, add_generation_prompt: bool = True) -> Render:
+        """Writes a conversation with the model's template."""
 
-    def _rendered(self, turns: Turns, add_generation_prompt: bool) -> str:
-        variables = {"add_generation_prompt": add_generation_prompt, **self._special_names}
+        def render(messages: Sequence[ChatMessage]) -> str:
+            manner = self.tool_manner if functions or mentions_calls(messages) else None
+            manner = manner or Manner()
+            turns, given = manner.given([manner.turn(message) for message in messages], functions)
+            return self._render(turns, given, add_generation_prompt)
+
+        return render
+
+    def _render(self, turns: list[Turn], functions: Functions, add_generation_prompt: bool = True) -> str:
+        variables = {"add_generation_prompt": add_generation_prompt, "tools": functions or None, **self._special_names}
         return shared_renderer().render(self._template, turns, variables)
 
     def _encode_behind(self, before: str, text: str) -> list[int]:
@@ -239,6 +286,17 @@ class Tokenizer:
             return text.encode()
         letters = bytes(BYTE_OF_LETTER[letter] for letter in name if letter in BYTE_OF_LETTER)
         return letters if len(letters) == len(name) and letters.decode(errors="replace") == text else b""
+
+    def _spelled(self) -> dict[int, bytes]:
+        """The bytes that every token writes inside a text, where they can be told; tokens named for a byte last."""
+        tokens = sorted(self._names, key=lambda token: (self._names[token] in BYTE_OF_TOKEN, token))
+        skipped = len(self.decode(self._lead))
+        texts = self._backend.decode_each([[*self._lead, token] for token in tokens])
+        told = (
+            (token, self._written(self._names[token], text[skipped:]))
+            for token, text in zip(tokens, texts, strict=True)
+        )
+        return {token: written for token, written in told if written}
 
     def _writes_byte_tokens(self) -> bool:
         """Whether tokens such as `<0x41>` are decoded to the bytes they name."""

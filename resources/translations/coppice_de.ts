@@ -4640,6 +4640,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
+            <source>This computer has these addresses: {addresses}</source>
+            <translation>Dieser Rechner hat diese Adressen: {addresses}</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
             <source>What clients of OpenAI call the base URL; those of Anthropic take it without /v1</source>
             <translation>Was Programme für OpenAI „Base URL“ nennen; die für Anthropic nehmen sie ohne /v1</translation>
         </message>
@@ -6380,6 +6385,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/elsewhere_page.py" />
             <source>This engine does not tell its steps.</source>
             <translation>Diese Engine nennt ihre Schritte nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine tells its steps at the end, if at all.</source>
+            <translation>Diese Engine nennt ihre Schritte am Ende, wenn überhaupt.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/elsewhere_page.py" />
@@ -9502,6 +9512,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>diesem Modell</translation>
         </message>
         <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>Name one of the tools of the request.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool '{name}' to call.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/chat_template.py" />
             <source>Start a new chat, or choose another model.</source>
             <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
@@ -9577,6 +9597,46 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>Ask for a new answer, or leave the form out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/answer_form.py" />
+            <source>The answer that is to be continued is not of the form that is asked for.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>Give a simpler form.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Change the schema or the grammar.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>Give a smaller schema or a simpler grammar.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for cannot be used: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/trial.py" />
+            <source>The form that is asked for is too complex.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/prompt.py" />
             <source>Give ids from 0 to {most}.</source>
             <translation>Geben Sie Nummern von 0 bis {most} an.</translation>
@@ -9632,6 +9692,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Der Prozess, der die Chat-Vorlage des Modells ausführt, endete mit Code {code}.</translation>
         </message>
         <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>Choose another model, or leave the form out.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/tokenizer.py" />
+            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>Choose a model with a tokenizer.json.</source>
             <translation>Wählen Sie ein Modell mit einer tokenizer.json.</translation>
@@ -9670,6 +9740,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/text/tokenizer_files.py" />
             <source>{folder} holds no tokenizer.</source>
             <translation>{folder} enthält keinen Tokenizer.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/text/tools/schemas.py" />
+            <source>The parameters of the tool '{name}' are no JSON object.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />

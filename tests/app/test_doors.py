@@ -32,7 +32,7 @@ from app.chat.composer import attachment_reader
 from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from app.engine.round_packing import pack, unpack
 from app.hub.client import HubClient
 from app.hub.files import describe

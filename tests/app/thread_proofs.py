@@ -23,7 +23,8 @@ from app.downloads.progress import Progress as DownloadProgress
 from app.downloads.progress import Request, State
 from app.downloads.queue import DownloadQueue, Entry, Journal
 from app.engine.link import EngineLink
-from app.engine.process import BROKEN, EngineChild, EngineLog, EngineProgram
+from app.engine.process import BROKEN, EngineChild, EngineLog
+from app.engine.program import EngineProgram
 from app.installation.link import RuntimeLink
 from app.installation.runtime.builds import UNKNOWN
 from app.installation.runtime.installation import Installation

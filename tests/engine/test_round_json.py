@@ -65,6 +65,13 @@ def test_a_round_comes_back_as_it_was(of: Round) -> None:
     assert round_from_json(json.loads(json.dumps(round_to_json(of), allow_nan=False))) == of
 
 
+@pytest.mark.parametrize("log_prob", [-math.inf, -3.4028234663852886e38, -1e-45, -0.0])
+def test_so_does_every_float(log_prob: float) -> None:
+    of = round_from_json({**GOOD, "log_probs": [0.0, log_prob if math.isfinite(log_prob) else None]})
+    assert array("f", of.tree.log_probs)[1] == pytest.approx(log_prob, abs=1e-44)
+    assert round_from_json(round_to_json(of)) == of
+
+
 @settings(max_examples=choose(20, 500), deadline=None)
 @given(st.builds(Prefilled, COUNTS, st.just(1 << 40), COUNTS, st.floats(0, 9)))
 def test_so_does_the_beginning(of: Prefilled) -> None:

@@ -47,7 +47,7 @@ def _as_asked(generation: GenerationSettings, pair: Loaded | None, last: Statist
     if not generation.speculates or generation.method == "none":
         return SpeculationState(False, False, tr("Switched off for this chat: the target writes token by token."))
     if pair is None:
-        return SpeculationState(True, False, tr("No model is loaded."))
+        return SpeculationState(True, True, tr("No model is loaded."))  # what was chosen stands; the rest is not known
     if pair.draft is None and generation.method not in _WITHOUT_DRAFT:
         reason = tr("The method {method} needs a draft model; none is loaded.").format(method=generation.method)
         return SpeculationState(True, False, reason)

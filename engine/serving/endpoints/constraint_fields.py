@@ -86,7 +86,7 @@ class ConstraintFields(BaseModel):
 
     def constraint(self) -> Constraint | None:
         """What the answer must look like; None for any text. Raises `InputError` where several fields say it."""
-        vllm = self.structured_outputs or StructuredOutputs()
+        vllm = self.structured_outputs or StructuredOutputs.model_validate({})
         return _only(
             constraint_of_format(self.response_format),
             _grammar(self.grammar),

@@ -37,11 +37,12 @@ class Asked(BaseModel):
 class CoppiceFields(Asked):
     """What only this server knows.
 
-    `rounds`: tell of every round with its whole tree. `method`, `budget`: how the draft is to grow its trees; they
-    change the speed of an answer, never its distribution.
+    `rounds`: tell of every round with its whole tree, and `verdicts` with what the target thinks of every node.
+    `method`, `budget`: how the draft is to grow its trees; they change the speed of an answer, never its distribution.
     """
 
     rounds: bool = False
+    verdicts: bool = False
     method: Method = "auto"
     budget: int = Field(default=0, ge=0, le=16384)
 
@@ -106,4 +107,5 @@ class SamplingFields(Asked):
             ignore_eos=bool(self.ignore_eos),
             constraint=constraint,
             top_log_probs=top_log_probs,
+            verdicts=speculation.rounds and speculation.verdicts,
         )

@@ -1,15 +1,233 @@
 """The formats in which models write their calls of tools, and which of them a model has."""
 
-from collections.abc import Sequence
+import re
+import secrets
+import string
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from engine.protocol.tools import Tool
-from engine.text.pieces import AllContent, Divider
-from engine.text.tokenizer import Tokenizer
+from engine.text.tools.divider import PASSED, CallDivider, Reader
+from engine.text.tools.headed import EitherWay, Headed
+from engine.text.tools.objects import Objects
+from engine.text.tools.schemas import schemas_of
+from engine.text.tools.tagged import Tagged
+from engine.text.tools.written import HARMONY_END, HARMONY_MARK, Written
+
+CALL_ENDS = ("<|call|>", "<|eom_id|>")  # end an answer that calls, though not every model's files say so
+ALPHABET = string.ascii_letters + string.digits
 
 
-def divider_for(tokenizer: Tokenizer, tools: Sequence[Tool]) -> Divider:
-    """What finds the calls in the content of an answer that may call these tools.
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One of them: how calls are read, and how they are written.
 
-    A call that is malformed before its name is known is content; what comes behind is passed on as it was written.
+    `readers`: by the marks before calls. `closers`: what belongs to a call and stands behind it. `inner`: control tokens
+    between the two. `first`: reads calls that the content begins with and that no mark tells of. `id_length`: of ids,
+    where the templates insist on one.
     """
-    return AllContent()
+
+    name: str
+    readers: Mapping[str, Reader]
+    written: Written
+    closers: tuple[str, ...] = ()
+    inner: tuple[str, ...] = ()
+    first: Reader | None = None
+    id_length: int = 0
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All strings that tell calls from content."""
+        return (*self.readers, *self.closers, *self.inner)
+
+    def new_id(self) -> str:
+        """An id for a call, as the templates of this format want them."""
+        random = "".join(secrets.choice(ALPHABET) for _ in range(self.id_length or 24))
+        return random if self.id_length else f"call_{random}"
+
+    def divider(self, tools: Sequence[Tool]) -> CallDivider:
+        """What finds the calls in the text of one answer."""
+        return CallDivider(self.readers, self.closers, self.first, schemas_of(tools), self.new_id)
+
+    def and_hermes(self) -> "Format":
+        """The same, and calls as a model writes them that was asked in plain words for Hermes' format."""
+        return replace(self, readers={**HERMES.readers, **self.readers}, closers=(*self.closers, *HERMES.closers))
+
+
+OBJECTS = Objects()
+ENTRY, ENTRY_OF_LLAMA = ('{"name": "', '", "arguments": '), ('{"name": "', '", "parameters": ')
+
+HERMES = Format(
+    "Hermes",
+    {"<tool_call>": OBJECTS},
+    Written("", f"<tool_call>\n{ENTRY[0]}", ENTRY[1], "}\n</tool_call>", "\n"),
+    closers=("</tool_call>",),
+)
+LLAMA = Format(
+    "Llama",
+    {"<|python_tag|>": OBJECTS},
+    Written("", ENTRY_OF_LLAMA[0], ENTRY_OF_LLAMA[1], "}", "; "),
+    first=Objects(known=True),
+)
+MISTRAL_LIST = Format(
+    "Mistral, a list",
+    {
+        "[TOOL_CALLS]": EitherWay(
+            Objects(id_key="id"),
+            Headed(re.compile(r"\s*(?P<name>[^\s\[\]{}<>]+?)(?:\[CALL_ID\](?P<id>\w+))?(?:\[ARGS\])?\s*")),
+        )
+    },
+    Written("[TOOL_CALLS] [", ENTRY[0], ENTRY[1], "}", ", ", "]"),
+    inner=("[CALL_ID]", "[ARGS]"),
+    id_length=9,
+)
+MISTRAL = Format(
+    "Mistral",
+    MISTRAL_LIST.readers,
+    Written("", "[TOOL_CALLS]", "[ARGS]", ""),
+    inner=MISTRAL_LIST.inner,
+    id_length=9,
+)
+HARMONY = Format(
+    "Harmony",
+    {HARMONY_MARK: Headed(re.compile(r"(?:functions\.)?(?P<name>[^\s<>{}]+)[^{}]*<\|message\|>\s*"))},
+    Written("", f"{HARMONY_MARK}functions.", HARMONY_END, "", alone=True),
+    inner=("<|channel|>", "<|constrain|>", "<|message|>"),
+)
+DEEPSEEK = Format(
+    "DeepSeek",
+    {
+        "<｜tool▁calls▁begin｜>": PASSED,
+        "<｜tool▁call▁begin｜>": Headed(
+            re.compile(r"\s*(?:function<｜tool▁sep｜>(?P<name>[^\s{}]+)\s*(?:```json\s*)?)"), ("<｜tool▁call▁end｜>",)
+        ),
+        "<｜tool▁calls▁end｜>": PASSED,
+    },
+    Written(
+        "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
+        "\n```<｜tool▁call▁end｜>", "\n", "<｜tool▁calls▁end｜>",
+    ),
+    closers=("```", "<｜tool▁call▁end｜>"),
+    inner=("<｜tool▁sep｜>",),
+)  # fmt: skip
+DEEPSEEK_3_1 = Format(
+    "DeepSeek 3.1",
+    {
+        **DEEPSEEK.readers,
+        "<｜tool▁call▁begin｜>": Headed(
+            re.compile(r"\s*(?P<name>[^\s{}]+?)\s*<｜tool▁sep｜>\s*"), ("<｜tool▁call▁end｜>",)
+        ),
+    },
+    Written(
+        "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "",
+        "<｜tool▁calls▁end｜>",
+    ),
+    closers=("<｜tool▁call▁end｜>",),
+    inner=("<｜tool▁sep｜>",),
+)  # fmt: skip
+KIMI = Format(
+    "Kimi",
+    {
+        "<|tool_calls_section_begin|>": PASSED,
+        "<|tool_call_begin|>": Headed(
+            re.compile(r"\s*(?P<id>(?:functions\.)?(?P<name>[^\s:<>{}]+)(?::\d+)?)\s*<\|tool_call_argument_begin\|>\s*"),
+            ("<|tool_call_end|>",),
+        ),
+        "<|tool_calls_section_end|>": PASSED,
+    },
+    Written(
+        "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.", ":{place}<|tool_call_argument_begin|>",
+        "<|tool_call_end|>", "", "<|tool_calls_section_end|>",
+    ),
+    closers=("<|tool_call_end|>",),
+    inner=("<|tool_call_argument_begin|>",),
+)  # fmt: skip
+COMMAND = Format(
+    "Command",
+    {"<|START_ACTION|>": OBJECTS},
+    Written(
+        "<|START_ACTION|>[\n    ", '{"tool_call_id": "{place}", "tool_name": "', '", "parameters": ', "}", ",\n    ",
+        "\n]<|END_ACTION|>",
+    ),
+    closers=("<|END_ACTION|>",),
+)  # fmt: skip
+GRANITE = Format(
+    "Granite and Phi",
+    {"<|tool_call|>": OBJECTS},
+    Written("<|tool_call|>[", ENTRY[0], ENTRY[1], "}", ", ", "]"),
+    closers=("<|/tool_call|>",),
+)
+NEMOTRON = Format(
+    "Nemotron",
+    {"<TOOLCALL>": OBJECTS},
+    Written("<TOOLCALL>[", ENTRY[0], ENTRY[1], "}", ", ", "]</TOOLCALL>"),
+    closers=("</TOOLCALL>",),
+)
+FUNCTIONARY = Format(
+    "Functionary",
+    {"<function=": Headed(re.compile(r"(?P<name>[^\s<>{}]+)>\s*"), ("</function>",))},
+    Written("", "<function=", ">", "</function>"),
+    closers=("</function>",),
+)
+
+QWEN_TAGS = Tagged("<function=", (">",), "<parameter=", ">", "", "</parameter>", "</function>", on_lines=True)
+QWEN_CODER = Format(
+    "Qwen Coder",
+    {"<tool_call>": QWEN_TAGS, "<function=": QWEN_TAGS.without_call()},
+    Written("", "<tool_call>\n<function=", ">\n", "</function>\n</tool_call>", "\n", tags=QWEN_TAGS),
+    closers=("</tool_call>",),
+)
+SEED = Format(
+    "Seed",
+    {"<seed:tool_call>": QWEN_TAGS},
+    Written("", "<seed:tool_call>\n<function=", ">\n", "</function>\n</seed:tool_call>", "\n", tags=QWEN_TAGS),
+    closers=("</seed:tool_call>",),
+)
+GLM_TAGS = Tagged(
+    "", ("\n", "<arg_key>", "</tool_call>"), "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "</tool_call>"
+)
+GLM = Format(
+    "GLM",
+    {"<tool_call>": GLM_TAGS},
+    Written("", "<tool_call>", "\n", "</tool_call>", "\n", tags=GLM_TAGS),
+    inner=("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "</tool_call>"),
+)
+MINIMAX_TAGS = Tagged('<invoke name="', ('">',), '<parameter name="', '">', "", "</parameter>", "</invoke>")
+MINIMAX = Format(
+    "MiniMax",
+    {"<minimax:tool_call>": MINIMAX_TAGS, '<invoke name="': MINIMAX_TAGS.without_call()},
+    Written(
+        "<minimax:tool_call>\n", '<invoke name="', '">\n', "</invoke>\n", "", "</minimax:tool_call>", tags=MINIMAX_TAGS
+    ),
+    closers=("</minimax:tool_call>",),
+)
+
+# What a template says that has calls in this format; the first that fits.
+FORMATS: tuple[tuple[Format, tuple[str, ...]], ...] = (
+    (HARMONY, ("<|channel|>", "functions.")),
+    (KIMI, ("<|tool_call_argument_begin|>",)),
+    (DEEPSEEK, ("<｜tool▁call▁begin｜>", "```json")),
+    (DEEPSEEK_3_1, ("<｜tool▁call▁begin｜>",)),
+    (MINIMAX, ("minimax:tool_call", "<invoke name=")),
+    (SEED, ("seed:tool_call", "<function=")),
+    (GLM, ("<arg_key>", "<tool_call>")),
+    (QWEN_CODER, ("<function=", "<parameter=")),
+    (FUNCTIONARY, ("<function=",)),
+    (MISTRAL, ("[TOOL_CALLS]", "[ARGS]")),
+    (MISTRAL_LIST, ("[TOOL_CALLS]",)),
+    (COMMAND, ("<|START_ACTION|>",)),
+    (HERMES, ("<tool_call>",)),
+    (GRANITE, ("<|tool_call|>",)),
+    (NEMOTRON, ("<TOOLCALL>",)),
+    (LLAMA, ("<|python_tag|>",)),
+    (LLAMA, ('"parameters"', "tools")),
+)
+# What only the vocabulary tells of.
+BY_TOKENS: tuple[tuple[Format, str], ...] = ((GRANITE, "<|tool_call|>"), (LLAMA, "<|python_tag|>"))
+
+
+def choose_format(template: str, vocabulary: Collection[str]) -> Format:
+    """The format of a model with this chat template and these tokens; Hermes' where neither tells of one."""
+    told = (each for each, marks in FORMATS if all(mark in template for mark in marks))
+    named = (each for each, token in BY_TOKENS if token in vocabulary and "tools" in template)
+    return next(told, None) or next(named, None) or HERMES

@@ -8,7 +8,7 @@ import pytest
 from openai import OpenAI
 
 from engine.engine import Engine
-from engine.protocol.messages import ChatMessage, Event, Finished, Prefilled
+from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.tools import Tool
 from engine.serving import answers

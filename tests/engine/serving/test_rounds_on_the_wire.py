@@ -15,7 +15,7 @@ FIELDS: dict[str, Any] = {
     "stream": True,
     "temperature": 0.7,
     "seed": 3,
-    "extra_body": {"coppice": {"rounds": True, "method": "specexec", "budget": 9}},
+    "extra_body": {"coppice": {"rounds": True, "verdicts": True, "method": "specexec", "budget": 9}},
 }
 
 
@@ -33,6 +33,7 @@ def assert_whole(told: list[Any], trace: list[Event]) -> None:
     assert told == trace
     assert isinstance(told[0], Prefilled)
     assert all(isinstance(each, Round) for each in told[1:-1])
+    assert all(each.verdicts for each in told[1:-1])
     assert any(len(each.tree.pieces) > 1 for each in told[1:-1]), "there were trees"
     assert isinstance(told[-1], Finished)
 

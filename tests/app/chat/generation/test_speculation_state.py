@@ -27,3 +27,8 @@ def test_an_engine_elsewhere_may_do_as_it_was_started() -> None:
     own = speculation_state(GenerationSettings(), state, None)
     assert own.words == "The engine's own speculation"
     assert "host:8000" in own.reason
+
+
+def test_without_a_model_the_choice_is_told_not_a_lack() -> None:
+    assert speculation_state(GenerationSettings(), EngineState(), None).words == "Speculation on"
+    assert speculation_state(GenerationSettings(speculates=False), EngineState(), None).words == "Speculation off"

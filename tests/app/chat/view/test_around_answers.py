@@ -69,12 +69,14 @@ def test_a_question_that_waits_behind_clients_says_so() -> None:
 
 
 @pytest.mark.usefixtures("english")
-def test_an_engine_that_counts_little_gets_only_the_figures_it_told() -> None:
+def test_an_engine_that_counts_little_gets_only_the_figures_it_told(qtbot: QtBot) -> None:
     counted = Message("assistant", "a", AnswerEnding.COMPLETE, Statistics(new_tokens=7))
     assert [each.text for each in figures_of(counted)] == ["7 tokens"]
     assert figures_of(Message("assistant", "a", AnswerEnding.OPEN)) == (), "it writes, and does not read any more"
     timed = Statistics(new_tokens=8, seconds=Seconds(decode=2.0))
-    popup = TimePopup(timed, LIGHT, QLabel())
+    parent = QLabel()
+    qtbot.addWidget(parent)
+    popup = TimePopup(timed, LIGHT, parent)
     assert popup.text == "Where the time went · Writing the answer · 2.00 s · 100%"
 
 

@@ -1,0 +1,64 @@
+"""What one answer may look like: its constraint, behind the reasoning of a model that reasons."""
+
+from engine.errors import InputError
+from engine.protocol.options import Constraint
+from engine.protocol.reasoning import CHANNELS
+from engine.protocol.sentences import say
+from engine.text.grammars.grammar import AnswerState, Grammar
+from engine.text.grammars.reasoning_first import (
+    Channels,
+    Choosing,
+    ChoosingInText,
+    Gap,
+    Masks,
+    Thinking,
+    ThinkingInText,
+)
+from engine.text.prompt import Prompt
+from engine.text.reasoning import ANSWER_CHANNEL, Sign
+from engine.text.tokenizer import Tokenizer
+
+TAIL = 16  # tokens of a prompt that tell how it begins the answer
+
+
+def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint) -> AnswerState:
+    """The state before the first token of the answer, or behind the tokens of one that is continued.
+
+    A grammar may name special tokens: `<|name|>` for one that is called so, `<[id]>` for any. Raises `InputError` for
+    a constraint that cannot be used, and where the answer so far is not of its form.
+    """
+    root = Grammar(constraint, tokenizer.grammar_vocabulary).root
+    state = root if constraint.whole else _before_answer(tokenizer, prompt, root)
+    for token in prompt.answer:
+        state = state.follow(token)
+    if not state.is_possible:
+        raise InputError(
+            say("The answer that is to be continued is not of the form that is asked for."),
+            say("Ask for a new answer, or leave the form out."),
+        )
+    return state
+
+
+def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) -> AnswerState:
+    """As the prompt begins the answer, and as the model marks its reasoning."""
+    reasoning, signs = tokenizer.reasoning, tokenizer.signs
+    if not reasoning.is_known:
+        return answer
+    asked = prompt.tokens[: len(prompt.tokens) - prompt.begun]
+    tail = "".join(map(tokenizer.piece, asked[-TAIL:])).rstrip()
+    if reasoning.own == CHANNELS:
+        is_answer = tail.endswith("<|message|>") and ANSWER_CHANNEL in tail.rpartition("<|channel|>")[2]
+        return answer if is_answer else Channels(signs, tokenizer.decode, answer, header=())
+    masks = Masks(tokenizer.grammar_vocabulary)
+    behind = Gap(masks, answer)
+    if reasoning.is_control:
+        ends = [token for token, sign in signs.items() if sign is Sign.ANSWER]
+        thinking: AnswerState = Thinking(ends, behind)
+        begins = [token for token, sign in signs.items() if sign is not Sign.ANSWER]
+        choosing: AnswerState = Choosing(masks, begins, thinking, answer)
+    else:
+        in_text = ThinkingInText(masks, reasoning.own.end.encode(), answer)
+        thinking, choosing = in_text, ChoosingInText(masks, reasoning.own.begin.strip().encode(), in_text, answer)
+    if tail.endswith(reasoning.own.begin.strip()) or (prompt.thinks and not prompt.begun):
+        return thinking
+    return behind if tail.endswith(reasoning.own.end) else choosing

@@ -1,0 +1,195 @@
+"""Where the form of an answer begins: behind the model's reasoning, which is free. States, as a grammar has them."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.text.grammars.grammar import AnswerState
+from engine.text.grammars.vocabulary import GrammarVocabulary
+from engine.text.reasoning import ANSWER_CHANNEL, Sign
+
+GAP = 2  # tokens of line breaks between reasoning and answer, which are part of neither
+LONGEST_HEADER = 32  # tokens of a channel's name; what is longer is none
+
+
+class Masks:
+    """Bits for sets of tokens, and the tokens that a text goes on with; each is found once."""
+
+    def __init__(self, vocabulary: GrammarVocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.breaks = frozenset(token for token, text in vocabulary.spelled.items() if not text.strip(b"\n"))
+        self._openings: dict[bytes, frozenset[int]] = {}
+
+    def opening(self, rest: bytes) -> frozenset[int]:
+        """Tokens whose text begins with `rest`, or is a beginning of it."""
+        if rest not in self._openings:
+            spelled = self.vocabulary.spelled.items()
+            fitting = frozenset(token for token, text in spelled if text.startswith(rest) or rest.startswith(text))
+            self._openings[rest] = fitting
+        return self._openings[rest]
+
+    def also(self, state: AnswerState, tokens: Collection[int]) -> bytes | None:
+        """What the state allows, and these tokens; a state that is not possible allows none."""
+        mask = state.allowed() if state.is_possible else b""
+        if mask is None:
+            return None
+        size = max(len(mask), -(-self.vocabulary.size // 32) * 4)
+        bits = int.from_bytes(mask, "little")
+        for token in tokens:
+            bits |= 1 << token
+        return bits.to_bytes(size, "little")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Behind the reasoning: line breaks, then the answer."""
+
+    masks: Masks
+    answer: AnswerState
+    left: int = GAP
+    is_possible = True
+
+    def follow(self, token: int) -> AnswerState:
+        """A line break is no text of the answer."""
+        if self.left and token in self.masks.breaks:
+            return Gap(self.masks, self.answer, self.left - 1)
+        return self.answer.follow(token)
+
+    def allowed(self) -> bytes | None:
+        """Line breaks, and what the answer may begin with."""
+        return self.masks.also(self.answer, self.masks.breaks if self.left else ())
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Inside reasoning that a control token ends."""
+
+    ends: Collection[int]
+    behind: AnswerState
+    is_possible = True
+
+    def follow(self, token: int) -> AnswerState:
+        """The answer comes behind its end."""
+        return self.behind if token in self.ends else self
+
+    def allowed(self) -> bytes | None:
+        """Anything."""
+        return None
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """The model may reason first, which a control token begins, or answer."""
+
+    masks: Masks
+    begins: Collection[int]
+    thinking: AnswerState
+    answer: AnswerState
+    is_possible = True
+
+    def follow(self, token: int) -> AnswerState:
+        """By the first token."""
+        return self.thinking if token in self.begins else self.answer.follow(token)
+
+    def allowed(self) -> bytes | None:
+        """That token, and what the answer may begin with."""
+        return self.masks.also(self.answer, self.begins)
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingInText:
+    """Inside reasoning whose end is ordinary text; `tail`: the last of it, which may be the beginning of that."""
+
+    masks: Masks
+    end: bytes
+    answer: AnswerState
+    tail: bytes = b""
+    is_possible = True
+
+    def follow(self, token: int) -> AnswerState:
+        """What a token writes behind the end belongs to the answer already."""
+        text = self.tail + self.masks.vocabulary.spelled.get(token, b"")
+        _, found, rest = text.partition(self.end)
+        if not found:
+            return ThinkingInText(self.masks, self.end, self.answer, text[max(0, len(text) - len(self.end) + 1) :])
+        answer = self.answer
+        if not rest.strip(b"\n"):
+            return Gap(self.masks, answer)
+        for each in self.masks.vocabulary.encode(rest.lstrip(b"\n")):
+            answer = answer.follow(each)
+        return answer
+
+    def allowed(self) -> bytes | None:
+        """Anything."""
+        return None
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoosingInText:
+    """The model may reason first, which ordinary text begins, or answer; `said`: what could become either by now."""
+
+    masks: Masks
+    begin: bytes
+    thinking: ThinkingInText
+    answer: AnswerState
+    said: bytes = b""
+    is_possible = True
+
+    def follow(self, token: int) -> AnswerState:
+        """Both go on as long as the text is a beginning of the mark."""
+        said = self.said + self.masks.vocabulary.spelled.get(token, b"")
+        answer = self.answer.follow(token)
+        if said.startswith(self.begin):
+            return self.thinking
+        if said != self.said and self.begin.startswith(said):
+            return ChoosingInText(self.masks, self.begin, self.thinking, answer, said)
+        return answer
+
+    def allowed(self) -> bytes | None:
+        """What either goes on with."""
+        return self.masks.also(self.answer, self.masks.opening(self.begin[len(self.said) :]))
+
+    def settle(self) -> None:
+        """Nothing to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Messages in channels, each with its header; the answer is what comes in that of answers.
+
+    `header`: the tokens of one that is being written, else None.
+    """
+
+    signs: Mapping[int, Sign]
+    decode: Callable[[Sequence[int]], str]
+    answer: AnswerState
+    header: tuple[int, ...] | None = None
+    is_possible = True
+
+    def follow(self, token: int) -> AnswerState:
+        """A header ends where its message begins."""
+        sign = self.signs.get(token)
+        if sign is Sign.MESSAGE and self.header is not None and self.decode(self.header).strip() == ANSWER_CHANNEL:
+            return self.answer
+        header: tuple[int, ...] | None = () if sign is Sign.HEADER else None
+        if sign is None and self.header is not None and len(self.header) < LONGEST_HEADER:
+            header = (*self.header, token)
+        return Channels(self.signs, self.decode, self.answer, header)
+
+    def allowed(self) -> bytes | None:
+        """Anything."""
+        return None
+
+    def settle(self) -> None:
+        """Nothing to forget."""

@@ -1,0 +1,62 @@
+"""Has a grammar compiled in a process of its own before the engine does it, because it may come from anybody."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from engine.errors import InputError
+from engine.protocol.options import Constraint
+from engine.protocol.sentences import say
+from engine.text.backend import complaint_of
+
+PROGRAM = Path(__file__).with_name("trial_process.py")
+SECONDS = 30.0  # where the system bounds no processor time, or has none to spare
+REMEMBERED = 64
+
+
+def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
+    """Raise `InputError` unless the grammar compiles in moderate time, memory and depth; takes 0.2 s the first time.
+
+    `special`: the names of special tokens, which it may mention.
+    """
+    if constraint.kind == "json":
+        return
+    refused = _refusal(constraint, json.dumps(special))
+    if refused is None:
+        raise InputError(
+            say("The form that is asked for is too complex."), say("Give a smaller schema or a simpler grammar.")
+        )
+    if refused:
+        raise cannot_be_used(refused)
+
+
+def cannot_be_used(reason: str) -> InputError:
+    """The error for a form that does not compile; `reason`: the library's own words."""
+    return InputError(
+        say("The form that is asked for cannot be used: {reason}.", reason=complaint_of(ValueError(reason))),
+        say("Change the schema or the grammar."),
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _refusal(constraint: Constraint, special: str) -> str | None:
+    """Why not, empty where nothing speaks against it; None where the process did not survive it."""
+    request = {"kind": constraint.kind, "text": constraint.text, "special": json.loads(special)}
+    try:
+        # -P: the folder of the program holds modules of ours, which must not stand in for others.
+        ended = subprocess.run(
+            [sys.executable, "-P", str(PROGRAM)],
+            input=json.dumps(request).encode(),
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    if ended.returncode or not ended.stdout:
+        return None
+    return str(json.loads(ended.stdout)["refused"])

@@ -1,0 +1,94 @@
+"""Divides an answer's text into content and calls of tools, as it comes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from engine.text.pieces import Piece
+from engine.text.tools.schemas import Schema
+from engine.text.tools.tape import Malformed, Reading, Tape
+
+
+class Reader(Protocol):
+    """Reads the calls behind the mark of a format."""
+
+    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+        """Read what follows the mark; raises `Malformed` where it is no call, or ends before its time."""
+
+
+class Passed:
+    """Reads nothing: a mark around several calls, which says nothing that those do not."""
+
+    def read(self, tape: Tape, _tools: Mapping[str, Schema]) -> Reading[None]:
+        """Nothing follows the mark."""
+        tape.forget()
+        yield from ()
+
+
+class CallDivider:
+    """Finds the calls by the marks before them; a `Divider`.
+
+    What is no call is content, to the last character: calls that are malformed, and marks that nothing follows.
+    """
+
+    def __init__(
+        self,
+        readers: Mapping[str, Reader],
+        closers: Sequence[str],
+        first: Reader | None,
+        tools: Mapping[str, Schema],
+        make_id: Callable[[], str],
+    ) -> None:
+        """`readers`: by the mark before the calls that they read; no mark begins another one.
+
+        `closers`: what may stand behind a call and is no content. `first`: reads calls at the beginning of the content,
+        which no mark tells of.
+        """
+        self._readers, self._closers, self._first, self._tools = readers, closers, first, tools
+        self._tape = Tape(make_id)
+        self._reading = self._read()
+        next(self._reading)
+
+    def push(self, text: str) -> list[Piece]:
+        """Take more text; returns what it certainly is."""
+        for character in text:
+            self._reading.send(character)
+        return self._tape.take_pieces()
+
+    def flush(self) -> list[Piece]:
+        """The end: returns what was held back."""
+        with suppress(StopIteration):
+            self._reading.send("")
+        return self._tape.take_pieces()
+
+    def _read(self) -> Reading[None]:
+        tape, mark = self._tape, ""
+        if self._first:
+            character = yield from tape.skip_space()
+            tape.give_back(character)
+            yield from self._calls(self._first)
+        while mark := (yield from tape.copy_until(tuple(self._readers), tape.say)):
+            yield from self._calls(self._readers[mark])
+        tape.end()
+
+    def _calls(self, reader: Reader) -> Reading[None]:
+        tape = self._tape
+        try:
+            yield from reader.read(tape, self._tools)
+        except Malformed:
+            tape.say_what_was_read()
+            return
+        if reader is not PASSED:
+            yield from self._close()
+
+    def _close(self) -> Reading[None]:
+        """Pass over what belongs to the call that was read, and the whitespace behind it."""
+        tape, found = self._tape, True
+        while found:
+            character = yield from tape.skip_space()
+            tape.give_back(character)
+            tape.forget()
+            found = bool((yield from tape.match(self._closers)))
+
+
+PASSED = Passed()

@@ -1,0 +1,113 @@
+"""The calls of a format as a grammar in llguidance's form of Lark: nothing but calls, with arguments of their schemas."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.text.tools.schemas import Schema, argument, types
+from engine.text.tools.written import HARMONY_MARK, PLACE, Written
+
+# As templates write JSON, which is how Python does; free whitespace would have no end.
+PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+NUMBER = "/[0-9]{1,3}/"
+
+
+@dataclass(frozen=True, slots=True)
+class CallGrammar:
+    """Writes it. `special`: the ids of the special tokens by name, which a grammar knows by number."""
+
+    written: Written
+    special: Mapping[str, int]
+
+    def text(self, schemas: Mapping[str, Schema], several: bool) -> str:
+        """A grammar of one call of any of these tools, or of one and more."""
+        written = self.written
+        more = f"({self._said(written.between)} call)*" if several and not written.alone else ""
+        rules = [
+            f"start: {self._thought()} {self._said(written.begin)} call {more} {self._said(written.end)}",
+            "call: " + " | ".join(f"call_{place}" for place in range(len(schemas))),
+        ]
+        for place, (name, schema) in enumerate(schemas.items()):
+            before, middle, behind = map(self._said, (written.before, written.middle, written.after))
+            rules.append(f"call_{place}: {before} {self._name(name)} {middle} arguments_{place} {behind}")
+            rules.extend(self._arguments(f"arguments_{place}", schema))
+        return "\n".join(rules) + "\n"
+
+    def _name(self, name: str) -> str:
+        """A name is plain text, whatever it looks like; inside of JSON it is that of a string."""
+        return _quoted(_quoted(name)[1:-1] if self.written.before.endswith('"') and not self.written.tags else name)
+
+    def _said(self, text: str) -> str:
+        """A text as the grammar has it: literals, and special tokens by their ids."""
+        names = [*map(re.escape, sorted(self.special, key=len, reverse=True)), re.escape(PLACE)]
+        parts = filter(None, re.split(f"({'|'.join(names)})", text))
+        return " ".join(NUMBER if part == PLACE else self._token(part) or _quoted(part) for part in parts)
+
+    def _token(self, name: str) -> str:
+        return f"<[{self.special[name]}]>" if name in self.special else ""
+
+    def _thought(self) -> str:
+        """What may come before the first call, in the format whose reasoning is a message like others."""
+        if not self.written.before.startswith(HARMONY_MARK):
+            return ""
+        begin, end = self._said("<|channel|>analysis<|message|>"), self._said("<|end|><|start|>assistant")
+        return f"({begin} /(.|\\n)*/ {end})?"
+
+    def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
+        if self.written.tags is None:
+            yield f"{rule}: {_json({'type': 'object', **schema})}"
+            return
+        tags, names, required = self.written.tags, *_properties(schema)
+        each = [f"{rule}_{place}{'' if name in required else '?'}" for place, name in enumerate(names)]
+        yield f"{rule}: {' '.join(each) or _quoted('')}"
+        line = "\n" if tags.on_lines else ""
+        for place, name in enumerate(names):
+            behind = f"{tags.keyed}\n{tags.value}" if tags.value else f"{tags.keyed}{line}"
+            key, part = f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
+            if _is_text(part):
+                end = self._token(tags.valued)
+                yield f'{rule}_{place}: {key} {rule}_{place}_text {end} "\\n"'
+                yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
+            else:
+                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.valued}{chr(10)}')}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _properties(schema: Schema) -> tuple[list[str], list[str]]:
+    """The names of the arguments, and of those that are required."""
+    properties, required = schema.get("properties"), schema.get("required")
+    names = list(properties) if isinstance(properties, Mapping) else []
+    return names, required if isinstance(required, list) else []
+
+
+def _is_text(part: Schema) -> bool:
+    return "string" in types(part) and not _words(part)
+
+
+def _words(part: Schema) -> list[str]:
+    """The strings that an argument has to be one of."""
+    words = part.get("enum")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+
+
+def _text(part: Schema, line: str) -> str:
+    """A string as plain text, up to its end tag: of its length, where the schema bounds it, but of any pattern."""
+    least, most = (part.get(key) for key in ("minLength", "maxLength"))
+    bounds = f"{{{least or 0},{'' if most is None else most}}}" if least or most is not None else "*"
+    return rf"/(.|\n){bounds}{json.dumps(line)[1:-1]}/"
+
+
+def _value(part: Schema, whole: Schema) -> str:
+    """An argument that is no text of its own: one of some words, or JSON."""
+    if words := _words(part):
+        return f"({' | '.join(map(_quoted, words))})"
+    return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
+
+
+def _json(schema: Mapping[str, Any]) -> str:
+    return f"%json {json.dumps({**schema, 'x-guidance': PYTHON_JSON})}"

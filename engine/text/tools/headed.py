@@ -1,0 +1,56 @@
+"""Calls whose name stands in a header before the JSON of their arguments: `name[ARGS]{...}` and its like."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.text.tools.divider import Reader
+from engine.text.tools.json_text import copy_value
+from engine.text.tools.schemas import Schema
+from engine.text.tools.tape import Malformed, Reading, Tape
+
+LONGEST_HEADER = 512  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Headed:
+    """Reads them. `header`: all between the mark and the arguments, with the groups `name` and perhaps `id`.
+
+    `ends`: a header that one of these follows is that of a call without arguments.
+    """
+
+    header: re.Pattern[str]
+    ends: Sequence[str] = field(default=())
+
+    def read(self, tape: Tape, _tools: Mapping[str, Schema]) -> Reading[None]:
+        """Read one call."""
+        text, end, character = "", "", ""
+        while not end and (character := (yield from tape.take())) != "{":
+            text += character
+            end = next(filter(text.endswith, self.ends), "")
+            if not character or len(text) > LONGEST_HEADER:
+                raise Malformed
+        tape.give_back(end or character)
+        found = self.header.fullmatch(text.removesuffix(end) if end else text)
+        if found is None:
+            raise Malformed
+        tape.begin(found["name"], found.groupdict().get("id") or "")
+        if end:
+            tape.write("{}")
+        else:
+            yield from copy_value(tape, tape.write)
+
+
+@dataclass(frozen=True, slots=True)
+class EitherWay:
+    """Reads what follows one mark in two ways: JSON where a bracket begins it, otherwise a header."""
+
+    json: Reader
+    header: Headed
+
+    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+        """Read one call, or a list of them."""
+        character = yield from tape.skip_space()
+        tape.give_back(character)
+        reader = self.json if character in ("[", "{") else self.header
+        yield from reader.read(tape, tools)

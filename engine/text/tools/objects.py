@@ -1,0 +1,129 @@
+"""Calls that are written as JSON objects: `{"name": ..., "arguments": {...}}`, alone, in a row or in a list."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.text.tools.json_text import copy_value, read_string, skip_value
+from engine.text.tools.schemas import Schema
+from engine.text.tools.tape import Malformed, Reading, Tape
+
+NAMES = ("name", "tool_name", "function")
+ARGUMENTS = ("arguments", "parameters")
+NO_ARGUMENTS = ("", "null", '""')
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Reads them. `id_key`: what the model calls its id of a call, empty where that is not used.
+
+    `known`: only an object that names one of the tools is a call, as where no mark says that one follows.
+    """
+
+    id_key: str = ""
+    known: bool = False
+
+    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+        """Read as many as follow each other."""
+        character = yield from tape.skip_space()
+        in_list = character == "["
+        if in_list:
+            character = yield from tape.skip_space()
+        if character != "{":
+            tape.give_back(character)
+            raise Malformed
+        while character == "{":
+            yield from _Object(self, tape, tools).read()
+            character = yield from self._next(tape, "]" if in_list else "")
+
+    def _next(self, tape: Tape, end: str) -> Reading[str]:
+        """The `{` of another object; empty where there is none, and nothing but the end of the list is taken then."""
+        tape.forget()
+        passed = ""
+        while character := (yield from tape.take()):
+            passed += character
+            if character == "{":
+                return character
+            if end and character == end:
+                tape.forget()
+                return ""
+            if not character.isspace() and character not in ",;":
+                break
+        tape.give_back(passed)
+        return ""
+
+
+class _Object:
+    """One of them. It begins as soon as its name is known; arguments that come before it wait."""
+
+    def __init__(self, style: Objects, tape: Tape, tools: Mapping[str, Schema]) -> None:
+        self._style, self._tape, self._tools = style, tape, tools
+        self._id = ""
+        self._has_begun = self._has_arguments = False
+        self._early: list[str] = []
+
+    def read(self) -> Reading[None]:
+        """Read it; its `{` has been taken."""
+        yield from self._members(is_outer=True)
+        if not self._has_begun:
+            raise Malformed
+        if not self._has_arguments:
+            self._tape.write("{}")
+
+    def _members(self, is_outer: bool) -> Reading[None]:
+        tape = self._tape
+        while True:
+            yield from self._expect('"')
+            key = yield from read_string(tape)
+            yield from self._expect(":")
+            yield from self._member(key, is_outer)
+            character = yield from tape.skip_space()
+            if character == "}":
+                return
+            if character != ",":
+                tape.give_back(character)
+                raise Malformed
+
+    def _member(self, key: str, is_outer: bool) -> Reading[None]:
+        tape = self._tape
+        character = yield from tape.skip_space()
+        if key in NAMES and character == '"' and not self._has_begun:
+            self._begin((yield from read_string(tape)))
+        elif key == "function" and character == "{" and is_outer:
+            yield from self._members(is_outer=False)
+        elif key == self._style.id_key and character == '"':
+            self._id = yield from read_string(tape)
+        elif key in ARGUMENTS and not self._has_arguments:
+            self._has_arguments = True
+            yield from self._arguments(character)
+        else:
+            tape.give_back(character)
+            yield from skip_value(tape)
+
+    def _begin(self, name: str) -> None:
+        if not name or (self._style.known and name not in self._tools):
+            raise Malformed
+        self._has_begun = True
+        self._tape.begin(name, self._id)
+        if self._early:
+            self._tape.write("".join(self._early))
+
+    def _arguments(self, first: str) -> Reading[None]:
+        """The arguments as they come, or all at once where they are a string or a word."""
+        write = self._tape.write if self._has_begun else self._early.append
+        if first == '"':
+            text = yield from read_string(self._tape)
+            write("{}" if text.strip() in NO_ARGUMENTS else text)
+            return
+        self._tape.give_back(first)
+        if first == "{":
+            yield from copy_value(self._tape, write)
+            return
+        word: list[str] = []
+        yield from copy_value(self._tape, word.append)
+        write("{}" if "".join(word) in NO_ARGUMENTS else "".join(word))
+
+    def _expect(self, wanted: str) -> Reading[None]:
+        character = yield from self._tape.skip_space()
+        if character != wanted:
+            self._tape.give_back(character)
+            raise Malformed

@@ -1,0 +1,85 @@
+"""The JSON schemas of tools: what they say of each argument, and arguments written as plain text made JSON."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from engine.errors import InputError
+from engine.protocol.sentences import say
+from engine.protocol.tools import Tool
+
+Schema = Mapping[str, Any]
+
+DEEPEST = 64
+WORDS = {"true": "true", "false": "false", "none": "null", "null": "null"}
+PYTHON = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
+
+
+def parameters_of(tool: Tool) -> dict[str, Any]:
+    """The schema of the tool's arguments; raises `InputError` where it is no JSON object."""
+    try:
+        parameters = json.loads(tool.parameters or "{}")
+    except (ValueError, RecursionError):
+        parameters = None
+    if not isinstance(parameters, dict) or not is_shallow(parameters):
+        raise InputError(
+            say("The parameters of the tool '{name}' are no JSON object.", name=tool.name),
+            say("Give the JSON schema of an object, nested no deeper than {most} times.", most=DEEPEST),
+        )
+    return parameters or {"type": "object", "properties": {}}
+
+
+def is_shallow(value: object, room: int = DEEPEST) -> bool:
+    """Whether a JSON value is nested no deeper than that."""
+    if not isinstance(value, dict | list):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    return room > 0 and all(is_shallow(part, room - 1) for part in parts)
+
+
+def schemas_of(tools: Iterable[Tool]) -> dict[str, Schema]:
+    """The parameters of each tool, by its name."""
+    return {tool.name: parameters_of(tool) for tool in tools}
+
+
+def argument(schema: Schema, name: str) -> Schema:
+    """What a tool's parameters say of the argument of this name; nothing where they are silent."""
+    properties = schema.get("properties")
+    found = properties.get(name) if isinstance(properties, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def types(schema: Schema) -> frozenset[str]:
+    """The types that a value may have; empty where the schema does not tell."""
+    said = schema.get("type")
+    if isinstance(said, str):
+        return frozenset({said})
+    if isinstance(said, Sequence):
+        return frozenset(each for each in said if isinstance(each, str))
+    for key in ("anyOf", "oneOf"):
+        if isinstance(parts := schema.get(key), Sequence):
+            each = [types(part) for part in parts if isinstance(part, Mapping)]
+            return frozenset().union(*each) if all(each) else frozenset()
+    values = schema.get("enum", [])
+    return frozenset({"string"}) if values and all(isinstance(value, str) for value in values) else frozenset()
+
+
+def to_json(text: str, kinds: frozenset[str]) -> str:
+    """A value that was written as plain text, as JSON of one of these types if it can be read so, else a string."""
+    word = WORDS.get(text.strip().lower(), text.strip())
+    try:
+        value = json.loads(word, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return json.dumps(text, ensure_ascii=False)
+    is_meant = not kinds or any(_is_of(value, kind) for kind in kinds)
+    return word if is_meant and not isinstance(value, str) else json.dumps(text, ensure_ascii=False)
+
+
+def _is_of(value: object, kind: str) -> bool:
+    if kind in ("number", "integer"):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, PYTHON.get(kind, str))
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)

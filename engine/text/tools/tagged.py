@@ -1,0 +1,101 @@
+"""Calls with a pair of tags around each argument, as plain text: `<parameter=city>Paris</parameter>` and its like."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from engine.text.tools.schemas import Schema, argument, to_json, types
+from engine.text.tools.tape import Malformed, Reading, Tape, Write
+
+LONGEST_NAME = 256  # characters
+STRING = frozenset({"string"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Reads them, in this order: `call` name `named`, and for each argument `key` its name `keyed` `value` text `valued`.
+
+    `call` and `value` may be empty. `named`: any of these ends the name. `on_lines`: a line end on both sides of a value
+    does not belong to it. `called` ends the call.
+    """
+
+    call: str
+    named: tuple[str, ...]
+    key: str
+    keyed: str
+    value: str
+    valued: str
+    called: str
+    on_lines: bool = False
+
+    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+        """Read one call."""
+        if self.call:
+            yield from _expect(tape, self.call)
+        name, end = yield from _name(tape, self.named)
+        if end in (self.key, self.called):
+            tape.give_back(end)
+        tape.begin(name)
+        count = 0
+        while (yield from self._has_another(tape, count)):
+            yield from self._argument(tape, tools.get(name, {}), count)
+            count += 1
+        tape.write("}" if count else "{}")
+
+    def without_call(self) -> "Tagged":
+        """The same behind a mark that is `call` itself."""
+        return replace(self, call="")
+
+    def _has_another(self, tape: Tape, count: int) -> Reading[bool]:
+        character = yield from tape.skip_space()
+        tape.give_back(character)
+        found = yield from tape.match((self.key, self.called))
+        if not found and character:
+            tape.write("}" if count else "{}")
+        if not found:
+            raise Malformed
+        return found == self.key
+
+    def _argument(self, tape: Tape, schema: Schema, count: int) -> Reading[None]:
+        name, _ = yield from _name(tape, (self.keyed,))
+        if self.value:
+            yield from _expect(tape, self.value)
+        kinds = types(argument(schema, name))
+        tape.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")
+        if self.on_lines:
+            yield from tape.match(("\n",))
+        ends = (f"\n{self.valued}", self.valued) if self.on_lines else (self.valued,)
+        if kinds == STRING:
+            tape.write('"')
+            yield from self._until(tape, ends, lambda text: tape.write(json.dumps(text, ensure_ascii=False)[1:-1]))
+            tape.write('"')
+            return
+        text: list[str] = []
+        yield from self._until(tape, ends, text.append)
+        tape.write(to_json("".join(text), kinds))
+
+    def _until(self, tape: Tape, ends: tuple[str, ...], write: Write) -> Reading[None]:
+        if not (yield from tape.copy_until(ends, write)):
+            raise Malformed
+
+
+def _expect(tape: Tape, mark: str) -> Reading[None]:
+    character = yield from tape.skip_space()
+    tape.give_back(character)
+    if not (yield from tape.match((mark,))):
+        raise Malformed
+
+
+def _name(tape: Tape, ends: tuple[str, ...]) -> Reading[tuple[str, str]]:
+    """A name, and which of the marks came behind it."""
+    name = yield from tape.skip_space()
+    tape.give_back(name)
+    name = ""
+    while not (end := (yield from tape.match(ends))):
+        character = yield from tape.take()
+        name += character
+        if not character or character in "<>{}" or len(name) > LONGEST_NAME:
+            raise Malformed
+    if not name.strip():
+        raise Malformed
+    return name.strip(), end

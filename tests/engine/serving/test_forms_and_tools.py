@@ -1,0 +1,69 @@
+"""Schemas and tools through OpenAI's own client, with the grammars and parsers behind them."""
+
+import json
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from tests.engine.serving.conftest import STORY
+from tests.engine.serving.test_chat_completions import ask, joined
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"mood": {"enum": ["merry", "grim"]}},
+    "required": ["mood"],
+    "additionalProperties": False,
+}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "mood", "schema": SCHEMA, "strict": True}}
+TOOL: Any = {"type": "function", "function": {"name": "tell", "description": "Tells the mood", "parameters": SCHEMA}}
+LONG = {"max_tokens": 60}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_schema_is_kept_to(client: OpenAI, stream: bool) -> None:
+    answer = ask(client, response_format=FORMAT, stream=stream, **LONG)
+    text = joined(list(answer)) if stream else answer.choices[0].message.content
+    assert json.loads(text)["mood"] in ("merry", "grim")
+
+
+def test_so_is_a_grammar_and_a_completion_s_own(client: OpenAI) -> None:
+    assert ask(client, extra_body={"grammar": 'root ::= "a" | "b"'}).choices[0].message.content in ("a", "b")
+    written = client.completions.create(model="", prompt=STORY, max_tokens=9, extra_body={"guided_choice": ["x", "y"]})
+    assert written.choices[0].text in ("x", "y")
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "tell"}}])
+def test_a_call_that_is_required_comes_and_fits_its_schema(client: OpenAI, choice: Any) -> None:
+    answer = ask(client, tools=[TOOL], tool_choice=choice, parallel_tool_calls=False, **LONG).choices[0]
+    assert answer.finish_reason == "tool_calls"
+    (call,) = answer.message.tool_calls
+    assert call.function.name == "tell"
+    assert json.loads(call.function.arguments)["mood"] in ("merry", "grim")
+    assert not answer.message.content
+
+
+def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
+    chunks = list(ask(client, tools=[TOOL], tool_choice="required", parallel_tool_calls=False, stream=True, **LONG))
+    parts = [part for chunk in chunks for part in chunk.choices[0].delta.tool_calls or ()]
+    assert parts[0].function.name == "tell"
+    assert parts[0].id
+    assert json.loads("".join(part.function.arguments or "" for part in parts))["mood"] in ("merry", "grim")
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response_format": {"type": "json_schema"}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "owl"}}}},
+        {"response_format": FORMAT, "extra_body": {"guided_regex": "a+"}},
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "fly"}}},
+        {"tools": [{"type": "function", "function": {"name": ""}}]},
+        {"extra_body": {"grammar": "root ::= ("}},
+    ],
+)
+def test_what_nothing_can_be_held_to_is_refused(client: OpenAI, fields: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError):
+        ask(client, **fields)
