@@ -80,6 +80,8 @@ SAFE_WITHOUT = {
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
     "app/shell/crash.py": "lines read from files with errors replaced",
+    "app/engine/remote/wire.py": "JSON",
+    "app/engine/remote/answer.py": "text that was decoded with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
 

@@ -249,7 +249,7 @@ def prove_passwords(case: Case) -> None:
     passwords = case.keep(Passwords())
     for address in ("http://me@first", "http://me@second"):
         passwords.follow({"proxy": address}, {address: "secret"})
-    case.bot.waitUntil(lambda: kept == ["http://me@second"])
+    case.bot.waitUntil(lambda: kept == ["password for http://me@second"])
     case.bot.waitUntil(lambda: case.told("passwords"))
 
 
@@ -355,7 +355,7 @@ def prove_reading_ahead(case: Case) -> None:
     assert case.told("read ahead")
 
 
-JOBS = ("models", "vocabularies", "token", "search", "facts", "variants", "news")
+JOBS = ("models", "vocabularies", "token", "search", "facts", "variants", "news", "remote engine", "engine key")
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,
     "engine link": prove_engine_link,
