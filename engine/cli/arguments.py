@@ -2,10 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 from engine import __version__
-from engine.cli import plan, prepare, tree_shape, values
+from engine.cli import plan, prepare, serve, tree_shape, values
 from engine.errors import InputError
 from engine.protocol.options import (
     AUTO_ROOM,
@@ -40,6 +41,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     _add_generate(commands.add_parser("generate", help="answer one prompt"))
     _add_bench(commands.add_parser("bench", help="compare methods on the same weights, prompts and machine"))
+    _add_serve(commands.add_parser("serve", prog="coppice serve", help="a local server, as OpenAI's and Anthropic's"))
     plan.add_arguments(commands.add_parser("plan", help="where every layer would go, and what that would give"))
     tree_shape.add_arguments(commands.add_parser("tree-shape", help="Sequoia's best tree for an acceptance vector"))
     prepare.add_prepare_arguments(commands.add_parser("prepare", help="convert a model into layers that stream"))
@@ -55,8 +57,17 @@ def _add_generate(parser: Parser) -> None:
     parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="independent answers, seeds S, S+1, ...")
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line per round")
+    _add_form(parser)
     _add_model(parser)
     _add_sampling(parser)
+
+
+def _add_form(parser: Parser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    add = partial(form.add_argument, dest="constraint", default=None)
+    add("--schema", type=values.schema, metavar="FILE", help="an answer in JSON that this schema describes")
+    add("--grammar", type=values.grammar, metavar="FILE", help="an answer by this grammar, GBNF or Lark")
+    add("--regex", type=values.regex, metavar="PATTERN", help="an answer that this pattern matches as a whole")
 
 
 def _add_bench(parser: Parser) -> None:
@@ -77,6 +88,12 @@ def _add_bench(parser: Parser) -> None:
     )
     _add_model(parser)
     _add_sampling(parser)
+
+
+def _add_serve(parser: Parser) -> None:
+    parser.description = "Answer programs on this computer over HTTP; /health says when the models are loaded."
+    serve.add_arguments(parser)
+    _add_model(parser)
 
 
 def _add_model(parser: Parser) -> None:
@@ -177,4 +194,5 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
         max_new_tokens=arguments.max_new_tokens,
         stop=tuple(arguments.stop),
         ignore_eos=arguments.ignore_eos,
+        constraint=getattr(arguments, "constraint", None),
     )

@@ -89,7 +89,7 @@ def hammered(address: str) -> bool:
     row_seconds, begun = time.monotonic() - begun, time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda place: _ask(address, place), range(IN_A_ROW)))
-    grown = process.memory_info().rss - before
+    grown = int(process.memory_info().rss) - before
     print(f"{IN_A_ROW} in a row: {row_seconds:.0f} s; {AT_ONCE} at once: {time.monotonic() - begun:.0f} s")
     print(f"memory grew by {grown / 2**20:.1f} MiB")
     return bool(grown > LEAKED_BYTES)

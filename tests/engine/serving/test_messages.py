@@ -1,5 +1,6 @@
 """`/v1/messages` as Anthropic's own client sees it."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,15 +11,22 @@ from anthropic import Anthropic
 from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import GenerateOptions, SamplingOptions
-from engine.protocol.tools import Tool
+from engine.protocol.tools import Tool, ToolChoice
+from engine.serving.messages.request import CountFields
 from engine.text.pieces import AnswerPieces, Piece, Thought
 from tests.engine.serving.conftest import PATIENCE_SECONDS, STORY, Running, Wait
-from tests.engine.serving.played_tools import FLY, Flying, Hearing
+from tests.engine.serving.played_engines import FLY, Flying, Hearing, break_after_the_first_round
 
 ASKED: list[Any] = [{"role": "user", "content": STORY}]
 CHAT = (ChatMessage("user", STORY),)
 TWELVE = GenerateOptions(max_new_tokens=12)
 TOOLS: list[Any] = [{"name": "fly", "description": "Fly there.", "input_schema": {"type": "object"}}]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"mood": {"enum": ["merry", "grim"]}},
+    "required": ["mood"],
+    "additionalProperties": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +56,7 @@ def test_greedy_text_is_the_engine_s_own_streamed_or_not(running: Running, clien
         final = stream.get_final_message()
     assert told(final) == told(whole)
     assert final.usage.output_tokens == whole.usage.output_tokens == 12
-    assert final.usage.cache_read_input_tokens > 0
+    assert final.usage.cache_read_input_tokens, "it was asked before"
 
 
 def told(message: Any) -> dict[str, Any]:
@@ -66,12 +74,11 @@ def test_tokens_are_counted_as_they_are_read(client: Anthropic) -> None:
 def test_the_stop_sequence_is_told(running: Running, client: Anthropic) -> None:
     expected = running.text_of(CHAT, TWELVE)
     word = expected.split()[3]
-    for message in (
-        ask(client, stop_sequences=["never said", word]),
-        client.messages.stream(**fields_of(stop_sequences=["never said", word])).__enter__().get_final_message(),
-    ):
-        assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", word)
-        assert message.content[0].text == expected[: expected.index(word)]
+    whole = ask(client, stop_sequences=["never said", word])
+    with client.messages.stream(**fields_of(stop_sequences=["never said", word])) as stream:
+        assert told(stream.get_final_message()) == told(whole)
+    assert (whole.stop_reason, whole.stop_sequence) == ("stop_sequence", word)
+    assert whole.content[0].text == expected[: expected.index(word)]
 
 
 def test_an_answer_that_ends_by_itself_has_no_stop_sequence(client: Anthropic) -> None:
@@ -101,13 +108,42 @@ def test_a_tool_is_used_and_its_result_is_heard(client: Anthropic, monkeypatch: 
     used = streamed.content[0]
     assert used.type == "tool_use"
     assert (used.id, used.name, used.input) == (FLY.id, "fly", {"to": "Rome"})
-    assert hearing.asked[-1].tools == (Tool("fly", "Fly there.", '{"type": "object"}'),)
+    offered = hearing.asked[-1].tools
+    assert offered == (Tool("fly", "Fly there.", '{"type": "object"}'),)
     result = {"type": "tool_result", "tool_use_id": used.id, "content": [{"type": "text", "text": "Landed."}]}
     turns = [*ASKED, {"role": "assistant", "content": streamed.content}, {"role": "user", "content": [result]}]
     ask(client, messages=turns, tools=TOOLS, tool_choice={"type": "none"})
-    assert hearing.asked[-1].tools == (), "what must not be used is not offered"
-    assert [turn.role for turn in hearing.asked[-1].chat] == ["user", "assistant", "tool"]
-    assert hearing.asked[-1].chat[-1].content == "Landed."
+    last = hearing.asked[-1]
+    assert not last.tools, "what must not be used is not offered"
+    assert [turn.role for turn in last.chat] == ["user", "assistant", "tool"]
+    assert last.chat[-1].content == "Landed."
+
+
+def test_a_tool_that_has_to_be_used_is(client: Anthropic) -> None:
+    tools = [{"name": "fly", "input_schema": SCHEMA}]
+    message = ask(client, tools=tools, tool_choice={"type": "tool", "name": "fly"}, max_tokens=60)
+    (used,) = message.content
+    assert used.type == message.stop_reason == "tool_use"
+    assert used.input["mood"] in ("merry", "grim")
+
+
+@pytest.mark.parametrize(
+    ("given", "choice"),
+    [
+        (None, ToolChoice()),
+        ({"type": "auto"}, ToolChoice()),
+        ({"type": "none"}, ToolChoice("none")),
+        ({"type": "any", "disable_parallel_tool_use": True}, ToolChoice("required", parallel=False)),
+        ({"type": "tool", "name": "fly"}, ToolChoice("required", "fly")),
+    ],
+)
+def test_the_choice_of_tools_is_the_engine_s(given: dict[str, Any] | None, choice: ToolChoice) -> None:
+    assert CountFields.model_validate({"messages": ASKED, "tool_choice": given}).choice == choice
+
+
+def test_an_answer_is_held_to_a_schema(client: Anthropic) -> None:
+    message = ask(client, output_config={"format": {"type": "json_schema", "schema": SCHEMA}}, max_tokens=60)
+    assert json.loads(message.content[0].text)["mood"] in ("merry", "grim")
 
 
 def test_thinking_is_told_unless_it_is_disabled(client: Anthropic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +185,16 @@ def test_another_model_is_not_found(client: Anthropic) -> None:
         ask(client, model="claude-99")
     with pytest.raises(anthropic.NotFoundError, match="claude-99"):
         client.messages.count_tokens(model="claude-99", messages=ASKED)
+
+
+def test_a_failure_in_the_middle_is_the_last_event(client: Anthropic, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_after_the_first_round(monkeypatch)
+    with client.messages.stream(**fields_of()) as stream:
+        next(stream.text_stream)
+        with pytest.raises(anthropic.APIStatusError, match="unexpected error"):
+            stream.until_done()
+    with pytest.raises(anthropic.InternalServerError):
+        ask(client)
 
 
 def test_an_answer_ends_when_its_reader_leaves(client: Anthropic, trace: list[Event], until: Wait) -> None:

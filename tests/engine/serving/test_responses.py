@@ -1,18 +1,20 @@
 """`/v1/responses` as OpenAI's own client sees it."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import openai
 import pytest
 from openai import OpenAI
+from pydantic import BaseModel
 
 from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import GenerateOptions, SamplingOptions
-from engine.protocol.tools import Tool
+from engine.protocol.tools import Tool, ToolChoice
+from engine.serving.responses.request import ResponsesFields
 from tests.engine.serving.conftest import STORY, Running, Wait
-from tests.engine.serving.played_tools import FLY, Flying, Hearing
+from tests.engine.serving.played_engines import FLY, Flying, Hearing, break_after_the_first_round
 
 CHAT = (ChatMessage("user", STORY),)
 TWELVE = GenerateOptions(max_new_tokens=12)
@@ -86,6 +88,42 @@ def test_a_function_is_called_and_its_result_is_heard(client: OpenAI, monkeypatc
     )
 
 
+class Mood(BaseModel):
+    """What the answer is to be."""
+
+    mood: Literal["merry", "grim"]
+
+
+def test_an_answer_is_held_to_a_schema_and_parsed(client: OpenAI) -> None:
+    whole = client.responses.parse(model="", input=STORY, text_format=Mood, max_output_tokens=60)
+    assert whole.output_parsed
+    assert whole.output_parsed.mood in ("merry", "grim")
+    loose = ask(client, text={"format": {"type": "json_object"}}, max_output_tokens=4)
+    assert loose.output_text.lstrip().startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("given", "choice"),
+    [
+        ({}, ToolChoice()),
+        ({"tool_choice": "none"}, ToolChoice("none")),
+        ({"tool_choice": "required", "parallel_tool_calls": False}, ToolChoice("required", parallel=False)),
+        ({"tool_choice": {"type": "function", "name": "fly"}}, ToolChoice("required", "fly")),
+    ],
+)
+def test_the_choice_of_tools_is_the_engine_s(given: dict[str, Any], choice: ToolChoice) -> None:
+    assert ResponsesFields.model_validate({"input": STORY, **given}).choice == choice
+
+
+def test_a_call_that_is_required_comes(client: OpenAI) -> None:
+    tool = {**TOOLS[0], "parameters": Mood.model_json_schema(), "strict": True}
+    fields: Any = {"tools": [tool], "tool_choice": {"type": "function", "name": "fly"}}
+    with client.responses.stream(model="", input=STORY, max_output_tokens=60, temperature=0, **fields) as stream:
+        (call,) = stream.get_final_response().output
+    assert call.type == "function_call"
+    assert Mood.model_validate(call.parsed_arguments)
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -96,6 +134,7 @@ def test_a_function_is_called_and_its_result_is_heard(client: OpenAI, monkeypatc
         ({"input": []}, "empty"),
         ({"input": STORY * 3000}, "tokens"),
         ({"temperature": -1}, "temperature"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "swim"}}, "swim"),
         ({"text": {"format": {"type": "json_schema", "name": "a"}}}, "schema"),
     ],
 )
@@ -110,6 +149,15 @@ def test_what_cannot_be_answered_is_a_clear_400(
 def test_another_model_is_not_found(client: OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="gpt-99"):
         ask(client, model="gpt-99")
+
+
+def test_a_failure_in_the_middle_is_the_last_event(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_after_the_first_round(monkeypatch)
+    *_, before, last = ask(client, stream=True)
+    assert (before.type, last.type) == ("response.output_text.delta", "response.failed")
+    assert (last.response.status, last.response.error.code) == ("failed", "server_error")
+    with pytest.raises(openai.InternalServerError):
+        ask(client)
 
 
 def test_an_answer_ends_when_its_reader_leaves(

@@ -7,13 +7,13 @@ import pytest
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import COMMON
-from engine.protocol.tools import ToolCall
+from engine.protocol.tools import Tool, ToolCall
 from engine.text.calling import divider_for
 from engine.text.pieces import AllContent, AnswerPieces, CallArguments, CallBegun, Content, Piece, Thought
 from engine.text.prompt import text_of_answer, write_prompt
 from engine.text.tools.tape import merged
 from tests.engine.text.tools.recorded import TOOLS
-from tests.engine.text.tools.tool_templates import GEMMA, KNOWING, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 QUESTION = [ChatMessage("user", "Weather?")]
 CALLS = (
@@ -23,9 +23,9 @@ CALLS = (
 )
 
 
-def answered(family: ToolFamily, tokens: Sequence[int], has_tools: bool = True) -> list[Piece]:
+def answered(family: ToolFamily, tokens: Sequence[int], tools: Sequence[Tool] = TOOLS) -> list[Piece]:
     """The pieces of an answer of these tokens."""
-    tokenizer, tools = family.tokenizer, TOOLS if has_tools else ()
+    tokenizer = family.tokenizer
     stream = text_of_answer(tokenizer, write_prompt(tokenizer, QUESTION, tools), ())
     pieces = AnswerPieces(tokenizer.reasoning.shown, divider_for(tokenizer, tools))
     found = [piece for token in tokens for piece in pieces.push(stream.push(token))]
@@ -88,7 +88,7 @@ def test_an_answer_without_a_header_is_still_there() -> None:
 def test_without_tools_marks_are_no_text_as_ever() -> None:
     family = KNOWING["Mistral"]
     tokens = family.tokenizer.encode('Hm[TOOL_CALLS]get_weather[ARGS]{"city": "Rome"}')
-    assert answered(family, tokens, has_tools=False) == [Content('Hmget_weather{"city": "Rome"}')]
+    assert answered(family, tokens, ()) == [Content('Hmget_weather{"city": "Rome"}')]
     assert calls_in(answered(family, tokens)) == [("get_weather", {"city": "Rome"})]
     assert isinstance(divider_for(family.tokenizer, ()), AllContent)
 
@@ -109,7 +109,7 @@ def test_ids_are_the_model_s_own_or_new_ones_as_its_template_wants_them() -> Non
     assert one != other
 
 
-@pytest.mark.parametrize("family", [GEMMA, PHI_MINI], ids=["Gemma", "Phi"])
+@pytest.mark.parametrize("family", [NO_TOOLS, PHI_MINI], ids=["no tools", "Phi"])
 def test_a_model_that_was_told_in_words_is_understood(family: ToolFamily) -> None:
     hermes = family.tokenizer.encode(
         'Hm. <tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'
@@ -125,6 +125,14 @@ def test_reasoning_comes_before_calls() -> None:
     pieces = answered(family, family.tokenizer.encode(text))
     assert pieces[0] == Thought("Hm.")
     assert calls_in(pieces) == [("what-time.is_it", {})]
+
+
+def test_line_ends_around_reasoning_belong_to_nothing_however_the_text_is_cut() -> None:
+    text = "<think>\n\nHm.\n</think>\n\nYes.\n"
+    for cut in range(len(text)):
+        pieces = AnswerPieces(COMMON, AllContent())
+        found = [*pieces.push(text[:cut]), *pieces.push(text[cut:]), *pieces.flush()]
+        assert merged(found) == [Thought("Hm.\n"), Content("Yes.\n")]
 
 
 def test_tokens_that_end_calls_end_answers() -> None:

@@ -1,11 +1,12 @@
-"""A model that calls a tool whatever it is asked."""
+"""Engines that do what no small model does: call a tool whatever they are asked, or fail in the middle."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from engine.engine import Engine
-from engine.protocol.messages import Generate
+from engine.protocol.messages import Event, Generate, Round
 from engine.protocol.tools import ToolCall
 from engine.text.pieces import CallArguments, CallBegun, Piece
 from engine.text.prompt import Prompt
@@ -14,7 +15,7 @@ FLY = ToolCall("call_0", "fly", '{"to":"Rome"}')
 
 
 class Hearing:
-    """Hears every conversation that an engine is asked, and has it answer the first message alone."""
+    """Hears every request that an engine is asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Generate] = []
@@ -22,9 +23,22 @@ class Hearing:
 
         def hear(engine: Engine, request: Generate) -> Prompt:
             self.asked.append(request)
-            return prompt_of(engine, replace(request, chat=request.chat[:1], tools=()))
+            return prompt_of(engine, request)
 
         monkeypatch.setattr(Engine, "prompt_of", hear)
+
+
+def break_after_the_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every answer fail once it has begun."""
+    generate = Engine.generate
+
+    def broken(engine: Engine, *arguments: Any) -> Iterator[Event]:
+        for event in generate(engine, *arguments):
+            yield event
+            if isinstance(event, Round):
+                raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr(Engine, "generate", broken)
 
 
 class Flying:
