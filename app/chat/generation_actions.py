@@ -8,7 +8,7 @@ from app.chat.generation.counter import TokenCounter
 from app.chat.generation.popover import GenerationPopover
 from app.chat.generation.presets import Presets
 from app.chat.panel import ChatPanel
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.settings.store import SettingsFile
 from app.ui.actions import Actions
 
@@ -17,7 +17,7 @@ class GenerationActions(QObject):
     """Connects the counter, the settings and the actions with the panel and its controller."""
 
     def __init__(
-        self, link: EngineLink, chat: ChatController, panel: ChatPanel, settings: SettingsFile, parent: QWidget
+        self, link: Answerer, chat: ChatController, panel: ChatPanel, settings: SettingsFile, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self._chat = chat

@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -61,7 +62,7 @@ class EngineLink(QThread):
     def __init__(self, program: EngineProgram, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._program = program
-        self._ids = itertools.count(1)
+        self.ids: Iterator[int] = itertools.count(1)  # other engines take theirs from here too
         self._commands: SimpleQueue[Command] = SimpleQueue()
         self._wake_reader, self._wake_writer = Pipe(duplex=False)
         self._child: EngineChild | None = None
@@ -80,27 +81,27 @@ class EngineLink(QThread):
 
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
-        command = Load(next(self._ids), options)
+        command = Load(next(self.ids), options)
         self.requested.emit(command.id)
         self._submit(command)
         return command.id
 
     def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
         """Ask for the answer to a conversation; returns the id that the answering events carry."""
-        command = Generate(next(self._ids), well_formed_values(chat), options)
+        command = Generate(next(self.ids), well_formed_values(chat), options)
         self.requested.emit(command.id)
         self._submit(command)
         return command.id
 
     def appraise(self, options: LoadOptions) -> int:
         """Ask what a pair would take and give; returns the id of its `Appraised`, which a dying engine never sends."""
-        command = Appraise(next(self._ids), options)
+        command = Appraise(next(self.ids), options)
         self._submit(command)
         return command.id
 
     def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
         """Ask how many tokens these have; returns the id of the `Counted`, which a dying engine never sends."""
-        command = Count(next(self._ids), well_formed_values(chat), well_formed_values(texts))
+        command = Count(next(self.ids), well_formed_values(chat), well_formed_values(texts))
         self._submit(command)
         return command.id
 

@@ -24,6 +24,7 @@ class EngineState:
     """The engine at one moment. `pair` is what is loaded, if anything.
 
     `stage`, `done` and `total` describe a load; `seconds_left` how long this stage of it will take, None if unknown.
+    `host`: where the engine is, if it is elsewhere; the pair is what is known of its model.
     """
 
     phase: Phase = Phase.STARTING
@@ -32,6 +33,7 @@ class EngineState:
     total: int = 0
     seconds_left: float | None = None
     pair: Loaded | None = None
+    host: str = ""
 
     @property
     def ready(self) -> bool:
@@ -47,6 +49,10 @@ class EngineState:
     def words(self) -> str:
         """The state as a short sentence without a full stop."""
         match self.phase:
+            case Phase.STARTING | Phase.STOPPED if self.host:
+                is_trying = self.phase is Phase.STARTING
+                words = tr("Connecting to {host}") if is_trying else tr("Not connected to {host}")
+                return words.format(host=self.host)
             case Phase.STARTING:
                 return tr("Starting engine")
             case Phase.LOADING:
@@ -60,7 +66,24 @@ class EngineState:
             case Phase.STOPPED:
                 return tr("Engine stopped")
             case Phase.READY:
-                return tr("Ready") if self.pair is None else tr("Ready: {pair}").format(pair=describe_pair(self.pair))
+                return tr("Ready: {pair}").format(pair=self.described_pair) if self.pair else tr("Ready")
+
+    @property
+    def described_pair(self) -> str:
+        """What is loaded, in words; of an engine elsewhere, such as `qwen3 @ cluster:8000`."""
+        if self.pair is None:
+            return ""
+        return self.answerer if self.host else describe_pair(self.pair)
+
+    @property
+    def answerer(self) -> str:
+        """Who writes the answers of now, as the conversation remembers it."""
+        if self.pair is None:
+            return ""
+        if self.host:
+            return f"{self.pair.target.name} @ {self.host}"
+        names = (self.pair.target.name, self.pair.draft.name if self.pair.draft else "")
+        return " + ".join(filter(None, names))
 
 
 def describe_pair(pair: Loaded) -> str:

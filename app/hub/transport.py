@@ -88,7 +88,7 @@ class HttpClient:
         accepted = (200, 206, 416) if headers and "Range" in headers else (200, 206)
         try:
             response, url = self._follow(method, address, query, headers or {})
-            with closing(response), stop.interrupting(functools.partial(_hang_up, response)):
+            with closing(response), stop.interrupting(lambda: hang_up(response.extensions.get("network_stream"))):
                 if response.status_code not in accepted:
                     raise self._failure(response, what, _origin(url) == _origin(httpx2.URL(self.endpoint)))
                 yield response
@@ -152,7 +152,7 @@ class HttpClient:
             logging.getLogger(library).setLevel(logging.WARNING)
         stall, connect = self._seconds
         timeout = httpx2.Timeout(stall, connect=connect)
-        return httpx2.Client(verify=_trust(), timeout=timeout, follow_redirects=False)
+        return httpx2.Client(verify=trust(), timeout=timeout, follow_redirects=False)
 
     def _failure(self, response: "httpx2.Response", what: str, from_server: bool) -> CoppiceError:
         """What to raise for an answer without content."""
@@ -226,9 +226,8 @@ def _bad_address(error: Exception) -> HubError:
     )
 
 
-def _hang_up(response: "httpx2.Response") -> None:
-    """Cut the connection that is being read, so that its thread wakes up; may be called from any thread."""
-    stream = response.extensions.get("network_stream")
+def hang_up(stream: Any) -> None:
+    """Cut a connection, httpcore's `NetworkStream`, that is being read: its thread wakes up. From any thread."""
     connection: socket.socket | None = stream.get_extra_info("socket") if stream else None
     if connection is None:
         return
@@ -241,7 +240,7 @@ def _hang_up(response: "httpx2.Response") -> None:
 
 
 @functools.cache
-def _trust() -> "ssl.SSLContext":
+def trust() -> "ssl.SSLContext":
     """The certificates of environment and system; reading them takes a while, so once is enough."""
     import httpx2  # noqa: PLC0415
 

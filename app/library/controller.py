@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine.link import EngineLink
+from app.engine.interface import Engine
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from engine.protocol.messages import Event, Failed, Finished, Loaded, Loading, Ready
@@ -29,7 +29,7 @@ class LibraryController(QObject):
 
     def __init__(
         self,
-        link: EngineLink,
+        link: Engine,
         wanted: LoadOptions,
         previous: LoadOptions,
         parent: QObject | None = None,
@@ -45,6 +45,7 @@ class LibraryController(QObject):
         self._failed: list[LoadOptions] = []  # since the last success or choice, so that no failure is tried twice
         self._request = 0
         self._pace = LoadPace()
+        self._rests = False
         self.state = EngineState()
 
     @property
@@ -61,6 +62,12 @@ class LibraryController(QObject):
             self.restart()
         elif self.state.phase is not Phase.STARTING:
             self._request_load()
+
+    def rest(self, rests: bool) -> None:
+        """Load nothing by yourself, as long as an engine elsewhere answers; what loads now is not needed."""
+        self._rests = rests
+        if rests:
+            self.cancel()
 
     def cancel(self) -> None:
         """Stop loading."""
@@ -86,7 +93,9 @@ class LibraryController(QObject):
     def on_events(self, events: list[Event]) -> None:
         """Follow the start of the engine and the loading of the pair."""
         for event in events:
-            if isinstance(event, Ready):
+            if isinstance(event, Ready) and self._rests:
+                self._change(EngineState(Phase.EMPTY))
+            elif isinstance(event, Ready):
                 self._request_load()
             elif event.id == self._request:
                 self._on_answer(event)
@@ -115,7 +124,7 @@ class LibraryController(QObject):
         self.pair_loaded.emit(self._wanted)
 
     def _on_cancelled(self) -> None:
-        if self._loaded is None:
+        if self._loaded is None or self._rests:
             self._change(EngineState(Phase.EMPTY))
         else:
             self._wanted = self._loaded
@@ -126,7 +135,7 @@ class LibraryController(QObject):
         self._loaded = None
         self._failed.append(self._wanted)
         self.load_failed.emit(failed)
-        untried = [each for each in (self._previous, LoadOptions()) if each not in self._failed]
+        untried = [] if self._rests else [each for each in (self._previous, LoadOptions()) if each not in self._failed]
         if untried:
             self._wanted = untried[0]
             self._request_load()

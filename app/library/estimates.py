@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine.link import EngineLink
+from app.engine.interface import Engine
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
@@ -90,7 +90,7 @@ class Estimator(QObject):
 
     def __init__(
         self,
-        link: EngineLink,
+        link: Engine,
         terms: Terms | None = None,
         parent: QObject | None = None,
         complete: Callable[[LoadOptions], LoadOptions] = lambda options: options,

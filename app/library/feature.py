@@ -8,12 +8,13 @@ from PySide6.QtWidgets import QWidget
 from app.downloads.dependencies import Dependencies
 from app.downloads.progress import Progress, State
 from app.downloads.queue import DownloadQueue, Journal
-from app.engine.link import EngineLink
+from app.engine.interface import Engine
 from app.engine.state import EngineState
 from app.hub.tokens import Tokens
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.library.download_link import DownloadIndicator, DownloadLink, PairDownloads
+from app.library.engines import EngineChoice
 from app.library.estimates import TermsMemory, last_load
 from app.library.pairing.suggestions import Suggestion
 from app.library.picker.page import Page
@@ -40,15 +41,17 @@ class ModelsFeature(QObject):
 
     def __init__(
         self,
-        link: EngineLink,
+        link: Engine,
         settings: SettingsFile,
         folders: Folders,
         colors: Colors,
         window: QWidget,
+        engines: EngineChoice,
         dependencies: Dependencies | None = None,
     ) -> None:
         super().__init__(window)
         self._link, self._settings, self._folders, self._colors, self._window = link, settings, folders, colors, window
+        self._engines = engines
         self._tokens = Tokens()
         self._state = EngineState()
         self._ready: LoadOptions | None = None
@@ -93,7 +96,9 @@ class ModelsFeature(QObject):
             self._library = ModelLibrary(
                 self._link, self._settings, self._folders, self._tokens, self.suggested, parent=self
             )
-            made = ModelsDialog(self._library, self.downloads, self._settings, self._colors, self._window)
+            made = ModelsDialog(
+                self._library, self.downloads, self._settings, self._colors, self._engines, self._window
+            )
             made.load_requested.connect(self.load_requested)
             made.cancel_requested.connect(self.cancel_requested)
             made.download_requested.connect(self._on_download)

@@ -26,9 +26,10 @@ _LIST_WIDTH = 210
 
 
 class PreferencesDialog(QDialog):
-    """`applied` comes when options have changed in the settings."""
+    """`applied` comes when options have changed in the settings; `server_wanted` asks for the local server's window."""
 
     applied = Signal()
+    server_wanted = Signal()
 
     def __init__(self, settings: SettingsFile, pages: Sequence[OptionsPage], parent: QWidget | None = None) -> None:
         super().__init__(parent)

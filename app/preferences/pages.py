@@ -19,10 +19,10 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.preferences.dialog import PreferencesDialog
 from app.preferences.page import OptionsPage
-from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MEMORY, MODELS, NETWORK, SPECULATION
+from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MEMORY, MODELS, NETWORK, SERVER, SPECULATION
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, row_of
 
 
 class PlaceRow(QWidget):
@@ -168,6 +168,23 @@ class NetworkPage(OptionsPage):
         self.token.look()
 
 
+class ServerPage(OptionsPage):
+    """`window_requested` wants the server's own window, where it is switched on and its key is set."""
+
+    window_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(SERVER, tr("Local server"), parent)
+        about = tr("The server is switched on and off in a window of its own, which has its key and its log too.")
+        box = QWidget(self)
+        self.open = QPushButton(tr("Open the local server's window"), box)
+        self.open.clicked.connect(self.window_requested)
+        row = row_of((self.open,), 0)
+        row.addStretch(1)
+        fill(box, (label("quiet-text", about, box), row), 8)
+        self.add(box, f"{self.open.text()} {about}")
+
+
 class AdvancedPage(OptionsPage):
     """`reset_requested` comes when a person has confirmed that every option is to be as it was in the beginning."""
 
@@ -213,7 +230,7 @@ def preferences_dialog(
     engine: OptionsPage | None = None,
 ) -> PreferencesDialog:
     """The dialog with all its pages; most of them are nothing but their options. `engine`: of a runtime of its own."""
-    advanced = AdvancedPage(folders)
+    advanced, server = AdvancedPage(folders), ServerPage()
     pages = (
         OptionsPage(APPEARANCE, tr("Appearance")),
         OptionsPage(CHAT, tr("Chat")),
@@ -222,8 +239,10 @@ def preferences_dialog(
         OptionsPage(SPECULATION, tr("Speculation")),
         *([engine] if engine is not None else []),
         NetworkPage(controller),
+        server,
         advanced,
     )
     dialog = PreferencesDialog(settings, pages, parent)
     advanced.reset_requested.connect(dialog.reset_all)
+    server.window_requested.connect(dialog.server_wanted)
     return dialog

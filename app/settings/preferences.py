@@ -1,13 +1,17 @@
 """Every option of Preferences, declared once: type, default, legal range, name, help and when it takes effect."""
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from app.i18n.wording import mark
 from app.settings.kinds import Choice, Decimal, Effect, Folder, Folders, Switch, Text, Whole, option
+from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT
 
 APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
-SPECULATION, NETWORK, ADVANCED = "speculation", "network", "advanced"
+SPECULATION, NETWORK, SERVER, ADVANCED = "speculation", "network", "server", "advanced"
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104  # every address of this computer; never without a key
 
 TINT_OFF, TINT_ORIGIN, TINT_CHANCE = "off", "origin", "chance"
 
@@ -21,6 +25,18 @@ def _is_web_address(text: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in text
+
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")  # pages of desktop programs have schemes of their own
+
+
+def web_origins(text: str) -> tuple[str, ...]:
+    """The origins that a person has written, with spaces or commas between them."""
+    return tuple(each.rstrip("/") for each in text.replace(",", " ").split())
+
+
+def _are_origins(text: str) -> bool:
+    return all(each == "*" or _ORIGIN.fullmatch(each) for each in web_origins(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +271,47 @@ class Preferences:
             is_legal=_is_web_address,
             form=mark("an address such as https://news.example/coppice.json"),
             example="https://news.example/coppice.json",
+        ),
+    )
+    server_host: str = option(
+        DEFAULT_HOST,
+        Choice(
+            page=SERVER,
+            title=mark("Who may ask"),
+            help=mark("Others in the network can ask only with a key, which you give them."),
+            choices=((DEFAULT_HOST, mark("This computer only")), (EVERYWHERE, mark("Everyone in the network"))),
+        ),
+    )
+    server_port: int = option(
+        DEFAULT_PORT,
+        Whole(
+            page=SERVER,
+            title=mark("Port"),
+            help=mark("The number behind the colon of the address. No two programs can have the same."),
+            smallest=1,
+            largest=65535,
+        ),
+    )
+    server_origins: str = option(
+        "",
+        Text(
+            page=SERVER,
+            title=mark("Web pages that may ask"),
+            help=mark(
+                "Programs need no entry here. A page in a browser may ask only if its origin is written here, or if "
+                "there is a * for all of them."
+            ),
+            is_legal=_are_origins,
+            form=mark("addresses such as http://localhost:3000, with spaces between them"),
+            example="http://localhost:3000",
+        ),
+    )
+    server_at_start: bool = option(
+        False,
+        Switch(
+            page=SERVER,
+            title=mark("Start with Coppice"),
+            help=mark("Switches the server on whenever Coppice is opened."),
         ),
     )
     log_level: str = option(

@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 VERSION = 1  # of the file; another one's is copied before it is written over
 _MOST_TARGETS = 300
 _GB = 10**9
+_OF_RECORDS = ("loads", "engines")  # fields that hold a record under each name
 _ADDRESSES = ("proxy", "endpoint")  # they may hold a password, which is none of this file's business
 _Record = TypeVar("_Record", "GenerationSettings", "Settings")
 _Kept = TypeVar("_Kept")
@@ -30,7 +31,9 @@ class Settings(Preferences):
     `drafts`: the draft that was last used with each target, as sources; `loads`: the other load options of each target,
     checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
-    `presets`: generation settings by name, of which one may be the default.
+    `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
+    server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
+    checked by who uses them; `engine`: the one that answers, empty for this computer.
     """
 
     geometry: str = ""
@@ -46,6 +49,9 @@ class Settings(Preferences):
     recent_commands: tuple[str, ...] = ()
     presets: dict[str, GenerationSettings] = field(default_factory=dict)
     default_preset: str = option("", DEFAULT_PRESET)
+    server_has_key: bool = False
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
+    engine: str = ""
 
     @property
     def beginning(self) -> GenerationSettings:
@@ -178,7 +184,7 @@ def _fill(defaults: _Record, stored: object) -> _Record:
         elif each.name == "presets":
             known[each.name] = _read_presets(value)
         elif isinstance(default, dict):
-            kind = dict if each.name == "loads" else str
+            kind = dict if each.name in _OF_RECORDS else str
             items = value.items() if isinstance(value, dict) else ()
             known[each.name] = {name: item for name, item in items if type(item) is kind}
         elif isinstance(default, tuple):

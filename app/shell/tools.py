@@ -45,6 +45,7 @@ class WindowTools(QObject):
     """`preferences_changed` comes when options have changed, and once for `begin`; `closing` when the window closes."""
 
     preferences_changed = Signal()
+    server_wanted = Signal()  # from Preferences, which are closed by then
     closing = Signal()
     notice_raised = Signal(Notice)
 
@@ -111,6 +112,7 @@ class WindowTools(QObject):
                 self._settings, self._folders, hub_place().cache, self._desk, self._window, self._engine_page()
             )
             self._preferences.applied.connect(self._apply)
+            self._preferences.server_wanted.connect(self._on_server_wanted)
         self._preferences.open()
 
     def add_runtime(self, link: RuntimeLink, open_assistant: Callable[[bool], None]) -> None:
@@ -132,6 +134,13 @@ class WindowTools(QObject):
             self._preferences.accept()
         if self._open_assistant is not None:
             self._open_assistant(asks)
+
+    def _on_server_wanted(self) -> None:
+        """Preferences are modal: the server's window could not be used beside them."""
+        if self._preferences is not None:
+            self._preferences.accept()
+            if not self._preferences.isVisible():
+                self.server_wanted.emit()
 
     def begin(self) -> None:
         """Let the settings take effect."""

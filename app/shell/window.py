@@ -23,13 +23,16 @@ from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
+from app.engine.interface import EngineSwitch
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
+from app.library.engines import EngineChoice
 from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
+from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
 from app.shell.deferred import DeferredWork
 from app.shell.tools import WindowTools
@@ -62,6 +65,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self.link = link
+        self.switch = EngineSwitch(link, self)
         self.settings = settings
         self._folders = folders
         self._theme = theme
@@ -69,17 +73,19 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(application_icon())
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
         self.library = LibraryController(link, wanted, previous, self, self._complete_load)
-        self.chat = ChatController(link, settings, self)
+        self.engines = EngineChoice(self.switch, self.library, settings, link.ids)
+        self.chat = ChatController(self.switch, settings, self)
         self.unheard_stop = UnheardStop(link, self)
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
         self.deferred = DeferredWork(self)
         self.tree = TreeDock(self)
-        self.telemetry = TelemetryDock(link, theme.colors, self, self.deferred.do)
+        self.telemetry = TelemetryDock(self.switch, theme.colors, self, self.deferred.do)
         self.status_area = StatusArea(self)
-        self.models = ModelsFeature(link, settings, folders, theme.colors, self)
-        self.generation_actions = GenerationActions(link, self.chat, self.chat_panel, settings, self)
+        self.models = ModelsFeature(link, settings, folders, theme.colors, self, self.engines)
+        self.server = ServerFeature(link, settings, self)
+        self.generation_actions = GenerationActions(self.switch, self.chat, self.chat_panel, settings, self)
         self.generation = self.generation_actions.popover
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
@@ -107,6 +113,7 @@ class MainWindow(QMainWindow):
         self.addDockWidget(end, self.tree_dock)
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self.telemetry.dock)
         self.statusBar().addWidget(self.status_area, 1)
+        self.statusBar().addPermanentWidget(self.server.indicator)
         self.statusBar().addPermanentWidget(self.models.indicator)
         self.statusBar().setSizeGripEnabled(False)
         bar = self._build_tool_bar()
@@ -179,12 +186,14 @@ class MainWindow(QMainWindow):
         self.conversations.start()
         self.models.start()
         if not self.link.isRunning():
+            self.server.controller.begin()
             self.link.start()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        for leave in (self.link.close, self.conversations.close, self.models.leave, self.chat_panel.leave):
+        parts = (self.conversations.close, self.models.leave, self.server.leave, self.chat_panel.leave)
+        for leave in (self.switch.close, *parts):
             leave()
         self.tools.close()
         super().closeEvent(event)

@@ -134,6 +134,7 @@ class Wiring(QObject):
         self._window = window
         self._connect_engine()
         self._connect_models()
+        self._connect_server()
         self._connect_chat()
         self._connect_tree()
         self._connect_telemetry()
@@ -144,7 +145,8 @@ class Wiring(QObject):
 
     def _connect_engine(self) -> None:
         window = self._window
-        link, library, models, chat = window.link, window.library, window.models, window.chat
+        link, library, models, chat = window.switch, window.library, window.models, window.chat
+        engines = window.engines
         counter = window.generation_actions.counter
         link.engine_starting.connect(library.on_engine_starting)
         link.engine_starting.connect(self._on_engine_starting)
@@ -154,18 +156,27 @@ class Wiring(QObject):
         for listener in (library, models, chat, window.telemetry, counter, window.tree):
             link.events_arrived.connect(listener.on_events)
         for listener in (chat, counter, window.telemetry):
-            library.state_changed.connect(listener.on_engine_state)
+            engines.state_changed.connect(listener.on_engine_state)
         for shown in (window.chat_panel, window.status_area, models):
-            library.state_changed.connect(shown.show_engine_state)
+            engines.state_changed.connect(shown.show_engine_state)
+        engines.begin()
 
     def _connect_models(self) -> None:
         library, models = self._window.library, self._window.models
         library.pair_loaded.connect(self._on_pair_loaded)
         library.pair_loaded.connect(models.on_pair_loaded)
         library.load_failed.connect(self._on_load_failed)
-        models.load_requested.connect(library.load)
+        models.load_requested.connect(self._window.engines.load)
         models.cancel_requested.connect(library.cancel)
         self._window.status_area.cancel_requested.connect(library.cancel)
+
+    def _connect_server(self) -> None:
+        window, server = self._window, self._window.server.controller
+        window.link.engine_stopped.connect(server.on_engine_stopped)
+        window.link.events_arrived.connect(server.on_events)
+        window.library.state_changed.connect(server.on_engine_state)
+        window.tools.preferences_changed.connect(server.on_settings_changed)
+        window.tools.server_wanted.connect(window.server.open)
 
     def _connect_chat(self) -> None:
         window = self._window
@@ -187,7 +198,7 @@ class Wiring(QObject):
     def _connect_tree_panel(self, panel: "TreePanel") -> None:
         """Let the panel see what the engine does, and the others get what is wished for in the panel."""
         window = self._window
-        link, chat, settings, rounds = window.link, window.chat, window.settings, window.conversations.rounds
+        link, chat, settings, rounds = window.switch, window.chat, window.settings, window.conversations.rounds
         panel.set_way(settings.current.tree_way)
         panel.set_budget(chat.generation.budget)
         panel.set_answering(chat.is_answering)
@@ -215,9 +226,10 @@ class Wiring(QObject):
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices
-        for teller in (window.models, window.tools, window.chat, window.conversations, window.unheard_stop):
+        withdrawing = (window.chat, window.conversations, window.unheard_stop, window.server, window.engines)
+        for teller in (window.models, window.tools, *withdrawing):
             teller.notice_raised.connect(notices.add)
-        for teller in (window.chat, window.conversations, window.unheard_stop):
+        for teller in withdrawing:
             teller.notice_withdrawn.connect(notices.dismiss)
         notices.diagnostics_requested.connect(window.actions_.copy_diagnostics.trigger)
 
@@ -229,6 +241,7 @@ class Wiring(QObject):
             chats=self._on_chats_triggered,
             models=window.open_models,
             restart_engine=window.library.restart,
+            server=window.server.open,
             quit=window.close,
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,

@@ -1,4 +1,4 @@
-"""Passwords of the proxy and of the hub's address: kept in the system's keyring, never in the settings' file."""
+"""Passwords of addresses, and single secrets: kept in the system's keyring, never in the settings' file."""
 
 import logging
 import threading
@@ -39,7 +39,7 @@ class Passwords(QObject):
         used = {each for each in addresses.values() if names_person(each)}
         for address in self._known.keys() - used:
             self._known.pop(address)
-            self._do(lambda address=address: _forget(address))  # type: ignore[misc]
+            self._do(lambda address=address: _forget(_name(address)))  # type: ignore[misc]
         for address, password in typed.items():
             if address in used:
                 self._known[address] = password
@@ -56,12 +56,12 @@ class Passwords(QObject):
         self._orders.put(work)
 
     def _keep(self, address: str, password: str) -> None:
-        if not _keep(address, password):
+        if not _keep(_name(address), password):
             with suppress(RuntimeError):  # the window is gone
                 self.not_kept.emit()
 
     def _look(self, address: str) -> None:
-        password = _read(address)
+        password = _read(_name(address))
         if password:
             with suppress(RuntimeError):
                 self._found.emit(address, password)
@@ -69,6 +69,60 @@ class Passwords(QObject):
     def _on_found(self, address: str, password: str) -> None:
         if self._known.get(address) == "":  # neither typed nor forgotten meanwhile
             self._known[address] = password
+            self.changed.emit()
+
+
+class KeptSecret(QObject):
+    """One secret, by its name in the keyring. `changed` follows whatever becomes known of it.
+
+    `value` is None until `look` has found out; then empty where there is none. `is_kept`: it outlives this run.
+    """
+
+    changed = Signal()
+    _found = Signal(str)
+    _refused = Signal(str)
+
+    def __init__(self, name: str, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._orders = _Orders()
+        self._is_looked_for = False
+        self.value: str | None = None
+        self.is_kept = True
+        self._found.connect(self._on_found)
+        self._refused.connect(self._on_refused)
+
+    def look(self) -> None:
+        """Ask the keyring, unless it is known or asked already."""
+        if self.value is None and not self._is_looked_for:
+            self._is_looked_for = True
+            self._orders.put(self._look)
+
+    def keep(self, secret: str) -> None:
+        """Use this secret from now on; an empty one: none any more."""
+        self.value, self.is_kept = secret, True
+        self._orders.put((lambda: self._keep(secret)) if secret else (lambda: _forget(self._name)))
+        self.changed.emit()
+
+    def _look(self) -> None:
+        found = attempt(lambda: _read(self._name), lambda _error: "")
+        with suppress(RuntimeError):  # the window is gone
+            self._found.emit(found)
+
+    def _keep(self, secret: str) -> None:
+        if not _keep(self._name, secret):
+            with suppress(RuntimeError):
+                self._refused.emit(secret)
+
+    def _on_found(self, secret: str) -> None:
+        self._is_looked_for = False
+        if self.value is None:  # nothing was set meanwhile
+            self.value = secret
+            self.changed.emit()
+
+    def _on_refused(self, secret: str) -> None:
+        if self.value == secret:
+            self.is_kept = False
             self.changed.emit()
 
 
@@ -99,35 +153,35 @@ class _Orders:
             return self._waiting.popleft() if self._waiting else None
 
 
-def _keep(address: str, password: str) -> bool:
+def _keep(name: str, password: str) -> bool:
     import keyring  # noqa: PLC0415  # it looks for back ends when it is imported
     from keyring.errors import KeyringError  # noqa: PLC0415
 
     try:
-        keyring.set_password(_SERVICE, _name(address), password)
+        keyring.set_password(_SERVICE, name, password)
     except (KeyringError, RuntimeError, OSError) as error:
         _log.warning("The keyring took no password: %s", type(error).__name__)
         return False
     return True
 
 
-def _read(address: str) -> str:
+def _read(name: str) -> str:
     import keyring  # noqa: PLC0415
     from keyring.errors import KeyringError  # noqa: PLC0415
 
     try:
-        return keyring.get_password(_SERVICE, _name(address)) or ""
+        return keyring.get_password(_SERVICE, name) or ""
     except (KeyringError, RuntimeError, OSError) as error:
         _log.info("The keyring cannot be read: %s", type(error).__name__)
         return ""
 
 
-def _forget(address: str) -> None:
+def _forget(name: str) -> None:
     import keyring  # noqa: PLC0415
     from keyring.errors import KeyringError  # noqa: PLC0415
 
     try:
-        keyring.delete_password(_SERVICE, _name(address))
+        keyring.delete_password(_SERVICE, name)
     except (KeyringError, RuntimeError, OSError) as error:
         _log.info("There was no password to forget: %s", type(error).__name__)
 
@@ -135,3 +189,18 @@ def _forget(address: str) -> None:
 def _name(address: str) -> str:
     """A password goes to the address that it was given for, and to no other."""
     return f"password for {address}"
+
+
+def keep_secret(name: str, secret: str) -> bool:
+    """Put a secret into the keyring, under a name; whether a keyring took it. Blocks."""
+    return _keep(name, secret)
+
+
+def read_secret(name: str) -> str:
+    """The secret that the keyring has under a name, empty for none. Blocks."""
+    return _read(name)
+
+
+def forget_secret(name: str) -> None:
+    """Take it out of the keyring. Blocks."""
+    _forget(name)

@@ -5,7 +5,7 @@ from enum import Enum
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.engine.state import EngineState
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
 from engine.protocol.options import GenerateOptions
@@ -63,7 +63,7 @@ class Comparison(QObject):
 
     changed = Signal()
 
-    def __init__(self, link: EngineLink, parent: QObject | None = None) -> None:
+    def __init__(self, link: Answerer, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
         self._engine = EngineState()

@@ -1,7 +1,8 @@
 """Connects telemetry to the engine's events, and makes its panel when it is first looked at."""
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,16 @@ from PySide6.QtCore import QObject, QSize, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
 from app.ui.theme import Colors
-from engine.protocol.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round
+from engine.protocol.messages import ChatMessage, Event, Loaded, Prefilled, Ready, Round, Steps, Wrote
 from engine.protocol.options import GenerateOptions
 
 if TYPE_CHECKING:
+    from app.telemetry.figures.elsewhere import ElsewhereFigures
     from app.telemetry.figures.history import History, Restoring
     from app.telemetry.panel import TelemetryPanel
 
@@ -40,7 +42,7 @@ class TelemetryDock(QObject):
 
     def __init__(
         self,
-        link: EngineLink,
+        link: Answerer,
         colors: Colors,
         window: QMainWindow | None = None,
         put_off: Callable[[Callable[[], None]], None] = lambda work: work(),
@@ -58,6 +60,7 @@ class TelemetryDock(QObject):
         self.dock.hide()
         self.dock.visibilityChanged.connect(self._on_visibility_changed)
         self._request = 0
+        self._asked = 0.0  # seconds of a clock that only goes forward
         self._show_round: Callable[[int, int], None] | None = None
 
     @cached_property
@@ -66,6 +69,13 @@ class TelemetryDock(QObject):
         from app.telemetry.figures.history import History  # noqa: PLC0415
 
         return History()
+
+    @cached_property
+    def elsewhere(self) -> "ElsewhereFigures":
+        """The figures of what an engine elsewhere writes; made with the history."""
+        from app.telemetry.figures.elsewhere import ElsewhereFigures  # noqa: PLC0415
+
+        return ElsewhereFigures()
 
     @cached_property
     def restoring(self) -> "Restoring":
@@ -84,7 +94,7 @@ class TelemetryDock(QObject):
         if self._panel is None:
             from app.telemetry.panel import TelemetryPanel  # noqa: PLC0415
 
-            self._panel = TelemetryPanel(self.history, self.comparison, self._colors, self.dock)
+            self._panel = TelemetryPanel(self.history, self.elsewhere, self.comparison, self._colors, self.dock)
             self._panel.round_chosen.connect(self._on_round_chosen)
             self._panel.show_pair(self._pair)
             place = self.dock.widget()
@@ -107,6 +117,7 @@ class TelemetryDock(QObject):
     def on_asked(self, request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
         """The conversation has asked the engine something: its rounds are drawn from now on."""
         self._request = request
+        self._asked = time.monotonic()
         self.comparison.on_asked(request, chat, options)
 
     def on_events(self, events: list[Event]) -> None:
@@ -117,6 +128,7 @@ class TelemetryDock(QObject):
                 self._add(event)
             elif isinstance(event, Prefilled):
                 self.history.wait(event.seconds)
+        self._take_elsewhere(mine)
         self.comparison.on_events(events)
         if mine:
             self._update()
@@ -134,6 +146,8 @@ class TelemetryDock(QObject):
         self._request = 0
         if "restoring" in self.__dict__:
             self.restoring.clear()
+        if "elsewhere" in self.__dict__:
+            self.elsewhere.clear()
         if "history" in self.__dict__:
             self.history.clear()
         self.comparison.forget()
@@ -176,6 +190,11 @@ class TelemetryDock(QObject):
 
     def _on_triggered(self, shown: bool) -> None:
         self.dock.setVisible(shown)
+
+    def _take_elsewhere(self, events: Sequence[Event]) -> None:
+        if "elsewhere" in self.__dict__ or any(isinstance(each, Wrote | Steps) for each in events):
+            self.elsewhere.ask(self._request, self._asked)
+            self.elsewhere.take(events, time.monotonic())
 
     def _add(self, round: Round) -> None:
         try:

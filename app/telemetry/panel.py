@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -16,6 +16,8 @@ from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.time_chart import TimeChart
 from app.telemetry.comparison import Comparison
 from app.telemetry.comparison_bar import ComparisonBar
+from app.telemetry.elsewhere_page import ElsewherePage
+from app.telemetry.figures.elsewhere import ElsewhereFigures
 from app.telemetry.figures.history import History
 from app.telemetry.figures.numbers import clock
 from app.ui.theme import Colors
@@ -76,9 +78,19 @@ class TelemetryPanel(QWidget):
     round_chosen = Signal(int)
     """The number of a round, counted from 0 since the conversation was opened, that a person wants to see."""
 
-    def __init__(self, history: History, comparison: Comparison, colors: Colors, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        history: History,
+        elsewhere: ElsewhereFigures,
+        comparison: Comparison,
+        colors: Colors,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._history = history
+        self._elsewhere = elsewhere
+        self._colors = colors
+        self._page: ElsewherePage | None = None  # made with the first answer of an engine elsewhere
         self._pair: Loaded | None = None
         self._left = 0  # rounds whose figures are still to be read
         self._scope = Scope(self)
@@ -87,6 +99,7 @@ class TelemetryPanel(QWidget):
         self.comparison_bar = ComparisonBar(comparison, self)
         self.cards: tuple[Card, ...] = build_cards(self._scope)
         self._scroll = QScrollArea(self)
+        self._pages = QStackedWidget(self)
         self._scroll.setAccessibleName(tr("Charts"))
         self._lay_out()
         self._scope.changed.connect(self._throttle.request)
@@ -128,8 +141,11 @@ class TelemetryPanel(QWidget):
         own.setColor(QPalette.ColorRole.Window, QColor(colors.window))
         own.setColor(QPalette.ColorRole.WindowText, QColor(colors.text))
         self.setPalette(own)
+        self._colors = colors
         for card in self.cards:
             card.set_colors(colors)
+        if self._page is not None:
+            self._page.set_colors(colors)
         self._throttle.request()
 
     def sizeHint(self) -> QSize:  # noqa: N802
@@ -146,12 +162,24 @@ class TelemetryPanel(QWidget):
         self._scope.take(self._history.rows, self._history.first)
         if not self.isVisible():
             return
+        if self._elsewhere.is_newest:
+            self._refresh_elsewhere()
+            return
+        self._pages.setCurrentWidget(self._scroll)
         reading = tr(_READING).format(count=f"{Number(self._left):,}") if self._left else ""
         known = self._describe_round() if len(self._history.rows) or not reading else ""
         self._caption.setText(" · ".join(filter(None, (known, reading))))
         for card in self.cards:
             if not card.visibleRegion().isEmpty():
                 self._refresh_card(card)
+
+    def _refresh_elsewhere(self) -> None:
+        if self._page is None:
+            self._page = ElsewherePage(self._elsewhere, self._colors, self)
+            self._pages.addWidget(self._page)
+        self._pages.setCurrentWidget(self._page)
+        self._caption.setText(self._page.caption)
+        self._page.refresh()
 
     def _refresh_card(self, card: Card) -> None:
         picture, row = card.picture, self._scope.row
@@ -198,4 +226,5 @@ class TelemetryPanel(QWidget):
         column.setSpacing(0)
         column.addWidget(self.comparison_bar)
         column.addWidget(self._caption)
-        column.addWidget(self._scroll, 1)
+        self._pages.addWidget(self._scroll)
+        column.addWidget(self._pages, 1)

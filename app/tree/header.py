@@ -199,6 +199,11 @@ class Header(QWidget):
         """Mark the way that is shown."""
         self._ways[way].setChecked(True)
 
+    def set_tree(self, is_tree: bool) -> None:
+        """Whether a tree is shown: what else there may be is seen in one way, and as a whole."""
+        for button in (*self._ways.values(), self.fit, self.follow):
+            button.setVisible(is_tree)
+
     def add_action(self, text: str) -> QAction:
         """Add an entry to the menu."""
         return self.menu.addAction(text)

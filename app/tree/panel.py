@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.tree.bars import Advice, RecordingBar, Timeline
+from app.tree.elsewhere import Elsewhere
 from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
@@ -16,6 +17,7 @@ from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
+from app.tree.rounds.text import as_text
 from app.tree.widgets import EMPTY, bind, message_label, tint
 from app.ui.colors import DARK, LIGHT, Colors
 from app.ui.throttle import Throttle
@@ -68,6 +70,7 @@ class TreePanel(QWidget):
         self.branching = Branching(self._canvas)
         self._strip = LayerStrip(colors.tree, self)
         self._live = Live(self._strip, self._requests, self)
+        self._elsewhere = Elsewhere(colors.tree, self._requests, self)
         self._explainer = ExplainerBar(self)
         self._timeline = Timeline(self.player, self)
         self.exports = Exports(self.player, self)
@@ -89,6 +92,8 @@ class TreePanel(QWidget):
         """Take what tells of trees."""
         for event in events:
             self._live.take(event, self.player.follows_newest and self.isVisible() and not self._explainer.is_running)
+            if self._elsewhere.take(event):
+                self._throttle.request()
             match event:
                 case Round() if event.id in self._requests:
                     self.show_round(event)
@@ -112,6 +117,7 @@ class TreePanel(QWidget):
         self.exports.stop()
         self._live.end()
         self._explainer.end()
+        self._elsewhere.clear()
         self.player.clear()
         self._throttle.flush()
 
@@ -155,6 +161,7 @@ class TreePanel(QWidget):
         tint(self, colors.tree)
         self._canvas.set_colors(colors.tree)
         self._live.set_colors(colors.tree)
+        self._elsewhere.set_colors(colors.tree)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
@@ -174,6 +181,7 @@ class TreePanel(QWidget):
         self.setAutoFillBackground(True)
         self._pages.addWidget(self._message)
         self._pages.addWidget(self._canvas)
+        self._pages.addWidget(self._elsewhere)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -193,7 +201,7 @@ class TreePanel(QWidget):
         header.add_action(tr("Explain this round… (E)")).triggered.connect(self.explain)
         header.add_action(tr("Show in the answer (A)")).triggered.connect(self.show_in_answer)
         header.menu.addSeparator()
-        for words, carry_out in exports.entries(canvas, lambda: self._shown[1] if self._shown else None):
+        for words, carry_out in exports.entries(lambda: self._pages.currentWidget() or canvas, self._text):
             header.add_action(words).triggered.connect(carry_out)
         exports.told.connect(header.caption.show_news)
         exports.recording_changed.connect(self._recording.show_recording)
@@ -275,7 +283,11 @@ class TreePanel(QWidget):
             self._live.end_growth()  # what grows on must not take the place of what is looked at
         self._timeline.refresh()
         self._recording.setVisible(self.player.is_recording)
-        if self.player.shown_place < 0:
+        is_elsewhere = self._elsewhere.is_newest and self.player.follows_newest
+        self._header.set_tree(not is_elsewhere)
+        if is_elsewhere:
+            self._show_elsewhere()
+        elif self.player.shown_place < 0:
             self._show_message(tr(EMPTY))
         elif self.isVisible() and not self._explainer.is_running:
             self._show()
@@ -304,6 +316,19 @@ class TreePanel(QWidget):
     def _show_tree(self, tree: Snapshot) -> None:
         self._pages.setCurrentWidget(self._canvas)
         self._canvas.show_tree(tree)
+
+    def _show_elsewhere(self) -> None:
+        self._shown = None
+        self._canvas.show_tree(None)
+        self._tell_shown((-1, -1))
+        self._header.caption.show_figures(self._elsewhere.figures)
+        self._pages.setCurrentWidget(self._elsewhere)
+
+    def _text(self) -> str:
+        """What is shown, to be copied; empty where there is nothing."""
+        if self._pages.currentWidget() is self._elsewhere:
+            return self._elsewhere.text
+        return as_text(self._shown[1]) if self._shown else ""
 
     def _on_composed(self) -> None:
         picture = self._canvas.picture

@@ -38,6 +38,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         None,
         Command("models", mark("&Models…"), "Ctrl+M", icon="models"),
         Command("restart_engine", mark("&Restart engine"), "Ctrl+Shift+R"),
+        Command("server", mark("&Local server…"), "Ctrl+Shift+N"),
         None,
         Command("quit", mark("&Quit"), "Ctrl+Q", role=QAction.MenuRole.QuitRole),
     ),

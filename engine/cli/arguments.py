@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 from engine import __version__
@@ -55,8 +56,17 @@ def _add_generate(parser: Parser) -> None:
     parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="independent answers, seeds S, S+1, ...")
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line per round")
+    _add_form(parser)
     _add_model(parser)
     _add_sampling(parser)
+
+
+def _add_form(parser: Parser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    add = partial(form.add_argument, dest="constraint", default=None)
+    add("--schema", type=values.schema, metavar="FILE", help="an answer in JSON that this schema describes")
+    add("--grammar", type=values.grammar, metavar="FILE", help="an answer by this grammar, GBNF or Lark")
+    add("--regex", type=values.regex, metavar="PATTERN", help="an answer that this pattern matches as a whole")
 
 
 def _add_bench(parser: Parser) -> None:
@@ -177,4 +187,5 @@ def generate_options(arguments: argparse.Namespace, method: str, budget: int, se
         max_new_tokens=arguments.max_new_tokens,
         stop=tuple(arguments.stop),
         ignore_eos=arguments.ignore_eos,
+        constraint=getattr(arguments, "constraint", None),
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.protocol.options import is_grow_map
+from engine.protocol.options import Constraint, is_grow_map
 
 GIB = 1 << 30
 
@@ -64,6 +64,29 @@ def grow_map(path: str) -> tuple[int, ...]:
     if not parents or not is_grow_map(parents):
         raise argparse.ArgumentTypeError(f"{path} holds no tree: parents must stand before their children")
     return parents
+
+
+def schema(path: str) -> Constraint:
+    """The JSON schema in a file."""
+    return Constraint("json_schema", _text_of(path))
+
+
+def grammar(path: str) -> Constraint:
+    """The grammar in a file, in GBNF or Lark."""
+    return Constraint("gbnf", _text_of(path))
+
+
+def regex(text: str) -> Constraint:
+    """A regular expression for the whole answer."""
+    return Constraint("regex", text)
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise argparse.ArgumentTypeError(f"{path} cannot be read: {reason}") from None
 
 
 def _list_of(convert: Callable[[str], object]) -> Callable[[str], list[object]]:

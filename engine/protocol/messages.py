@@ -20,7 +20,7 @@ UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["loaded", "stop", "length", "cancelled"]
-FailureKind = Literal["internal", "input", "too_long", "memory", "no_model"]
+FailureKind = Literal["internal", "input", "too_long", "memory", "no_model", "lost"]
 Verdict = Literal["device", "offload", "ssd", "no"]
 
 
@@ -327,7 +327,7 @@ class Finished:
 class Failed:
     """The one bad ending: what happened, and what to do about it. Id 0 stands for the process as a whole.
 
-    `kind`: for programs, such as what a server says to its client.
+    `kind`: for programs, such as what a server says to its client; `lost`: the connection to an engine elsewhere broke.
     """
 
     id: int

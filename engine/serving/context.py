@@ -46,14 +46,14 @@ class Asker:
     hear: Callable[[Event], None] = lambda _event: None
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:  # async, as FastAPI would ask a thread for it
     return cast(Service, request.app.state.service)
 
 
 ServiceOf = Annotated[Service, Depends(_service)]
 
 
-def _asker(request: Request) -> Asker:
+async def _asker(request: Request) -> Asker:
     return cast(Asker, request.state.asker)
 
 

@@ -71,6 +71,7 @@ class AnswerPieces:
         self._behind = behind
         self._held = ""
         self._state = "before"
+        self._is_new = False  # nothing but line ends has come behind the last mark
 
     def push(self, text: str) -> list[Piece]:
         """Take more text; returns what it certainly is."""
@@ -80,27 +81,34 @@ class AnswerPieces:
             if len(here) < len(self._begin) and self._begin.startswith(here):
                 return []
             self._state = "inside" if here.startswith(self._begin) else "behind"
+            self._is_new = self._state == "inside"
             if self._state == "inside":
-                self._held = here[len(self._begin) :].lstrip("\n")
+                self._held = here[len(self._begin) :]
         if self._state == "inside":
             return self._inside()
-        text, self._held = self._held, ""
-        return self._behind.push(text)
+        text, self._held = self._without_line_ends(), ""
+        return self._behind.push(text) if text else []
 
     def flush(self) -> list[Piece]:
         """The end: returns what was held back."""
-        held, self._held = self._held, ""
+        held, self._held = self._without_line_ends(), ""
         rest: list[Piece] = []
         if held:
             rest = [Thought(held)] if self._state == "inside" else self._behind.push(held)
         return [*rest, *self._behind.flush()]
 
     def _inside(self) -> list[Piece]:
+        self._held = self._without_line_ends()
         thought, found, answer = self._held.partition(self._end)
         if found:
-            self._state, self._held = "behind", ""
-            answer = answer.lstrip("\n")
-            return [*([Thought(thought)] if thought else []), *(self._behind.push(answer) if answer else [])]
+            self._state, self._is_new, self._held = "behind", True, ""
+            return [*([Thought(thought)] if thought else []), *self.push(answer)]
         kept = next(n for n in range(len(self._end), -1, -1) if self._held.endswith(self._end[:n]))
         shown, self._held = self._held[: len(self._held) - kept], self._held[len(self._held) - kept :]
         return [Thought(shown)] if shown else []
+
+    def _without_line_ends(self) -> str:
+        """What is held; line ends right behind a mark belong to neither side of it."""
+        text = self._held.lstrip("\n") if self._is_new else self._held
+        self._is_new = self._is_new and not text
+        return text

@@ -976,6 +976,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Interrupted: the connection broke</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>Interrupted: the engine stopped</source>
             <translation>Unterbrochen: Der Rechenprozess hat aufgehört</translation>
         </message>
@@ -998,6 +1003,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Other</source>
             <translation>Übriges</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Others have asked the same models before. Whoever asks is answered in turn.</source>
+            <translation>Andere haben dieselben Modelle vorher gefragt. Wer fragt, kommt der Reihe nach dran.</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1054,6 +1064,14 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>Waiting for the model</source>
             <translation>Wartet auf das Modell</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Waiting: %n requests before this one</source>
+            <translation>
+                <numerusform>Wartet: noch %n Anfrage davor</numerusform>
+                <numerusform>Wartet: noch %n Anfragen davor</numerusform>
+            </translation>
+        </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>What the engine has to say about this answer</source>
@@ -1066,8 +1084,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Who wrote this answer: the model, and where its engine runs</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>Why there is no more of this answer</source>
             <translation>Warum von dieser Antwort nicht mehr da ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Writing the answer</source>
+            <translation>Antwort schreiben</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1445,6 +1473,291 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Der Rechenprozess wurde abgebrochen, vielleicht weil der Speicher nicht reichte.</translation>
         </message>
         <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>Give one like http://192.168.0.7:8000 or https://example.org.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>Leave them out; the key has a field of its own.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>The address holds a name or a password.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>The address of the engine cannot be used: {address}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>The connection is not encrypted: everybody in {host}'s network can read the key and the chats.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/addresses.py" />
+            <source>it is empty</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>Look into the engine's log there, and try again.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>The engine at {host} failed: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>an answer without an end</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>it does not say why</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/answer.py" />
+            <source>it is no JSON object</source>
+            <translation>es ist kein JSON-Objekt</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check its name, and whether this computer is in its network.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check that it is switched on, and that no firewall is between.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check that the address is that of an engine with an OpenAI-compatible API.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check the address; such APIs lie at /v1 of their host.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check the generation settings of this chat: not every engine knows all of them.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Check the network and the address.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Connect anew in Models, Engines, and choose one that it has.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Give another key in Models, Engines.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>If you trust it, connect to that address: neither key nor chat is sent there otherwise.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Nothing listens at {host}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Start a new chat, shorten the message, or have the engine started with a longer context.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Start the engine there, and check the port and the address that it listens at.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The certificate of {host} cannot be trusted: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The connection to {host} broke.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The conversation is too long for {model} at {host}: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The host {host} was not found.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The key was not sent to {host}: the connection is not encrypted, and leaves your network.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The text so far stays. Continue the answer, or ask again, when the engine can be reached.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>The text so far stays. The engine may be overloaded; continue the answer, or ask again later.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Try again in a while.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Try again in {seconds} seconds.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Use an address that begins with https://.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Use http:// if the engine is in your own network.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>Use the name that the certificate is for, or install its authority on this computer.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>none</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>status {number}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} cannot be reached.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} cannot be reached: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} does not accept the key.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} does not answer.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} does not speak TLS.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has no model {model}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has no such address: it is no OpenAI-compatible API.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has said nothing for {minutes} minutes.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} has too much to do, or you have asked too often.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} points to another address: {target}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} refused the request: {reason}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} sent what cannot be read: {reason}.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/figures.py" />
+            <source>Speculation was counted over all answers that the engine wrote meanwhile; others may be among them.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/keys.py" />
+            <source>Copy it again.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/keys.py" />
+            <source>This is no key: it holds spaces, or letters that no key has.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/servers.py" />
+            <source>Load one there, or start it with one.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/servers.py" />
+            <source>its list of models is none</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/servers.py" />
+            <source>{host} has no model.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/wire.py" />
+            <source>a line without an end</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/wire.py" />
+            <source>more than {size} MB</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/engine/state.py" />
             <source> ({step} of {total})</source>
             <translation> ({step} von {total})</translation>
@@ -1456,6 +1769,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
+            <source>Connecting to {host}</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
             <source>Engine stopped</source>
             <translation>Rechenprozess steht</translation>
         </message>
@@ -1463,6 +1781,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/state.py" />
             <source>No model loaded</source>
             <translation>Kein Modell geladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/state.py" />
+            <source>Not connected to {host}</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -2580,6 +2903,31 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{downloads} angehalten</translation>
         </message>
         <message>
+            <location filename="../../app/library/engines.py" />
+            <source>Connect again</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>It has: {names}. Connect to it anew to choose one.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
+            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>This system has no keyring that would keep the key of the engine.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/engines.py" />
+            <source>{host} has no model {model} any more.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/library/estimates.py" />
             <source>Cannot be used: {reason}</source>
             <translation>Nicht verwendbar: {reason}</translation>
@@ -2864,6 +3212,124 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>{name} is larger than {size} MB</source>
             <translation>{name} ist größer als {size} MB</translation>
         </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Address</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>An OpenAI-compatible API</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>As it was</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Asking {host}…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Asks the address what it is, and which models it has</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Cancel the test</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Change the connection</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Connect to an engine</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>It is kept in the system's keyring, and sent to this address alone.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Key</source>
+            <translation>Schlüssel</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Model</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Name</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>None</source>
+            <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Progress of the test</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Result of the test</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Save and use</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Test the connection</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>Test the connection first: its models have to be known</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>What the engine is called in your list</source>
+            <translation type="unfinished" />
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{engine} answers, with %n models.</source>
+            <translation type="unfinished">
+                <numerusform />
+                <numerusform />
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{engine} answers.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{model} ({tokens} tokens of context)</source>
+            <translation type="unfinished" />
+        </message>
         <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
@@ -2991,6 +3457,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/dialog.py" />
             <source>Downloads ({count})</source>
             <translation>Downloads ({count})</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/dialog.py" />
+            <source>Engines</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
@@ -3183,6 +3654,86 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{size} herunterzuladen</translation>
         </message>
         <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Another address, key or model</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Change…</source>
+            <translation>Ändern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Connect to an engine…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Engines elsewhere stand here once you have connected to them: vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any other OpenAI-compatible API. Questions and answers go to the engine that you use; nothing is sent to the others.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Give it another name (F2)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Have this engine answer from now on, in all chats</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>In use</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Name of the engine</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Remove</source>
+            <translation>Entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Rename engine</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Rename…</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Take it off the list, and its key out of the keyring (Delete)</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>This computer</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Use</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Use an engine on another machine, or another program's on this one</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>{name} was removed; its key is forgotten when this dialog is closed.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>15 to 40 B</source>
             <translation>15 bis 40 B</translation>
@@ -3206,6 +3757,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>Embedded demo</source>
             <translation>Eingebaute Vorführung</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Engine elsewhere</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Engine on this computer</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3727,11 +4288,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/editors.py" />
-            <source>Remove</source>
-            <translation>Entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/editors.py" />
             <source>{option}: add a folder</source>
             <translation>{option}: Ordner hinzufügen</translation>
         </message>
@@ -3744,11 +4300,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/editors.py" />
             <source>{option}: remove the chosen folder</source>
             <translation>{option}: den gewählten Ordner entfernen</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/engine_page.py" />
-            <source>Change…</source>
-            <translation>Ändern…</translation>
         </message>
         <message>
             <location filename="../../app/preferences/engine_page.py" />
@@ -3912,6 +4463,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>Local server</source>
+            <translation>Lokaler Server</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>Log folder</source>
             <translation>Protokollordner</translation>
         </message>
@@ -3942,6 +4498,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>Open the local server's window</source>
+            <translation>Fenster des lokalen Servers öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>Remove the access token from the keyring</source>
             <translation>Das Zugangstoken aus dem Schlüsselbund entfernen</translation>
         </message>
@@ -3967,6 +4528,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
+            <source>The server is switched on and off in a window of its own, which has its key and its log too.</source>
+            <translation>Der Server wird in einem eigenen Fenster ein- und ausgeschaltet; dort sind auch sein Schlüssel und sein Protokoll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/pages.py" />
             <source>There is none.</source>
             <translation>Es gibt keines.</translation>
         </message>
@@ -3979,6 +4545,390 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/pages.py" />
             <source>{token}, from {origin}</source>
             <translation>{token}, aus {origin}</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/controller.py" />
+            <source>Generate another one, or remove it.</source>
+            <translation>Erzeugen Sie einen neuen, oder entfernen Sie ihn.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/controller.py" />
+            <source>The key of the local server was not found in the keyring.</source>
+            <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Address of the server</source>
+            <translation>Adresse des Servers</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Copy the address</source>
+            <translation>Adresse kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Examples</source>
+            <translation>Beispiele</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Generate a key</source>
+            <translation>Schlüssel erzeugen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>It was started with other settings than those of now.</source>
+            <translation>Er wurde mit anderen Einstellungen gestartet als den jetzigen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>No model is loaded: until one is, clients are told so (status 503).</source>
+            <translation>Es ist kein Modell geladen: Bis dahin wird das jedem gesagt, der fragt (Status 503).</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Requests</source>
+            <translation>Anfragen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Restart server</source>
+            <translation>Server neu starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Settings</source>
+            <translation>Einstellungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Start it anew with the settings of now; answers under way are cut off</source>
+            <translation>Startet ihn mit den jetzigen Einstellungen neu; laufende Antworten werden abgebrochen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Switch off</source>
+            <translation>Ausschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Switch on</source>
+            <translation>Einschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Switch the server off</source>
+            <translation>Server ausschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>Switch the server on</source>
+            <translation>Server einschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>What clients of OpenAI call the base URL; those of Anthropic take it without /v1</source>
+            <translation>Was Programme für OpenAI „Base URL“ nennen; die für Anthropic nehmen sie ohne /v1</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/examples_page.py" />
+            <source>Copy the example</source>
+            <translation>Beispiel kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/examples_page.py" />
+            <source>Example</source>
+            <translation>Beispiel</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/examples_page.py" />
+            <source>Kind of example</source>
+            <translation>Art des Beispiels</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/examples_page.py" />
+            <source>Whatever lets you give an address for OpenAI or Anthropic can ask.</source>
+            <translation>Fragen kann alles, worin sich eine Adresse für OpenAI oder Anthropic angeben lässt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/feature.py" />
+            <source>Local server…</source>
+            <translation>Lokaler Server…</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/feature.py" />
+            <source>Open the window of the local server</source>
+            <translation>Fenster des lokalen Servers öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Asked for</source>
+            <translation>Gefragt nach</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Clear</source>
+            <translation>Leeren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Clear the log</source>
+            <translation>Protokoll leeren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Client</source>
+            <translation>Client</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Copy the chosen requests, or all of them, as a table</source>
+            <translation>Die ausgewählten Anfragen oder alle als Tabelle kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Copy the log</source>
+            <translation>Protokoll kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Duration</source>
+            <translation>Dauer</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Forget the requests that are over</source>
+            <translation>Beendete Anfragen vergessen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Nobody has asked yet. Requests appear here while the server is on.</source>
+            <translation>Noch hat niemand gefragt. Anfragen erscheinen hier, solange der Server eingeschaltet ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Program</source>
+            <translation>Programm</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Requests of clients</source>
+            <translation>Anfragen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Since the request came, waiting included</source>
+            <translation>Seit die Anfrage kam, das Warten eingerechnet</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>State</source>
+            <translation>Stand</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>The address that it came from</source>
+            <translation>Die Adresse, von der sie kam</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>The newest 500 requests. What they ask and get is not kept.</source>
+            <translation>Die neuesten 500 Anfragen. Was sie fragen und bekommen, wird nicht behalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>The path of the address that was asked</source>
+            <translation>Der Pfad der Adresse, die gefragt wurde</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Time</source>
+            <translation>Zeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Tokens that were read → tokens that were written</source>
+            <translation>Gelesene Token → geschriebene Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Tokens written a second, since the request came</source>
+            <translation>Geschriebene Token je Sekunde, seit die Anfrage kam</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>Tokens/s</source>
+            <translation>Token/s</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>What has become of it</source>
+            <translation>Was daraus geworden ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>What the client calls itself</source>
+            <translation>Wie sich das Programm nennt</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/log_view.py" />
+            <source>When the request came</source>
+            <translation>Wann die Anfrage kam</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Clients must show it, as they show one to OpenAI or Anthropic. It is kept in the system's keyring. Without one, every program on this computer may ask.</source>
+            <translation>Wer fragt, muss ihn vorzeigen, wie einen für OpenAI oder Anthropic. Er liegt im Schlüsselbund des Systems. Ohne Schlüssel darf jedes Programm auf diesem Rechner fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Copy the key</source>
+            <translation>Schlüssel kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Generate</source>
+            <translation>Erzeugen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Generate a new key in place of this one</source>
+            <translation>Einen neuen Schlüssel anstelle von diesem erzeugen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Hide</source>
+            <translation>Verbergen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>No keyring has kept this key: it holds until Coppice is closed.</source>
+            <translation>Kein Schlüsselbund hat diesen Schlüssel behalten: Er gilt, bis Coppice geschlossen wird.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Remove the key</source>
+            <translation>Schlüssel entfernen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Show</source>
+            <translation>Zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>Show the key</source>
+            <translation>Schlüssel zeigen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/settings_page.py" />
+            <source>This cannot be used. A key has letters, digits and . _ ~ + / = - alone.</source>
+            <translation>Das ist nicht möglich. Ein Schlüssel hat nur Buchstaben ohne Umlaute, Ziffern und . _ ~ + / = -.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/server/words.py" />
+            <source>, %n waiting</source>
+            <translation>
+                <numerusform>, %n wartet</numerusform>
+                <numerusform>, %n warten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Answering</source>
+            <translation>Antwortet</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Editors, scripts and other computers can ask the models that are loaded here, as they ask OpenAI or Anthropic.</source>
+            <translation>Editoren, Skripte und andere Rechner können die hier geladenen Modelle fragen, wie sie OpenAI oder Anthropic fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Every program on this computer can ask the models.</source>
+            <translation>Jedes Programm auf diesem Rechner kann die Modelle fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Everyone in the network who has the key can ask the models.</source>
+            <translation>Alle im Netzwerk, die den Schlüssel haben, können die Modelle fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Failed{status}: {reason}</source>
+            <translation>Gescheitert{status}: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Looking for the server's key in the keyring…</source>
+            <translation>Der Schlüssel des Servers wird im Schlüsselbund gesucht…</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Programs on this computer that have the key can ask the models.</source>
+            <translation>Programme auf diesem Rechner, die den Schlüssel haben, können die Modelle fragen.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/server/words.py" />
+            <source>Server: %n clients</source>
+            <translation>
+                <numerusform>Server: %n Programm</numerusform>
+                <numerusform>Server: %n Programme</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Server: on</source>
+            <translation>Server: an</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The client left, or was cut off</source>
+            <translation>Gegangen oder abgebrochen</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The server is being switched off…</source>
+            <translation>Der Server wird ausgeschaltet…</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The server is not running</source>
+            <translation>Der Server läuft nicht</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The server is off</source>
+            <translation>Der Server ist aus</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The server is on</source>
+            <translation>Der Server ist an</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The server is starting…</source>
+            <translation>Der Server startet…</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>The server waits for the engine</source>
+            <translation>Der Server wartet auf den Rechenprozess</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/words.py" />
+            <source>Waiting</source>
+            <translation>Wartet</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/server/words.py" />
+            <source>Waiting, %n before it</source>
+            <translation>
+                <numerusform>Wartet, %n davor</numerusform>
+                <numerusform>Wartet, %n davor</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -4044,11 +4994,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>No limit</source>
             <translation>Unbegrenzt</translation>
-        </message>
-        <message>
-            <location filename="../../app/settings/generation.py" />
-            <source>None</source>
-            <translation>Keine</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
@@ -4272,6 +5217,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Everyone in the network</source>
+            <translation>Alle im Netzwerk</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>Everything</source>
             <translation>Alles</translation>
         </message>
@@ -4377,8 +5327,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Others in the network can ask only with a key, which you give them.</source>
+            <translation>Andere im Netzwerk können nur mit einem Schlüssel fragen, den Sie ihnen geben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>Packed layers that are streamed lie here: they can be as large as the models, and want a fast SSD.</source>
             <translation>Hier liegen gepackte Schichten zum Streamen: Sie können so groß sein wie die Modelle und wollen eine schnelle SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Port</source>
+            <translation>Port</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -4389,6 +5349,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>Problems only</source>
             <translation>Nur Probleme</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Programs need no entry here. A page in a browser may ask only if its origin is written here, or if there is a * for all of them.</source>
+            <translation>Programme brauchen hier keinen Eintrag. Eine Seite im Browser darf nur fragen, wenn ihr Ursprung hier steht, oder ein * für alle.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -4427,8 +5392,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Start with Coppice</source>
+            <translation>Mit Coppice starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>Stay offline</source>
             <translation>Offline bleiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Switches the server on whenever Coppice is opened.</source>
+            <translation>Schaltet den Server ein, sooft Coppice geöffnet wird.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -4457,6 +5432,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>The number behind the colon of the address. No two programs can have the same.</source>
+            <translation>Die Zahl hinter dem Doppelpunkt der Adresse. Zwei Programme können nicht dieselbe haben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>The size of all text, compared with the system's.</source>
             <translation>Die Größe aller Schrift, verglichen mit der des Systems.</translation>
         </message>
@@ -4467,8 +5447,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>This computer only</source>
+            <translation>Nur dieser Rechner</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>Tint of tokens</source>
             <translation>Tönung der Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Web pages that may ask</source>
+            <translation>Webseiten, die fragen dürfen</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -4479,6 +5469,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>Where layers go</source>
             <translation>Wohin Schichten kommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Who may ask</source>
+            <translation>Wer fragen darf</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>addresses such as http://localhost:3000, with spaces between them</source>
+            <translation>Adressen wie http://localhost:3000 mit Leerzeichen dazwischen</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -4891,11 +5891,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/tools.py" />
-            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
-            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/tools.py" />
             <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
             <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
         </message>
@@ -4946,11 +5941,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/window.py" />
-            <source>Answering</source>
-            <translation>Antwortet</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/window.py" />
             <source>Tools</source>
             <translation>Werkzeuge</translation>
         </message>
@@ -4978,11 +5968,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/system/json_text.py" />
             <source>it is nested too deeply</source>
             <translation>es ist zu tief verschachtelt</translation>
-        </message>
-        <message>
-            <location filename="../../app/system/json_text.py" />
-            <source>it is no JSON object</source>
-            <translation>es ist kein JSON-Objekt</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/cards.py" />
@@ -5330,6 +6315,61 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Telemetrie</translation>
         </message>
         <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Accepted by place</source>
+            <translation>Angenommen nach Platz</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>An engine elsewhere writes: what it tells of its figures comes at the end.</source>
+            <translation>Eine andere Engine schreibt: Was sie an Zahlen nennt, kommt am Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Of the steps that had a drafted token at this place, behind accepted ones, those in which it was accepted. Hollow bars: fewer than {few} steps. Counted over the newest answer. Point at a bar for the counts.</source>
+            <translation>Von den Schritten, die an diesem Platz hinter angenommenen Token ein geratenes hatten, jene, in denen es angenommen wurde. Hohle Balken: weniger als {few} Schritte. Gezählt über die neueste Antwort. Zeigen Sie auf einen Balken, um die Anzahlen zu sehen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Thin line: tokens that arrived at a moment, by the seconds since the moment before. Thick line: the same over the last {rounds} moments together. Measured in this window, the way of the text included; the engine's own figure stands above.</source>
+            <translation>Dünne Linie: Token, die in einem Augenblick ankamen, durch die Sekunden seit dem vorigen. Dicke Linie: dasselbe über die letzten {rounds} Augenblicke zusammen. In diesem Fenster gemessen, mit dem Weg des Textes; die Zahl der Engine selbst steht darüber.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine does not count tokens while it writes.</source>
+            <translation>Diese Engine zählt keine Token, während sie schreibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine does not tell its steps.</source>
+            <translation>Diese Engine nennt ihre Schritte nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine tells no figures.</source>
+            <translation>Diese Engine nennt keine Zahlen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>Tokens per second, as they arrive</source>
+            <translation>Token je Sekunde, wie sie ankommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>a moment</source>
+            <translation>ein Augenblick</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>{rate:.2f} tokens per step</source>
+            <translation>{rate:.2f} Token je Schritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>{share} of the drafted tokens accepted</source>
+            <translation>{share} der geratenen Token angenommen</translation>
+        </message>
+        <message>
             <location filename="../../app/telemetry/panel.py" />
             <source>Charts</source>
             <translation>Diagramme</translation>
@@ -5453,6 +6493,56 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/dock.py" />
             <source>Speculation tree</source>
             <translation>Spekulationsbaum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>1 step</source>
+            <translation>1 Schritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>Of all drafted tokens. This engine speculates without a tree: a step drafts a chain of tokens.</source>
+            <translation>Von allen geratenen Token. Diese Engine spekuliert ohne Baum: Ein Schritt rät eine Kette von Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>Passes of the engine's target model over drafted tokens, in this answer</source>
+            <translation>Durchläufe des Zielmodells der Engine über geratene Token in dieser Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>The accepted tokens of a step, and one of the target's own. Without speculation this is 1.</source>
+            <translation>Die angenommenen Token eines Schritts und eines vom Zielmodell selbst. Ohne Spekulation ist das 1.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>This engine does not tell of its rounds while it writes.</source>
+            <translation>Diese Engine erzählt nichts von ihren Runden, während sie schreibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>This engine does not tell of its rounds.</source>
+            <translation>Diese Engine erzählt nichts von ihren Runden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>This engine speculates without a tree, and does not tell its steps: {tokens} tokens in {passes} passes of its target, {share} of the drafted tokens accepted.</source>
+            <translation>Diese Engine spekuliert ohne Baum und nennt ihre Schritte nicht: {tokens} Token in {passes} Durchläufen ihres Zielmodells, {share} der geratenen Token angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>This engine wrote this answer without speculation.</source>
+            <translation>Diese Engine hat diese Antwort ohne Spekulation geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>{count} steps</source>
+            <translation>{count} Schritte</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/elsewhere.py" />
+            <source>{share} accepted</source>
+            <translation>{share} angenommen</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -5905,6 +6995,51 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>lädt {layer} aus: {place}</translation>
         </message>
         <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Accepted</source>
+            <translation>Angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Accepted tokens per step, mean {mean} (dashed)</source>
+            <translation>Angenommene Token je Schritt, Mittel {mean} (gestrichelt)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Drafted</source>
+            <translation>Geraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Each column a step: drafted tokens outlined, accepted filled.</source>
+            <translation>Jede Säule ein Schritt: geratene Token umrandet, angenommene gefüllt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Step</source>
+            <translation>Schritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Step {number}: nothing drafted, 1 token</source>
+            <translation>Schritt {number}: nichts geraten, 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Step {number}: {accepted} of {drafted} drafted tokens accepted, with the target's own {tokens}</source>
+            <translation>Schritt {number}: {accepted} von {drafted} geratenen Token angenommen, mit dem des Zielmodells {tokens}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>Steps of the engine</source>
+            <translation>Schritte der Engine</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/steps.py" />
+            <source>step {number}</source>
+            <translation>Schritt {number}</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/rounds/exports.py" />
             <source>Copy as text</source>
             <translation>Als Text kopieren</translation>
@@ -5918,6 +7053,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/exports.py" />
             <source>Export picture…</source>
             <translation>Bild exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>It is on the clipboard, as text.</source>
+            <translation>Es ist als Text in der Zwischenablage.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -5963,11 +7103,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/exports.py" />
             <source>The picture is in {name}.</source>
             <translation>Das Bild ist in {name}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>The tree is on the clipboard, as text.</source>
-            <translation>Der Baum liegt als Text in der Zwischenablage.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -6163,6 +7298,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>&amp;Keyboard shortcuts</source>
             <translation>&amp;Tastenkürzel</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>&amp;Local server…</source>
+            <translation>Lokaler &amp;Server…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -7662,7 +8802,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/protocol/options.py" />
             <source>Give at most {most} characters.</source>
-            <translation type="unfinished" />
+            <translation>Höchstens {most} Zeichen angeben.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -7787,7 +8927,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/protocol/options.py" />
             <source>The size of the constraint</source>
-            <translation type="unfinished" />
+            <translation>Die Größe der Vorgabe</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />
@@ -7957,122 +9097,122 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>Give the schema it names.</source>
-            <translation type="unfinished" />
+            <translation>Das genannte Schema mitgeben.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>Leave all but one out.</source>
-            <translation type="unfinished" />
+            <translation>Alle bis auf eines weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The form of the answer is asked for in more than one field.</source>
-            <translation type="unfinished" />
+            <translation>Die Form der Antwort wird in mehr als einem Feld verlangt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The format json_schema comes without a schema.</source>
-            <translation type="unfinished" />
+            <translation>Das Format json_schema kommt ohne Schema.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>Send the one that the server was started with, as 'Authorization: Bearer KEY' or as 'x-api-key: KEY'.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie den, mit dem der Server gestartet wurde, als „Authorization: Bearer SCHLÜSSEL“ oder als „x-api-key: SCHLÜSSEL“.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>The key is not the server's.</source>
-            <translation type="unfinished" />
+            <translation>Der Schlüssel ist nicht der des Servers.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>The server asks for a key, and got none.</source>
-            <translation type="unfinished" />
+            <translation>Der Server verlangt einen Schlüssel und hat keinen bekommen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send 'Content-Type: application/json'.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie „Content-Type: application/json“.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send less at once.</source>
-            <translation type="unfinished" />
+            <translation>Senden Sie weniger auf einmal.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The headers of this request are too long.</source>
-            <translation type="unfinished" />
+            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request did not come whole within {seconds} s.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage kam nicht innerhalb von {seconds} s vollständig an.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request has two lengths.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage nennt zwei Längen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is longer than {mib} MiB.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage ist länger als {mib} MiB.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is no JSON that can be read: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage ist kein lesbares JSON: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request is not sent as JSON.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage wurde nicht als JSON gesendet.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it has a number that is too long</source>
-            <translation type="unfinished" />
+            <translation>sie enthält eine zu lange Zahl</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it has half of a character</source>
-            <translation type="unfinished" />
+            <translation>sie enthält ein halbes Zeichen</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it has too many lists and objects</source>
-            <translation type="unfinished" />
+            <translation>sie enthält zu viele Listen und Objekte</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>it is no UTF-8</source>
-            <translation type="unfinished" />
+            <translation>sie ist kein UTF-8</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>line {line}, column {column}: {reason}</source>
-            <translation type="unfinished" />
+            <translation>Zeile {line}, Spalte {column}: {reason}</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>{name} is no number</source>
-            <translation type="unfinished" />
+            <translation>{name} ist keine Zahl</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/connections.py" />
             <source>Ask again later.</source>
-            <translation type="unfinished" />
+            <translation>Fragen Sie später noch einmal.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/connections.py" />
             <source>The request is no HTTP that can be read.</source>
-            <translation type="unfinished" />
+            <translation>Die Anfrage ist kein lesbares HTTP.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/connections.py" />
             <source>The server has too many connections.</source>
-            <translation type="unfinished" />
+            <translation>Der Server hat zu viele Verbindungen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
@@ -8082,47 +9222,47 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
             <source>The server met an unexpected error.</source>
-            <translation type="unfinished" />
+            <translation>Der Server ist auf einen unerwarteten Fehler gestoßen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
             <source>There is no such address here.</source>
-            <translation type="unfinished" />
+            <translation>Diese Adresse gibt es hier nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
             <source>This address does not know this method.</source>
-            <translation type="unfinished" />
+            <translation>Diese Adresse kennt diese Methode nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/limits.py" />
             <source>The server has no memory left for requests as long as this one.</source>
-            <translation type="unfinished" />
+            <translation>Für so lange Anfragen hat der Server keinen Speicher mehr frei.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/limits.py" />
             <source>Too many requests came from this address.</source>
-            <translation type="unfinished" />
+            <translation>Von dieser Adresse kamen zu viele Anfragen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>Ask 127.0.0.1, or have it listen at another address, with a key.</source>
-            <translation type="unfinished" />
+            <translation>Fragen Sie 127.0.0.1, oder lassen Sie ihn mit einem Schlüssel auf einer anderen Adresse lauschen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>Name the page's origin where the server is started.</source>
-            <translation type="unfinished" />
+            <translation>Nennen Sie den Ursprung (Origin) der Seite, wo der Server gestartet wird.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>This server answers as localhost only, not as {name}.</source>
-            <translation type="unfinished" />
+            <translation>Dieser Server antwortet nur als localhost, nicht als {name}.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
             <source>Web pages of {name} may not ask this server.</source>
-            <translation type="unfinished" />
+            <translation>Webseiten von {name} dürfen diesen Server nicht fragen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/listening.py" />
@@ -8327,12 +9467,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
-            <translation type="unfinished" />
+            <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
             <source>There is no tool '{name}' to call.</source>
-            <translation type="unfinished" />
+            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
@@ -8412,42 +9552,42 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/grammars/answer_form.py" />
             <source>Ask for a new answer, or leave the form out.</source>
-            <translation type="unfinished" />
+            <translation>Eine neue Antwort verlangen oder die Form weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/answer_form.py" />
             <source>The answer that is to be continued is not of the form that is asked for.</source>
-            <translation type="unfinished" />
+            <translation>Die Antwort, die fortgesetzt werden soll, hat nicht die verlangte Form.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
             <source>Give a simpler form.</source>
-            <translation type="unfinished" />
+            <translation>Eine einfachere Form angeben.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
             <source>The answer cannot go on in the form that is asked for: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die Antwort kann in der verlangten Form nicht weitergehen: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>Change the schema or the grammar.</source>
-            <translation type="unfinished" />
+            <translation>Das Schema oder die Grammatik ändern.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>Give a smaller schema or a simpler grammar.</source>
-            <translation type="unfinished" />
+            <translation>Ein kleineres Schema oder eine einfachere Grammatik angeben.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>The form that is asked for cannot be used: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Die verlangte Form ist nicht brauchbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
             <source>The form that is asked for is too complex.</source>
-            <translation type="unfinished" />
+            <translation>Die verlangte Form ist zu verwickelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -8507,12 +9647,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/tokenizer.py" />
             <source>Choose another model, or leave the form out.</source>
-            <translation type="unfinished" />
+            <translation>Ein anderes Modell wählen oder die Form weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
             <source>The model has no token that ends an answer, so that no form can be kept to.</source>
-            <translation type="unfinished" />
+            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Form einhalten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />
@@ -8557,12 +9697,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/text/tools/schemas.py" />
             <source>Give the JSON schema of an object, nested no deeper than {most} times.</source>
-            <translation type="unfinished" />
+            <translation>Geben Sie das JSON-Schema eines Objekts an, höchstens {most}-mal geschachtelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tools/schemas.py" />
             <source>The parameters of the tool '{name}' are no JSON object.</source>
-            <translation type="unfinished" />
+            <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />

@@ -28,6 +28,22 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Waiting: %n requests before this one</source>
+            <translation>
+                <numerusform>Waiting: %n request before this one</numerusform>
+                <numerusform>Waiting: %n requests before this one</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/connect_dialog.py" />
+            <source>{engine} answers, with %n models.</source>
+            <translation type="unfinished">
+                <numerusform />
+                <numerusform />
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
             <translation>
@@ -41,6 +57,30 @@
             <translation>
                 <numerusform>In %n file</numerusform>
                 <numerusform>In %n files</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/server/words.py" />
+            <source>, %n waiting</source>
+            <translation>
+                <numerusform>, %n waiting</numerusform>
+                <numerusform>, %n waiting</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/server/words.py" />
+            <source>Server: %n clients</source>
+            <translation>
+                <numerusform>Server: %n client</numerusform>
+                <numerusform>Server: %n clients</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/server/words.py" />
+            <source>Waiting, %n before it</source>
+            <translation>
+                <numerusform>Waiting, %n before it</numerusform>
+                <numerusform>Waiting, %n before it</numerusform>
             </translation>
         </message>
     </context>

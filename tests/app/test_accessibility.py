@@ -25,6 +25,7 @@ from pytestqt.qtbot import QtBot
 from app.preferences.dialog import PreferencesDialog
 from app.shell.window import MainWindow
 from app.ui.notices import Notice
+from engine.protocol.serving import Serving, Visit
 from tests.app.fake_link import FakeLink
 
 CONTROLS = (QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit, QTabBar)
@@ -97,6 +98,19 @@ def models(window: MainWindow) -> QWidget:
     return next(each for each in window.findChildren(QDialog) if each.isVisible())
 
 
+def server(window: MainWindow) -> QWidget:
+    """The local server, on and asked, with everything about it that can be pressed."""
+    window.actions_.server.trigger()
+    assert isinstance(window.link, FakeLink)
+    window.server.controller.switch_on()
+    window.link.answer(
+        Serving("http://127.0.0.1:8383"),
+        Visit(1, "::1", "curl", "/v1/models", "done"),
+        Visit(2, "::1", "", "/", "gone"),
+    )
+    return window.server.dialog
+
+
 PLACES: tuple[Callable[[MainWindow], QWidget], ...] = (
     chat,
     lambda window: window,
@@ -107,6 +121,7 @@ PLACES: tuple[Callable[[MainWindow], QWidget], ...] = (
     palette,
     generation,
     models,
+    server,
 )
 
 

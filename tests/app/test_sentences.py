@@ -21,6 +21,8 @@ from app.ui.notices import Notice, NoticeBar
 from engine.errors import CoppiceError, InputError
 from engine.protocol.options import LoadOptions, SamplingOptions
 from engine.protocol.sentences import Amount, joined, opening, reason_of, say
+from engine.text.tools.manner import BARE_SYSTEM
+from engine.text.tools.turns import INSTRUCTIONS
 from tests.app.conftest import OpenWindow
 from tests.app.sources import Source, sources
 
@@ -208,6 +210,8 @@ def test_every_error_and_event_is_made_of_sentences() -> None:
 
 NOT_SHOWN = {
     "error: engine.process is started by the application. Use `coppice-engine` on a terminal.",
+    BARE_SYSTEM,  # models are told in English
+    INSTRUCTIONS,
 }
 
 

@@ -46,7 +46,14 @@ def test_the_distribution_is_transformers_own(seed: int) -> None:
 
 def test_top_p_keeps_the_smallest_set_that_reaches_it() -> None:
     probabilities = torch.tensor([0.1, 0.5, 0.05, 0.3, 0.05])
-    for top_p, kept in ((0.01, {1}), (0.5, {1}), (0.51, {1, 3}), (0.85, {0, 1, 3}), (1.0, {0, 1, 2, 3, 4})):
+    for top_p, kept in (
+        (1e-300, {1}),
+        (0.01, {1}),
+        (0.5, {1}),
+        (0.51, {1, 3}),
+        (0.85, {0, 1, 3}),
+        (1.0, {0, 1, 2, 3, 4}),
+    ):
         found = distribution(probabilities.log(), SamplingOptions(temperature=1.0, top_p=top_p))
         assert set(found.nonzero()[:, 0].tolist()) == kept
 

@@ -54,6 +54,8 @@ def message_record(conversation: int, message: Message) -> MessageRecord:
         details["beginning"] = message.beginning
     if message.thought_seconds:
         details["thought_seconds"] = round(message.thought_seconds, 3)
+    if message.answerer:
+        details["answerer"] = message.answerer
     if message.probabilities and message.ending.is_final:
         details["chances"] = probability_details(message.probabilities)
     if message.attachments:
@@ -109,6 +111,7 @@ def _message(record: MessageRecord) -> Message:
             attachments=attachments_of(record.details.get("attachments")),
             beginning=_kept(record, "beginning", ""),
             thought_seconds=_kept(record, "thought_seconds", 0.0),
+            answerer=_kept(record, "answerer", ""),
             probabilities=probabilities_of_details(record.details.get("chances")),
         )
     )

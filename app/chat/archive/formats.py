@@ -5,7 +5,7 @@ Another format is an entry of `FORMATS`, with a function that writes it and one 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
@@ -32,6 +32,7 @@ _BYTES_PER_BRACKET = 16  # a message takes 28 at least
 _MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
 _ROLES = {name: role for role, name in SPEAKERS.items()}
 _NOTHING = "(nothing)"
+_LONGEST_NAME = 400  # of who answered
 # A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
 _TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
 
@@ -41,16 +42,26 @@ class ExchangeError(Exception):
 
 
 def exported_markdown(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
-    """The path that is shown, under headings."""
+    """The path that is shown, under headings; before them stands who answered, which is not read again."""
     turns = [
         (role, _TURN.sub(r"\\\g<0>", content.strip()) or _NOTHING) for role, content in _turns(messages, system_prompt)
     ]
-    return well_formed(as_markdown(turns, "## {}", title))
+    answerers = ", ".join(dict.fromkeys(each.answerer for each in messages if each.answerer))
+    told = f"# {title}\n\nAnswered by {answerers}\n\n{as_markdown(turns, '## {}')}" if answerers else ""
+    return well_formed(told or as_markdown(turns, "## {}", title))
 
 
 def exported_json(title: str, messages: Sequence[Message], system_prompt: str = "") -> str:
-    """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`, a system prompt as the first."""
-    turns = [{"role": role, "content": content} for role, content in _turns(messages, system_prompt)]
+    """The path that is shown, as `{"title", "messages": [{"role", "content"}]}`, a system prompt as the first.
+
+    An answer has a `model` as well: who wrote it, if that is known.
+    """
+    turns: list[dict[str, str]] = [
+        {"role": role, "content": content} for role, content in _turns(messages, system_prompt)
+    ]
+    for turn, message in zip(turns[len(turns) - len(messages) :], messages, strict=True):
+        if message.answerer:
+            turn["model"] = message.answerer
     document = {"format": _FORMAT, "title": title, "messages": turns}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
@@ -178,13 +189,14 @@ def _chat(document: Any) -> tuple[str, Conversation]:
     title = document.get("title") if isinstance(document, dict) else ""
     messages: list[Message] = []
     system: list[str] = []
-    for role, content in map(_turn, turns):
+    for role, content, model in map(_turn, turns):
         if role == "system":
             system.append(content)
         elif messages and messages[-1].role == role:
             messages[-1] = _joined(messages[-1], content)
         elif messages or role == "user":
-            messages.append(Message(role, content, parent=messages[-1].id if messages else 0))
+            before = messages[-1].id if messages else 0
+            messages.append(Message(role, content, parent=before, answerer=model if role == "assistant" else ""))
     if messages and messages[-1].role == "user":
         messages.append(Message("assistant", "", parent=messages[-1].id))
     if not messages:
@@ -194,17 +206,19 @@ def _chat(document: Any) -> tuple[str, Conversation]:
 
 
 def _joined(message: Message, content: str) -> Message:
-    return Message(message.role, f"{message.text}\n\n{content}", parent=message.parent, id=message.id)
+    return replace(message, text=f"{message.text}\n\n{content}")
 
 
-def _turn(turn: Any) -> tuple[Role, str]:
+def _turn(turn: Any) -> tuple[Role, str, str]:
+    """Who says what, and the model that wrote it, if that is told."""
     role = turn.get("role") if isinstance(turn, Mapping) else None
     content = turn.get("content") if isinstance(turn, Mapping) else None
     if isinstance(content, list):  # parts, of which the texts are kept
         content = "\n".join(part["text"] for part in content if isinstance(part, dict) and _is_text(part.get("text")))
     if role not in get_args(Role) or not _is_text(content):
         raise ExchangeError(tr("The file holds a message without a role or without text."))
-    return cast(Role, role), str(content)
+    model = turn.get("model") if isinstance(turn, Mapping) else ""
+    return cast(Role, role), str(content), json.text(model, _LONGEST_NAME)
 
 
 def _is_text(value: Any) -> bool:

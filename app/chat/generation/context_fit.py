@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.history.conversation import SUMMARY_PREFACE, Conversation
 from app.chat.history.reasoning import split
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.i18n.translation import tr
 from app.ui.notices import Notice, Tone
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round
@@ -110,7 +110,7 @@ class Summariser(QObject):
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
 
-    def __init__(self, link: EngineLink, parent: QObject) -> None:
+    def __init__(self, link: Answerer, parent: QObject) -> None:
         super().__init__(parent)
         self._link = link
         self._going: Summarising | None = None

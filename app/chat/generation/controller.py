@@ -9,7 +9,7 @@ from app.chat.generation.context_fit import Summariser, answer_reserve, first_tu
 from app.chat.history.answering import grown
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Attachment, Message
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.settings.generation import STOP, SUMMARISE, GenerationSettings
@@ -58,7 +58,7 @@ class ChatController(QObject):
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
 
-    def __init__(self, link: EngineLink, settings: SettingsFile, parent: QObject | None = None) -> None:
+    def __init__(self, link: Answerer, settings: SettingsFile, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
         self._settings = settings
@@ -288,7 +288,7 @@ class ChatController(QObject):
         prompt = self.conversation.prompt(generation.system_prompt)
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)
-        self._mark(AnswerEnding.OPEN)
+        self._mark(AnswerEnding.OPEN, self._engine.answerer)
 
     def _give_up_waiting(self, state: EngineState) -> None:
         if state.phase is Phase.EMPTY:
@@ -300,6 +300,8 @@ class ChatController(QObject):
         if not self._engine.ready:
             return replace(answer, ending=AnswerEnding.INTERRUPTED)
         self._raise_failure(failed.message, failed.hint)
+        if failed.kind == "lost" and answer.text:
+            return replace(answer, ending=AnswerEnding.LOST)
         return replace(answer, ending=self._resumed.ending if self._resumed else AnswerEnding.FAILED)
 
     def _raise_failure(self, message: str, hint: str) -> None:
@@ -313,12 +315,12 @@ class ChatController(QObject):
         if self.is_answering:
             self._mark(AnswerEnding.STOPPED)
 
-    def _mark(self, ending: AnswerEnding) -> None:
+    def _mark(self, ending: AnswerEnding, answerer: str = "") -> None:
         answer = self.conversation.last_answer
         assert answer is not None, "only an answer can be marked"
         if ending is AnswerEnding.FAILED and self._resumed:
             ending = self._resumed.ending
-        self._change(replace(answer, ending=ending), "")
+        self._change(replace(answer, ending=ending, answerer=answerer or answer.answerer), "")
 
     def _place(self, message: int) -> int | None:
         """The number of a message on the path that is shown."""

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.generation.context_fit import answer_reserve
 from app.chat.generation.controller import ChatController
 from app.chat.history.message import Attachment, Message, with_attachments
-from app.engine.link import EngineLink
+from app.engine.interface import Answerer
 from app.engine.state import EngineState
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -68,7 +68,7 @@ class TokenCounter(QObject):
     use_changed = Signal(ContextUse)
     costs_changed = Signal(tuple)  # of int: the tokens of each attachment
 
-    def __init__(self, link: EngineLink, chat: ChatController, parent: QObject | None = None) -> None:
+    def __init__(self, link: Answerer, chat: ChatController, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
         self._chat = chat

@@ -6,7 +6,8 @@ from dataclasses import fields, replace
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
-from engine.protocol.messages import Event, Finished, Prefilled, Round, Seconds, Statistics
+from app.engine.steps import MOST, plausible
+from engine.protocol.messages import Event, Finished, Prefilled, Queued, Round, Seconds, Statistics, Wrote
 
 _ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cancelled": AnswerEnding.STOPPED}
 
@@ -17,17 +18,34 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
     `before` are the figures of the answer that is continued.
     """
     for event in events:
+        ahead = event.ahead if isinstance(event, Queued) else 0
+        answer = answer if answer.ahead == ahead else replace(answer, ahead=ahead)
         match event:
             case Prefilled() if before is None:
                 count = answer.statistics or Statistics()
                 answer = replace(answer, statistics=replace(count, prompt_tokens=event.prompt_tokens))
             case Round():
                 answer = _after_round(answer, event)
+            case Wrote():
+                answer = _after_words(answer, event)
             case Finished():
-                statistics = combined_statistics(before, event.statistics)
-                text = answer.text + event.text
-                answer = replace(answer, text=text, ending=_ENDINGS[event.reason], statistics=statistics)
+                answer = _after_end(answer, event, before)
     return answer
+
+
+def _after_end(answer: Message, event: Finished, before: Statistics | None) -> Message:
+    """Who tells no figures leaves those that were counted so far."""
+    statistics = answer.statistics
+    if event.statistics is not None:
+        statistics = combined_statistics(before, plausible(event.statistics))
+    return replace(answer, text=answer.text + event.text, ending=_ENDINGS[event.reason], statistics=statistics)
+
+
+def _after_words(answer: Message, event: Wrote) -> Message:
+    """How long it took, and in how many passes, is told at the end, if at all."""
+    count = answer.statistics or Statistics()
+    tokens = min(count.new_tokens + max(0, event.tokens), MOST)
+    return replace(answer, text=answer.text + event.text, statistics=replace(count, new_tokens=tokens))
 
 
 def _after_round(answer: Message, event: Round) -> Message:

@@ -63,6 +63,7 @@ class AnswerEnding(Enum):
     STOPPED = "stopped"
     FAILED = "failed"
     INTERRUPTED = "interrupted"  # the engine died
+    LOST = "lost"  # the connection to an engine elsewhere broke
 
     @property
     def is_final(self) -> bool:
@@ -72,7 +73,7 @@ class AnswerEnding(Enum):
     @property
     def is_early(self) -> bool:
         """Whether there might have been more of the answer."""
-        return self in (AnswerEnding.LENGTH, AnswerEnding.STOPPED, AnswerEnding.INTERRUPTED)
+        return self in (AnswerEnding.LENGTH, AnswerEnding.STOPPED, AnswerEnding.INTERRUPTED, AnswerEnding.LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ class Message:
 
     `attachments` are files that a person put into a question; `beginning` are the words that a person had an answer
     start with, `thought_seconds` how long it took the model to think before it, `probabilities` how likely the
-    target found what it says.
+    target found what it says. `ahead`: requests of others that are answered before it is begun. `answerer`: the models
+    that wrote it, as `model @ host` where they were elsewhere.
     `parent` is the message it follows, 0 for a first one; `created` in seconds since 1970. Two messages that say the
     same are equal.
     """
@@ -97,6 +99,8 @@ class Message:
     beginning: str = ""
     thought_seconds: float = 0.0
     probabilities: TokenProbabilities | None = field(default=None, compare=False)
+    ahead: int = field(default=0, compare=False)
+    answerer: str = field(default="", compare=False)
 
     @property
     def content(self) -> str:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEven
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.history.message import AnswerEnding, Message
+from app.engine.steps import MOST, plausible
 from app.i18n.number_text import Number, share_text
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
@@ -22,6 +23,7 @@ _ENDINGS = {
     AnswerEnding.STOPPED: mark("Stopped"),
     AnswerEnding.FAILED: mark("Not answered"),
     AnswerEnding.INTERRUPTED: mark("Interrupted: the engine stopped"),
+    AnswerEnding.LOST: mark("Interrupted: the connection broke"),
 }
 
 _BAR = QSize(260, 10)
@@ -42,19 +44,28 @@ def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
     figures = []
     if ending := _describe_ending(message):
         figures.append(ending)
-    if message.statistics is not None and message.statistics.passes:
-        figures += _measured(message.statistics)
+    if message.statistics is not None and (message.statistics.passes or message.statistics.new_tokens):
+        figures += _measured(plausible(message.statistics))
+    if "@" in message.answerer:
+        figures.append(
+            AnswerFigure(message.answerer, tr("Who wrote this answer: the model, and where its engine runs"))
+        )
     return tuple(figures)
 
 
 def _describe_ending(message: Message) -> AnswerFigure | None:
     if message.ending is AnswerEnding.LENGTH:
-        tokens = message.statistics.new_tokens if message.statistics else 0
+        tokens = plausible(message.statistics).new_tokens if message.statistics else 0
         return AnswerFigure(
             tr("Cut off at %n tokens", n=tokens),
             tr("The answer reached the length limit or filled the context. The limit is in Generation settings."),
         )
-    if message.ending is AnswerEnding.OPEN and not (message.statistics and message.statistics.passes):
+    if message.ending is AnswerEnding.OPEN and message.ahead:
+        return AnswerFigure(
+            tr("Waiting: %n requests before this one", n=min(message.ahead, MOST)),
+            tr("Others have asked the same models before. Whoever asks is answered in turn."),
+        )
+    if message.ending is AnswerEnding.OPEN and not _is_begun(message):
         return AnswerFigure(
             tr("Reading the question"), tr("The models take in the conversation before the first token comes")
         )
@@ -62,25 +73,23 @@ def _describe_ending(message: Message) -> AnswerFigure | None:
     return AnswerFigure(tr(words), tr("Why there is no more of this answer")) if words else None
 
 
+def _is_begun(message: Message) -> bool:
+    """Whether any of it has come; engines elsewhere may write without counting tokens."""
+    told = message.statistics
+    return bool(told and (told.passes or told.new_tokens)) or len(message.text) > len(message.beginning)
+
+
 def _measured(statistics: Statistics) -> list[AnswerFigure]:
-    figures = [
-        AnswerFigure(
-            tr("{rate:.1f} tokens/s").format(rate=Number(statistics.tokens_per_second)),
-            tr("Tokens of the answer per second of decoding; reading the question is not counted"),
-        ),
-        AnswerFigure(
-            tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
-            tr(
-                "Tokens of the answer per pass of the target model. Without speculation this is 1; "
-                "the more the draft guesses right, the higher it is."
-            ),
-        ),
-        AnswerFigure(
-            tr("%n passes", n=statistics.passes),
-            tr("How often the whole target model ran for this answer; reading the question is not counted"),
-        ),
-        AnswerFigure(tr("%n tokens", n=statistics.new_tokens), tr("Length of the answer in tokens")),
-    ]
+    figures = []
+    if statistics.seconds.decode > 0:
+        figures.append(
+            AnswerFigure(
+                tr("{rate:.1f} tokens/s").format(rate=Number(statistics.tokens_per_second)),
+                tr("Tokens of the answer per second of decoding; reading the question is not counted"),
+            )
+        )
+    figures += _passes(statistics) if statistics.passes else []
+    figures.append(AnswerFigure(tr("%n tokens", n=statistics.new_tokens), tr("Length of the answer in tokens")))
     if statistics.first_token_seconds > 0:
         figures.append(
             AnswerFigure(
@@ -92,6 +101,22 @@ def _measured(statistics: Statistics) -> list[AnswerFigure]:
         definition = tr("What the engine has to say about this answer")
         figures.append(AnswerFigure(translated(statistics.note), definition, is_sentence=True))
     return figures
+
+
+def _passes(statistics: Statistics) -> list[AnswerFigure]:
+    return [
+        AnswerFigure(
+            tr("{rate:.1f} tokens per pass").format(rate=Number(statistics.tokens_per_pass)),
+            tr(
+                "Tokens of the answer per pass of the target model. Without speculation this is 1; "
+                "the more the draft guesses right, the higher it is."
+            ),
+        ),
+        AnswerFigure(
+            tr("%n passes", n=statistics.passes),
+            tr("How often the whole target model ran for this answer; reading the question is not counted"),
+        ),
+    ]
 
 
 class FiguresRow(QWidget):
@@ -196,8 +221,14 @@ def parts_of(seconds: Seconds, colors: Colors) -> tuple[TimePart, ...]:
         TimePart(tr("Draft, while layers came"), min(seconds.hidden_draft, seconds.target), colors.accent_hover),
         TimePart(tr("Target"), max(0.0, seconds.target - seconds.hidden_draft), colors.link),
         TimePart(tr("Other"), seconds.other, colors.error),
+        TimePart(tr("Writing the answer"), 0.0 if _is_split(seconds) else seconds.decode, colors.link),
     )
     return tuple(part for part in parts if part.seconds > 0)
+
+
+def _is_split(seconds: Seconds) -> bool:
+    """Whether it is known what the time of decoding was spent on; engines elsewhere do not tell."""
+    return seconds.draft + seconds.target + seconds.other > 0
 
 
 class TimeBar(QWidget):
@@ -268,9 +299,9 @@ class TimePopup(QFrame):
 
 
 def _told(statistics: Statistics) -> list[str]:
-    """How it was speculated, and what the engine says about that."""
-    method = tr("No speculation")
+    """How it was speculated, and what the engine says about that; nothing of an engine that counts no passes."""
+    method = tr("No speculation") if statistics.passes else ""
     if statistics.method != "none":
         words = tr("Speculation: {method}, {budget} nodes a pass") if statistics.budget else tr("Speculation: {method}")
         method = words.format(method=statistics.method, budget=statistics.budget)
-    return [method, *([translated(statistics.note)] if statistics.note else [])]
+    return [each for each in (method, translated(statistics.note)) if each]

@@ -20,9 +20,11 @@ from app.engine.state import EngineState
 from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
+from app.library.engines import EngineChoice
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
 from app.library.picker.downloads_page import DownloadsPage
+from app.library.picker.engines_page import EnginesPage
 from app.library.picker.entry import Entry, Verdict
 from app.library.picker.entry_view import EntryView
 from app.library.picker.local_page import LocalPage
@@ -56,17 +58,19 @@ class ModelsDialog(QDialog):
         downloads: DownloadLink,
         settings: SettingsFile,
         colors: Colors,
+        engines: EngineChoice,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._library, self._settings, self._downloads = library, settings, downloads
-        self._asked = self._has_failed = False
+        self._library, self._settings, self._downloads, self._engines = library, settings, downloads, engines
+        self._asked = self._has_failed = self._connects = False
         self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
         self.discover = DiscoverPage(library.search, library.local_models, library.suggested, colors, self)
         self.local = LocalPage(library.local_models, settings, colors, self)
         self.downloads = DownloadsPage(downloads, colors, self)
+        self.engines = EnginesPage(engines, colors, self)
         self.details = DetailsPane(library.pair_choice, colors, self)
         self.notices = NoticeStack(self)
         self.strip = LoadStrip(self)
@@ -82,8 +86,9 @@ class ModelsDialog(QDialog):
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.pages = QStackedWidget(self)
-        titles = (tr("Discover"), tr("My models"), tr("Downloads"))
-        for title, page in zip(titles, (self.discover, self.local, self.downloads), strict=True):
+        titles = (tr("Discover"), tr("My models"), tr("Downloads"), tr("Engines"))
+        pages = (self.discover, self.local, self.downloads, self.engines)
+        for title, page in zip(titles, pages, strict=True):
             self.tabs.addTab(title)
             self.pages.addWidget(page)
         self.splitter = QSplitter(self)
@@ -132,6 +137,7 @@ class ModelsDialog(QDialog):
         self.downloads.load_requested.connect(self._on_arrived_load)
         self._downloads.changed.connect(self._show_downloads)
         self._downloads.ended.connect(lambda _progress: library.local_models.look())
+        self.engines.used.connect(self._on_engine_used)
         self.strip.cancel_requested.connect(self.cancel_requested)
         self.strip.close_requested.connect(self.reject)
         QShortcut(QKeySequence.StandardKey.Find, self, self.go_to_field)
@@ -153,6 +159,10 @@ class ModelsDialog(QDialog):
     def show_engine_state(self, state: EngineState) -> None:
         """Follow the engine."""
         self.strip.show_engine_state(state)
+        if self._connects and not state.busy:
+            self._connects = False
+            if state.ready:  # what was asked for is there, as after a load
+                self.accept()
         loaded = (
             {state.pair.target.source, state.pair.draft.source if state.pair.draft else ""} if state.pair else set()
         )
@@ -178,6 +188,7 @@ class ModelsDialog(QDialog):
         self.discover.view.set_theme(colors)
         self.local.view.set_theme(colors)
         self.downloads.set_theme(colors)
+        self.engines.set_theme(colors)
         self.details.set_theme(colors)
 
     def go_to_field(self) -> None:
@@ -202,7 +213,9 @@ class ModelsDialog(QDialog):
         super().hideEvent(event)
         self._settings.change(models_geometry=bytes(self.saveGeometry().toBase64().data()).decode())
         self._library.local_models.settle()
-        self.local.notices.dismiss("undo")
+        self._engines.settle()
+        for page in (self.local, self.engines):
+            page.notices.dismiss("undo")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Escape clears the field first, and closes then."""
@@ -241,7 +254,7 @@ class ModelsDialog(QDialog):
 
     def _on_page(self, index: int) -> None:
         self.pages.setCurrentIndex(index)
-        self.details.setVisible(index != Page.DOWNLOADS)
+        self.details.setVisible(index in (Page.DISCOVER, Page.MODELS))
         if self._view is not None:
             self._on_chosen(self._view.current)
 
@@ -286,6 +299,9 @@ class ModelsDialog(QDialog):
         self.notices.dismiss(LOAD_NOTICE)
         self._asked, self._has_failed = True, False
         self.load_requested.emit(options)
+
+    def _on_engine_used(self) -> None:
+        self._connects = self._engines.state.busy
 
     def _on_arrived_load(self, repo: str) -> None:
         self._asked = True

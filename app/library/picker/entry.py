@@ -90,6 +90,8 @@ class Where(Enum):
     LLAMA_CPP = "llama.cpp"
     PREPARED = mark("Prepared copy")
     SHIPPED = mark("Shipped with Coppice")
+    ELSEWHERE = mark("Engine elsewhere")
+    HERE = mark("Engine on this computer")
 
 
 @dataclass(frozen=True, slots=True)

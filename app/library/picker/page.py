@@ -5,7 +5,7 @@ from enum import IntEnum
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
 
-from app.engine.state import EngineState, Phase, describe_pair
+from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.ui.widgets import label
 
@@ -16,6 +16,7 @@ class Page(IntEnum):
     DISCOVER = 0
     MODELS = 1
     DOWNLOADS = 2
+    ENGINES = 3
 
 
 class LoadStrip(QWidget):
@@ -55,5 +56,7 @@ class LoadStrip(QWidget):
         self.progress.setRange(0, state.total)
         self.progress.setValue(state.done)
         self.words.setText(
-            tr("Loaded: {pair}").format(pair=describe_pair(state.pair)) if state.ready and state.pair else state.words
+            tr("Loaded: {pair}").format(pair=state.described_pair)
+            if state.ready and state.pair and not state.host
+            else state.words
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from app.engine.link import EngineLink
+from app.engine.interface import Engine
 from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.tokens import Tokens
@@ -104,7 +104,7 @@ class ModelLibrary(QObject):
 
     def __init__(
         self,
-        link: EngineLink,
+        link: Engine,
         settings: SettingsFile,
         folders: Folders,
         tokens: Tokens,

@@ -88,20 +88,32 @@ class History:
         shape = shape_of(round)
         path = np.asarray(round.accepted, np.int32)
         counts = count_acceptance(shape, path)
-        if self._end == len(self._rows):
-            self._rows[: self.capacity] = self._rows[self.capacity :]
-            self._end = self.capacity
-        row = self._rows[self._end]
+        row = self._new_row()
         row["begin"], row["seconds"] = self._seconds, round.seconds.decode
         row["tokens"], row["nodes"], row["depth"] = round.new_tokens, len(shape.parents) - 1, shape.depths.max()
         row["accepted"], row["bytes"] = len(path) - 1, round.bytes_streamed
         for part, seconds in zip(PARTS, split(round.seconds), strict=True):
             row[part] = seconds
         row["request"], row["index"] = round.id, round.index
-        self._end += 1
-        self.count += 1
         self._seconds += round.seconds.decode
         self.acceptance += counts
+
+    def add_arrival(self, request: int, tokens: int, seconds: float) -> None:
+        """Take tokens that came without a round, so long after those before them; all other figures are 0."""
+        row = self._new_row()
+        self._rows[self._end - 1] = np.zeros((), ROW)
+        row["begin"], row["seconds"], row["tokens"] = self._seconds, seconds, tokens
+        row["request"], row["index"] = request, self.count - 1
+        self._seconds += seconds
+
+    def _new_row(self) -> Any:
+        """The next row, which has values of before; once there is no room, the newest half moves to the front."""
+        if self._end == len(self._rows):
+            self._rows[: self.capacity] = self._rows[self.capacity :]
+            self._end = self.capacity
+        self._end += 1
+        self.count += 1
+        return self._rows[self._end - 1]
 
 
 def split(spent: Seconds) -> tuple[float, ...]:

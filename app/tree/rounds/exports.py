@@ -16,8 +16,6 @@ from app.system.files import write_chosen
 from app.tree.rounds.history import FileSpill, History
 from app.tree.rounds.player import Player
 from app.tree.rounds.recording import Saving, read_recording
-from app.tree.rounds.snapshot import Snapshot
-from app.tree.rounds.text import as_text
 from app.ui.widgets import ask_where
 from engine.errors import InputError
 from engine.protocol.messages import Round
@@ -49,14 +47,14 @@ class Exports(QObject):
         self.saving.progressed.connect(self._on_saving_progressed)
 
     def entries(
-        self, canvas: QWidget, shown: Callable[[], Snapshot | None]
+        self, view: Callable[[], QWidget], text: Callable[[], str]
     ) -> tuple[tuple[str, Callable[[], object]], ...]:
-        """The menu's entries, a format each: words, and what is done. `shown` gives the tree that is looked at."""
+        """The menu's entries, a format each: words, and what is done. `view` gives what is shown, `text` its text."""
         return (
             (tr("Save recording…"), self.save),
             (tr("Open recording…"), self.open),
-            (tr("Export picture…"), lambda: self.export_picture(canvas)),
-            (tr("Copy as text"), lambda: self.copy_text(shown())),
+            (tr("Export picture…"), lambda: self.export_picture(view())),
+            (tr("Copy as text"), lambda: self.copy_text(text())),
         )
 
     # ---- recordings --------------------------------------------------------------------------------------------------
@@ -135,11 +133,11 @@ class Exports(QObject):
                 words = tr("The picture is in {name}.")
         self.told.emit(words.format(name=path.name))
 
-    def copy_text(self, tree: Snapshot | None) -> None:
-        """Put a tree on the clipboard."""
-        if tree:
-            QGuiApplication.clipboard().setText(as_text(tree))
-            self.told.emit(tr("The tree is on the clipboard, as text."))
+    def copy_text(self, text: str) -> None:
+        """Put a text on the clipboard, if there is one."""
+        if text:
+            QGuiApplication.clipboard().setText(text)
+            self.told.emit(tr("It is on the clipboard, as text."))
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 

@@ -36,7 +36,8 @@ class ChoiceWriter:
                 yield self._part({"role": "assistant", "content": ""}, own={"prefilled": prefilled_to_json(step)})
             case Progress(round=of, pieces=pieces):
                 self.accepted_nodes += len(of.accepted) - 1
-                yield from self._say(pieces, self._log_probs(of), {"round": round_to_json(of)} if self._is_open else {})
+                own = {"round": round_to_json(of)} if self._asked.tells_rounds else {}
+                yield from self._say(pieces, self._log_probs(of), own)
             case Ended(finished=finished, pieces=pieces):
                 yield from self._say(pieces, None, {})
                 self.statistics = finished.statistics or Statistics()
@@ -58,11 +59,6 @@ class ChoiceWriter:
         log_probs = {"content": self._tokens} if self._asked.logprobs else None
         return {"index": self._index, "message": message, "logprobs": log_probs, "finish_reason": self._reason}
 
-    @property
-    def _is_open(self) -> bool:
-        """Whether rounds are asked for."""
-        return self._asked.tells_rounds
-
     def _say(self, pieces: Sequence[Piece], log_probs: Part | None, own: Part) -> Iterator[Part]:
         """What was told once goes with the first of the pieces, or stands alone."""
         deltas = [self._delta(piece) for piece in pieces] or ([{}] if log_probs or own else [])
@@ -74,7 +70,7 @@ class ChoiceWriter:
         self, delta: Part, log_probs: Part | None = None, own: Part | None = None, reason: FinishReason | None = None
     ) -> Part:
         choice = {"index": self._index, "delta": delta, "logprobs": log_probs, "finish_reason": reason}
-        return {"choices": [choice], **({"coppice": own} if own and self._is_open else {})}
+        return {"choices": [choice], **({"coppice": own} if own and self._asked.tells_rounds else {})}
 
     def _delta(self, piece: Piece) -> Part:
         match piece:

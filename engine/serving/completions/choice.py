@@ -32,9 +32,9 @@ class TextChoiceWriter:
         elif isinstance(step, Progress):
             of = step.round
             self.accepted_nodes += len(of.accepted) - 1
-            log_probs = self._likelihoods(of)
-            if of.text or log_probs or self._asked.tells_rounds:
-                yield self._part(of.text, {"round": round_to_json(of)}, log_probs)
+            log_probs, own = self._likelihoods(of), {"round": round_to_json(of)} if self._asked.tells_rounds else {}
+            if of.text or log_probs or own:
+                yield self._part(of.text, own, log_probs)
         elif isinstance(step, Ended):
             yield self._end(step.finished)
 

@@ -147,5 +147,5 @@ def _asker(client: str, headers: Headers, visit: OpenVisit) -> Asker:
 
 def _route_of(scope: Scope) -> str:
     """The path as it stands in the description, also of what was refused; `other` for all that lead nowhere."""
-    path = getattr(scope.get("route"), "path", "") or scope["path"]
+    path = getattr(scope.get("route"), "path_format", "") or scope["path"]
     return path if path in scope["app"].openapi()["paths"] else "other"

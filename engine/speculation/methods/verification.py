@@ -16,6 +16,7 @@ from engine.speculation.interfaces import Sampling
 from engine.speculation.trees.tree import Path, Tree
 
 COLD = 1e-6  # below it logits are first made relative to the largest one
+TINY = torch.finfo(torch.float32).tiny  # what is smaller compares like 0
 COLDEST = 1e-30  # lower temperatures mean the same in float32: only the likeliest tokens are left
 
 Choose = Callable[[int], int]
@@ -194,7 +195,8 @@ def _keep_nucleus(scores: Tensor, top_p: float) -> Tensor:
     """Mask all but the fewest most probable tokens that together reach `top_p` (Holtzman et al. 2020)."""
     probabilities, order = scores.softmax(-1).sort(dim=-1, descending=True, stable=True)
     mass_before = probabilities.cumsum(-1) - probabilities
-    outside = (mass_before >= top_p).scatter(-1, order, mass_before >= top_p)
+    beyond = mass_before >= max(top_p, TINY)  # never the first, before which there is nothing
+    outside = beyond.scatter(-1, order, beyond)
     return scores.masked_fill(outside, -torch.inf)
 
 

@@ -28,7 +28,7 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     a constraint that cannot be used, and where the answer so far is not of its form.
     """
     root = Grammar(constraint, tokenizer.grammar_vocabulary).root
-    state = _before_answer(tokenizer, prompt, root)
+    state = root if constraint.whole else _before_answer(tokenizer, prompt, root)
     for token in prompt.answer:
         state = state.follow(token)
     if not state.is_possible:

@@ -154,13 +154,15 @@ class GrammarState:
             state = above
 
 
-class Anything:
-    """Any text at all."""
+class Unconstrained:
+    """A text of which nothing more is asked."""
 
-    is_possible = True
+    def __init__(self, *, is_possible: bool) -> None:
+        """`is_possible`: whether the answer may begin so."""
+        self.is_possible = is_possible
 
     def follow(self, token: int) -> AnswerState:
-        """Still any."""
+        """The same."""
         del token
         return self
 
@@ -172,4 +174,5 @@ class Anything:
         """Nothing to forget."""
 
 
-ANYTHING = Anything()
+ANYTHING = Unconstrained(is_possible=True)
+NOTHING = Unconstrained(is_possible=False)

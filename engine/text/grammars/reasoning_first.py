@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from engine.text.grammars.grammar import AnswerState
+from engine.text.grammars.grammar import NOTHING, AnswerState
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import ANSWER_CHANNEL, Sign
 
@@ -18,6 +19,7 @@ class Masks:
         self.vocabulary = vocabulary
         self.breaks = frozenset(token for token, text in vocabulary.spelled.items() if not text.strip(b"\n"))
         self._openings: dict[bytes, frozenset[int]] = {}
+        self._closing: dict[tuple[bytes, int], dict[int, bytes]] = {}
 
     def opening(self, rest: bytes) -> frozenset[int]:
         """Tokens whose text begins with `rest`, or is a beginning of it."""
@@ -26,6 +28,21 @@ class Masks:
             fitting = frozenset(token for token, text in spelled if text.startswith(rest) or rest.startswith(text))
             self._openings[rest] = fitting
         return self._openings[rest]
+
+    def closing(self, mark: bytes, known: int) -> dict[int, bytes]:
+        """Tokens that complete a mark of which so many bytes are there, with what else they write behind it."""
+        if (mark, known) not in self._closing:
+            parted = ((token, text.partition(mark[known:])) for token, text in self.vocabulary.spelled.items())
+            fitting = {token: more for token, (before, _, more) in parted if more and not (known and before)}
+            self._closing[mark, known] = fitting
+        return self._closing[mark, known]
+
+    def all_but(self, tokens: Collection[int]) -> bytes:
+        """Every token of the vocabulary but these."""
+        bits = (1 << self.vocabulary.size) - 1
+        for token in tokens:
+            bits &= ~(1 << token)
+        return bits.to_bytes(-(-self.vocabulary.size // 32) * 4, "little")
 
     def also(self, state: AnswerState, tokens: Collection[int]) -> bytes | None:
         """What the state allows, and these tokens; a state that is not possible allows none."""
@@ -106,7 +123,10 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingInText:
-    """Inside reasoning whose end is ordinary text; `tail`: the last of it, which may be the beginning of that."""
+    """Inside reasoning whose end is ordinary text; `tail`: the last of it, which may be the beginning of that.
+
+    What a token writes behind the end belongs to the answer already, and must be of its form.
+    """
 
     masks: Masks
     end: bytes
@@ -115,24 +135,31 @@ class ThinkingInText:
     is_possible = True
 
     def follow(self, token: int) -> AnswerState:
-        """What a token writes behind the end belongs to the answer already."""
+        """The answer begins behind the end."""
         text = self.tail + self.masks.vocabulary.spelled.get(token, b"")
         _, found, rest = text.partition(self.end)
         if not found:
             return ThinkingInText(self.masks, self.end, self.answer, text[max(0, len(text) - len(self.end) + 1) :])
-        answer = self.answer
-        if not rest.strip(b"\n"):
-            return Gap(self.masks, answer)
-        for each in self.masks.vocabulary.encode(rest.lstrip(b"\n")):
-            answer = answer.follow(each)
-        return answer
+        return self._behind(rest.lstrip(b"\n"))
 
     def allowed(self) -> bytes | None:
-        """Anything."""
-        return None
+        """Anything but an end with a wrong beginning of the answer in the same token."""
+        begun = (known for known in range(len(self.end)) if self.tail.endswith(self.end[:known]))
+        ends = {token: more for known in begun for token, more in self.masks.closing(self.end, known).items()}
+        wrong = [token for token, more in ends.items() if not self._behind(more.lstrip(b"\n")).is_possible]
+        return self.masks.all_but(wrong) if wrong else None
 
     def settle(self) -> None:
         """Nothing to forget."""
+
+    def _behind(self, text: bytes) -> AnswerState:
+        """The answer that begins with this text."""
+        if not text:
+            return Gap(self.masks, self.answer)
+        tokens, spelled = self.masks.vocabulary.encode(text), self.masks.vocabulary.spelled
+        if b"".join(spelled[token] for token in tokens) != text:
+            return NOTHING
+        return reduce(lambda state, token: state.follow(token), tokens, self.answer)
 
 
 @dataclass(frozen=True, slots=True)

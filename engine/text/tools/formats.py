@@ -22,8 +22,8 @@ ALPHABET = string.ascii_letters + string.digits
 class Format:
     """One of them: how calls are read, and how they are written.
 
-    `readers`: by the marks before calls. `closers`: what belongs to a call and stands behind it. `inner`: control tokens
-    between the two. `first`: reads calls that the content begins with and that no mark tells of. `id_length`: of ids,
+    `readers`: by the marks before calls. `closers`: what belongs to a call and stands behind it. `inner`: other control
+    tokens in calls. `first`: reads calls that the content begins with and that no mark tells of. `id_length`: of ids,
     where the templates insist on one.
     """
 

@@ -1,4 +1,4 @@
-"""The calls of a format as a grammar in llguidance's form of Lark: nothing but calls, with arguments of their schemas."""
+"""The calls of a format as a grammar in llguidance's form of Lark, with arguments that are valid by their schemas."""
 
 import json
 import re
@@ -11,6 +11,8 @@ from engine.text.tools.written import HARMONY_MARK, PLACE, Written
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+# Other ways to tell of names.
+COMBINED = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if", "patternProperties", "unevaluatedProperties"})
 NUMBER = "/[0-9]{1,3}/"
 
 
@@ -26,7 +28,8 @@ class CallGrammar:
         written = self.written
         more = f"({self._said(written.between)} call)*" if several and not written.alone else ""
         rules = [
-            f"start: {self._thought()} {self._said(written.begin)} call {more} {self._said(written.end)}",
+            f"start: thought? {self._said(written.begin)} call {more} {self._said(written.end)}",
+            f"thought: {self._thought()}",
             "call: " + " | ".join(f"call_{place}" for place in range(len(schemas))),
         ]
         for place, (name, schema) in enumerate(schemas.items()):
@@ -51,13 +54,13 @@ class CallGrammar:
     def _thought(self) -> str:
         """What may come before the first call, in the format whose reasoning is a message like others."""
         if not self.written.before.startswith(HARMONY_MARK):
-            return ""
+            return _quoted("")
         begin, end = self._said("<|channel|>analysis<|message|>"), self._said("<|end|><|start|>assistant")
-        return f"({begin} /(.|\\n)*/ {end})?"
+        return rf"{begin} /(.|\n)*/ {end}"
 
     def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
         if self.written.tags is None:
-            yield f"{rule}: {_json({'type': 'object', **schema})}"
+            yield f"{rule}: {_json({**_closed(schema), **schema})}"
             return
         tags, names, required = self.written.tags, *_properties(schema)
         each = [f"{rule}_{place}{'' if name in required else '?'}" for place, name in enumerate(names)]
@@ -65,11 +68,19 @@ class CallGrammar:
         line = "\n" if tags.on_lines else ""
         for place, name in enumerate(names):
             behind = f"{tags.keyed}\n{tags.value}" if tags.value else f"{tags.keyed}{line}"
-            key, end = (
-                f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}",
-                self._said(f"{line}{tags.valued}\n"),
-            )
-            yield f"{rule}_{place}: {key} {_value(argument(schema, name), schema)} {end}"
+            key, part = f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
+            if _is_text(part):
+                end = self._token(tags.valued)
+                yield f'{rule}_{place}: {key} {rule}_{place}_text {end} "\\n"'
+                yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
+            else:
+                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.valued}{chr(10)}')}"
+
+
+def _closed(schema: Schema) -> dict[str, Any]:
+    """What goes without saying: arguments are an object, and have no names but those that the schema tells of."""
+    is_plain = "properties" in schema and not schema.keys() & COMBINED
+    return {"type": "object", **({"additionalProperties": False} if is_plain else {})}
 
 
 def _quoted(text: str) -> str:
@@ -83,16 +94,28 @@ def _properties(schema: Schema) -> tuple[list[str], list[str]]:
     return names, required if isinstance(required, list) else []
 
 
+def _is_text(part: Schema) -> bool:
+    return "string" in types(part) and not _words(part)
+
+
+def _words(part: Schema) -> list[str]:
+    """The strings that an argument has to be one of."""
+    words = part.get("enum")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+
+
+def _text(part: Schema, line: str) -> str:
+    """A string as plain text, up to its end tag: of its length, where the schema bounds it, but of any pattern."""
+    least, most = (part.get(key) for key in ("minLength", "maxLength"))
+    bounds = f"{{{least or 0},{'' if most is None else most}}}" if least or most is not None else "*"
+    return rf"/(.|\n){bounds}{json.dumps(line)[1:-1]}/"
+
+
 def _value(part: Schema, whole: Schema) -> str:
-    """One argument as plain text; strings have no end tag in them."""
-    if (words := part.get("enum")) and all(isinstance(word, str) for word in words):
+    """An argument that is no text of its own: one of some words, or JSON."""
+    if words := _words(part):
         return f"({' | '.join(map(_quoted, words))})"
-    if "string" not in types(part):
-        return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
-    least, most = part.get("minLength"), part.get("maxLength")
-    if isinstance(least, int) or isinstance(most, int):
-        return f"/[^<]{{{least or 0},{'' if most is None else most}}}/"
-    return "/([^<]|<[^\\/])*/"
+    return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
 
 
 def _json(schema: Mapping[str, Any]) -> str:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.text.tools.json_text import copy_value
 from engine.text.tools.divider import Reader
+from engine.text.tools.json_text import copy_value
 from engine.text.tools.schemas import Schema
 from engine.text.tools.tape import Malformed, Reading, Tape
 

@@ -13,10 +13,10 @@ STRING = frozenset({"string"})
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Reads them, in this order: `call` name `named`, and for each argument `key` its name `keyed` `value` text `valued`.
+    """Reads `call` name `named`, and for each argument `key` its name `keyed` `value` its text `valued`; then `called`.
 
-    `call` and `value` may be empty. `named`: any of these ends the name. `on_lines`: a line end on both sides of a value
-    does not belong to it. `called` ends the call.
+    `call` and `value` may be empty. `named`: any of these ends the name. `on_lines`: a line end on both sides of a
+    value does not belong to it.
     """
 
     call: str

@@ -138,8 +138,8 @@ def merged(pieces: Iterable[Piece]) -> list[Piece]:
     found: list[Piece] = []
     for _, run in groupby(pieces, lambda piece: (type(piece), getattr(piece, "place", None))):
         first, *others = run
-        if others:  # so it is no `CallBegun`: each has a place of its own
-            texts = [piece.text for piece in (first, *others) if not isinstance(piece, CallBegun)]
-            first = replace(first, text="".join(texts))
+        if others and not isinstance(first, CallBegun):  # of which each has a place of its own
+            texts = [piece.text for piece in others if not isinstance(piece, CallBegun)]
+            first = replace(first, text="".join([first.text, *texts]))
         found.append(first)
     return found

@@ -79,7 +79,7 @@ async def stub(ask: Ask, service: ServiceOf, asker: AskerOf) -> Any:
     async with aclosing(steps):
         async for step in steps:
             if isinstance(step, Progress | Ended):
-                text += "".join(piece.text for piece in step.pieces if isinstance(piece, Content))
+                text += _text_of(step)
             if isinstance(step, Ended):
                 reason = step.finished.reason
     return Told(text=text, reason=reason)
@@ -95,10 +95,14 @@ async def _events(steps: Any) -> AsyncIterator[str]:
     try:
         async with aclosing(steps):
             async for step in steps:
-                if isinstance(step, Progress):
-                    yield f"data: {json.dumps(''.join(piece.text for piece in step.pieces))}\n\n"
+                if isinstance(step, Progress | Ended):
+                    yield f"data: {json.dumps(_text_of(step))}\n\n"
     except Exception as error:  # noqa: BLE001  # told in the stream
         yield error_event(form_of(PATH), error)
+
+
+def _text_of(step: Progress | Ended) -> str:
+    return "".join(piece.text for piece in step.pieces if isinstance(piece, Content))
 
 
 class StubEngine:
@@ -194,6 +198,11 @@ class Running:
         state = self.listening._server.server_state
         return soon(lambda: not state.connections and not state.tasks)
 
+    def last_visit(self) -> Visit:
+        """The one that ended last: what the window is told may come after what the client is."""
+        assert soon(lambda: bool(self.visits) and self.visits[-1].state in ("done", "failed", "gone"))
+        return self.visits[-1]
+
     def room_taken(self) -> int:
         """Bytes of bodies that are held."""
         stack: Any = self.application.middleware_stack
@@ -244,6 +253,18 @@ def read_all(bare: socket.socket) -> bytes:
     except ConnectionError:
         pass
     return received
+
+
+def read_answer(bare: socket.socket) -> bytes:
+    """One response that tells its length."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += bare.recv(1 << 16)
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split()[0])
+    while len(body) < length:
+        body += bare.recv(1 << 16)
+    return head + b"\r\n\r\n" + body
 
 
 def request(body: bytes, *headers: str, path: str = PATH, key: str = KEY) -> bytes:

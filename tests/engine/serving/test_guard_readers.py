@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.protocol.messages import Failed, Queued
+from engine.protocol.messages import Event, Failed, Queued
 from engine.serving import answers
 from engine.serving.guard.limits import Limits
 from tests.engine.serving.stub import Running, read_all, request, running, soon
@@ -33,8 +33,8 @@ def test_an_answer_ends_as_soon_as_its_client_leaves(server: Running, stream: bo
         assert soon(lambda: server.engine.rounds > before)
     assert server.is_free()
     assert server.has_no_connections()
-    assert server.visits[-1].state == "gone"
-    assert server.visits[-1].new_tokens > 0
+    assert server.last_visit().state == "gone"
+    assert server.last_visit().new_tokens > 0
 
 
 def test_who_leaves_while_waiting_is_never_answered(server: Running) -> None:
@@ -77,7 +77,7 @@ def test_few_rounds_wait_for_who_does_not_read(
 def test_the_last_that_waits_says_that_there_was_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MOST_UNREAD", 3)
 
-    async def read() -> list[answers.Event | None]:
+    async def read() -> list[Event | None]:
         unread = answers.Unread(asyncio.get_running_loop())
         assert [unread.put(Queued(1, ahead)) for ahead in range(6)] == [True, True, True, False, False, False]
         return [await unread.get() for _ in range(4)]

@@ -65,7 +65,8 @@ def masked(row: Tensor, answer: Sequence[int]) -> Tensor:
 
 def truth(target: TableModel, sampling: SamplingOptions) -> dict[tuple[int, ...], float]:
     """Every answer to its end, and how likely the target is to say it among those that may be."""
-    found, open_answers = {}, {(): 1.0}
+    found: dict[tuple[int, ...], float] = {}
+    open_answers: dict[tuple[int, ...], float] = {(): 1.0}
     while open_answers:
         answer, so_far = open_answers.popitem()
         logits = penalise(masked(target.logits([*PROMPT, *answer]), answer), sampling, PROMPT, answer)

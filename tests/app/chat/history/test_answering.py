@@ -28,7 +28,7 @@ from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.i18n.sentences import translated
 from app.ui.theme import LIGHT
-from engine.protocol.messages import Round, Statistics
+from engine.protocol.messages import Finished, Queued, Round, Seconds, Statistics, Wrote
 from engine.protocol.sentences import say, to_json
 from tests.app.chat.generation.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
@@ -150,6 +150,20 @@ def test_details_of_another_kind_are_left_out() -> None:
     record.details.update(beginning=4, thought_seconds="long", probabilities=[])
     read = conversation_of(ConversationRecord(1), [record]).messages[0]
     assert (read.beginning, read.thought_seconds, read.probabilities) == ("", 0.0, None)
+
+
+def test_words_of_an_engine_elsewhere_make_an_answer_whatever_it_counts() -> None:
+    waiting = grown(OPEN, [Queued(1, 2)], None)
+    assert waiting.ahead == 2
+    answer = grown(waiting, [Wrote(1, "Good ", 2), Wrote(1, "day", -7)], None)
+    assert (answer.text, answer.ahead) == ("Good day", 0)
+    assert answer.statistics == Statistics(new_tokens=2)
+    assert grown(answer, [Finished(1, "stop", ".")], None).statistics == answer.statistics, "it told none at the end"
+    told = Statistics(new_tokens=3, passes=2, seconds=Seconds(decode=math.inf))
+    ended = grown(answer, [Finished(1, "stop", ".", told)], None)
+    assert (ended.text, ended.ending) == ("Good day.", AnswerEnding.COMPLETE)
+    assert ended.statistics is not None
+    assert ended.statistics.tokens_per_second < 1, "what cannot be is bounded"
 
 
 def test_regenerating_repeats_the_beginning(room: Room) -> None:

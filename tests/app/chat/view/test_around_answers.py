@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.text.links import open_link
 from app.chat.text.message_text import MessageText
-from app.chat.view.answer_figures import FiguresRow, figures_of
+from app.chat.view.answer_figures import FiguresRow, TimePopup, figures_of
 from app.chat.view.welcome import EXAMPLES, Welcome
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import install
@@ -59,6 +59,25 @@ def test_one_is_singular_and_notes_are_shown() -> None:
     assert "1 pass" in texts
     assert "1 token" in texts
     assert texts[-1] == "No draft model is loaded."
+
+
+@pytest.mark.usefixtures("english")
+def test_a_question_that_waits_behind_clients_says_so() -> None:
+    waiting = [figures_of(Message("assistant", "", AnswerEnding.OPEN, ahead=ahead))[0].text for ahead in (1, 2, 10**30)]
+    assert waiting[:2] == ["Waiting: 1 request before this one", "Waiting: 2 requests before this one"]
+    assert len(waiting) == 3
+
+
+@pytest.mark.usefixtures("english")
+def test_an_engine_that_counts_little_gets_only_the_figures_it_told(qtbot: QtBot) -> None:
+    counted = Message("assistant", "a", AnswerEnding.COMPLETE, Statistics(new_tokens=7))
+    assert [each.text for each in figures_of(counted)] == ["7 tokens"]
+    assert figures_of(Message("assistant", "a", AnswerEnding.OPEN)) == (), "it writes, and does not read any more"
+    timed = Statistics(new_tokens=8, seconds=Seconds(decode=2.0))
+    parent = QLabel()
+    qtbot.addWidget(parent)
+    popup = TimePopup(timed, LIGHT, parent)
+    assert popup.text == "Where the time went · Writing the answer · 2.00 s · 100%"
 
 
 def test_a_note_that_is_wider_than_the_answer_goes_on_below(qtbot: QtBot) -> None:

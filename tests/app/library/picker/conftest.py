@@ -17,8 +17,11 @@ from pytestqt.qtbot import QtBot
 from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.disk import Disk
 from app.downloads.progress import Progress, State
+from app.engine.interface import EngineSwitch
 from app.engine.state import EngineState, Phase
+from app.library.controller import LibraryController
 from app.library.download_link import DownloadLink
+from app.library.engines import EngineChoice
 from app.library.feature import ModelsFeature
 from app.library.pairing.suggestions import SuggestedModel, Suggestion
 from app.library.picker.dialog import ModelsDialog
@@ -196,7 +199,9 @@ def make_desk(
         window = QWidget()
         qtbot.addWidget(window)
         tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
-        room = ModelsFeature(priced_link, settings, folders, LIGHT, window, tools)
+        library = LibraryController(priced_link, LoadOptions(), LoadOptions(), window)
+        engines = EngineChoice(EngineSwitch(priced_link, window), library, settings, priced_link.ids)
+        room = ModelsFeature(priced_link, settings, folders, LIGHT, window, engines, tools)
         rooms.append(room)
         room.suggested = (SUGGESTION,)
         priced_link.events_arrived.connect(room.on_events)

@@ -74,7 +74,8 @@ RECORDED = {
     ),
     "Harmony": Recorded(
         formats.HARMONY,
-        'I look.<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris", "days": 3}',
+        "I look.<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+        '{"city": "Paris", "days": 3}',
         ["I look.", ("get_weather", PARIS)],
     ),
     "DeepSeek": Recorded(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece
 from engine.text.tools import formats
+from engine.text.tools.divider import PASSED
 from engine.text.tools.formats import Format
 from engine.text.tools.tape import merged
 from tests.campaigns.extent import choose
@@ -36,8 +37,8 @@ def said(pieces: Sequence[Piece]) -> Said:
             case CallBegun():
                 found.append((piece.name, None))
             case CallArguments():
-                name, _ = found.pop()
-                found.append((name, json.loads(piece.text)))
+                begun = found.pop()
+                found.append((begun[0], json.loads(piece.text)))
             case Content():
                 found.append(piece.text)
     return found
@@ -52,11 +53,74 @@ def test_calls_are_found(recorded: Recorded) -> None:
 def test_the_cuts_of_a_text_do_not_matter(recorded: Recorded) -> None:
     whole = divided(recorded.format, [recorded.text])
     assert divided(recorded.format, list(recorded.text)) == whole
-    for cut in range(len(recorded.text)):
-        assert divided(recorded.format, [recorded.text[:cut], recorded.text[cut:]]) == whole
+    assert divided(recorded.format, re.split(r"(?<=[<>|{}\n\"])", recorded.text)) == whole
 
 
 @settings(deadline=None, max_examples=choose(60, 2000))
 @given(format=st.sampled_from(list(ALL.values())), parts=st.lists(st.sampled_from(PARTS) | st.text(max_size=3)))
 def test_any_text_is_divided_and_any_cut_of_it_alike(format: Format, parts: list[str]) -> None:
     assert divided(format, parts) == divided(format, ["".join(parts)])
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_a_text_that_stops_anywhere_loses_nothing_of_its_content(recorded: Recorded) -> None:
+    whole = divided(recorded.format, [recorded.text])
+    for end in range(0, len(recorded.text), choose(7, 1)):
+        pieces = divided(recorded.format, [recorded.text[:end]])
+        begun = [piece for piece in pieces if isinstance(piece, CallBegun)]
+        assert begun == [piece for piece in whole if isinstance(piece, CallBegun)][: len(begun)]
+        if not begun:
+            text = recorded.text[:end]
+            for mark in (mark for mark, reader in recorded.format.readers.items() if reader is PASSED):
+                text = text.replace(mark, "")
+            assert pieces == ([Content(text)] if text else [])
+
+
+MALFORMED = {
+    "no JSON": (formats.HERMES, "a <tool_call>\nsorry</tool_call> b"),
+    "no name": (formats.HERMES, '<tool_call>{"arguments": {"a": 1}}</tool_call>'),
+    "a name that is none": (formats.HERMES, '<tool_call>{"name": 5}'),
+    "never closed": (formats.HERMES, '<tool_call>\n{"arguments": {"name": "f"'),
+    "a mark alone": (formats.HERMES, "The mark is <tool_call>"),
+    "half a mark": (formats.HERMES, " a <tool_ca"),
+    "two marks": (formats.HERMES, "<tool_call><tool_call>[]"),
+    "no tool of that name": (formats.LLAMA, '\n{"name": "Ada", "parameters": {}} '),
+    "no such escape": (formats.HERMES, '<tool_call>{"na\\xme": "f"}'),
+    "no header": (formats.HARMONY, "<|channel|>commentary to=functions.f"),
+    "a header in the way": (formats.MISTRAL, "[TOOL_CALLS]get weather[ARGS]{}"),
+    "a header without end": (formats.KIMI, "<|tool_call_begin|>" + 600 * "f"),
+    "no function": (formats.QWEN_CODER, "<tool_call>\n<func>"),
+    "an empty name": (formats.GLM, "<tool_call>\n<arg_key>a</arg_key>"),
+    "nested too often": (formats.HERMES, '<tool_call>{"function": {"function": {"name": "f"}}}'),
+}
+
+
+@pytest.mark.parametrize(("format", "text"), MALFORMED.values(), ids=MALFORMED)
+def test_what_is_no_call_is_content(format: Format, text: str) -> None:
+    assert divided(format, [text]) == [Content(text)]
+
+
+def test_pieces_come_as_soon_as_they_are_certain() -> None:
+    divider = formats.HERMES.divider(TOOLS)
+    assert divider.push("Hm, ") == [Content("Hm,")]
+    assert divider.push("so <tool") == [Content(" so")]
+    (begun,) = divider.push('_call>\n{"name": "get_weather"')
+    assert isinstance(begun, CallBegun)
+    assert divider.push(', "arguments": {"ci') == [CallArguments(0, '{"ci')]
+    assert divider.push('ty": "Ro') == [CallArguments(0, 'ty": "Ro')]
+    assert divider.push('me"}}\n</tool_call>\n') == [CallArguments(0, 'me"}')]
+    assert divider.push("Done") == [Content("Done")]
+    assert divider.flush() == []
+
+
+def test_arguments_between_tags_come_as_they_are_written() -> None:
+    divider = formats.QWEN_CODER.divider(TOOLS)
+    divider.push("<tool_call>\n<function=get_weather>\n<parameter=city>")
+    assert divider.push("\nSaint-\nM") == [CallArguments(0, '"Saint-\\nM')]
+    assert divider.push("alo\n</parameter>") == [CallArguments(0, 'alo"')]
+
+
+@pytest.mark.parametrize("format", ALL.values(), ids=ALL)
+def test_no_mark_begins_another_one(format: Format) -> None:
+    marks = [*format.and_hermes().readers]
+    assert not [(one, other) for one in marks for other in marks if one != other and other.startswith(one)]

@@ -7,7 +7,7 @@ import pytest
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import COMMON
-from engine.protocol.tools import ToolCall
+from engine.protocol.tools import Tool, ToolCall
 from engine.text.calling import divider_for
 from engine.text.pieces import AllContent, AnswerPieces, CallArguments, CallBegun, Content, Piece, Thought
 from engine.text.prompt import text_of_answer, write_prompt
@@ -23,9 +23,9 @@ CALLS = (
 )
 
 
-def answered(family: ToolFamily, tokens: Sequence[int], has_tools: bool = True) -> list[Piece]:
+def answered(family: ToolFamily, tokens: Sequence[int], tools: Sequence[Tool] = TOOLS) -> list[Piece]:
     """The pieces of an answer of these tokens."""
-    tokenizer, tools = family.tokenizer, TOOLS if has_tools else ()
+    tokenizer = family.tokenizer
     stream = text_of_answer(tokenizer, write_prompt(tokenizer, QUESTION, tools), ())
     pieces = AnswerPieces(tokenizer.reasoning.shown, divider_for(tokenizer, tools))
     found = [piece for token in tokens for piece in pieces.push(stream.push(token))]
@@ -88,7 +88,7 @@ def test_an_answer_without_a_header_is_still_there() -> None:
 def test_without_tools_marks_are_no_text_as_ever() -> None:
     family = KNOWING["Mistral"]
     tokens = family.tokenizer.encode('Hm[TOOL_CALLS]get_weather[ARGS]{"city": "Rome"}')
-    assert answered(family, tokens, has_tools=False) == [Content('Hmget_weather{"city": "Rome"}')]
+    assert answered(family, tokens, ()) == [Content('Hmget_weather{"city": "Rome"}')]
     assert calls_in(answered(family, tokens)) == [("get_weather", {"city": "Rome"})]
     assert isinstance(divider_for(family.tokenizer, ()), AllContent)
 

@@ -110,8 +110,8 @@ def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -
     assert '\n{"type": "function", "function": {"name": "get_weather", ' in seen
     assert seen.endswith(
         '\n\nWeather?<end_of_turn>\n<start_of_turn>model\n<tool_call>\n{"name": "get_weather", "arguments": '
-        '{"city": "Köln \\"am\\" Rhein", "days": 3}}\n</tool_call>\n<tool_call>\n{"name": "what-time.is_it", "arguments": '
-        '{}}\n</tool_call><end_of_turn>\n<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n</tool_response>\n'
+        '{"city": "Köln \\"am\\" Rhein", "days": 3}}\n</tool_call>\n<tool_call>\n{"name": "what-time.is_it", '
+        '"arguments": {}}\n</tool_call><end_of_turn>\n<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n</tool_response>\n'
         "<tool_response>\nnoon\n</tool_response><end_of_turn>\n<start_of_turn>model\n"
     )
 

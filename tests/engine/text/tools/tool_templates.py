@@ -76,8 +76,8 @@ QWEN_CODER = (
     "{{ '</function>\n</tool_call>' }}{% endfor %}{{ '<|im_end|>\n' }}" + RESPONSES + "{% endif %}{% endfor %}" + ASKED
 )
 MINIMAX = (
-    "{{ ']~!b[]~b]system\n' }}{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}{% if tools %}{{ '<tools>' }}{% for tool in tools %}"
-    "{{ '\n<tool>' + (tool.function | tojson) + '</tool>' }}{% endfor %}{{ '\n</tools>' }}{% endif %}{{ '[e~[\n' }}"
+    "{{ ']~!b[]~b]system\n' }}{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+    "{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ '\n<tool>' + (tool.function | tojson) + '</tool>' }}{% endfor %}{{ '\n</tools>' }}{% endif %}{{ '[e~[\n' }}"
     "{% for m in messages %}{% if m.role == 'user' %}{{ ']~b]user\n' + m.content + '[e~[\n' }}"
     "{% elif m.role == 'assistant' %}{{ ']~b]ai\n' + m.content }}{% if m.tool_calls %}{{ '\n<minimax:tool_call>\n' }}"
     "{% for call in m.tool_calls %}{{ '<invoke name=\"' + call.function.name + '\">\n' }}"
@@ -178,7 +178,8 @@ DEEPSEEK_3_1 = DEEPSEEK_TURNS.replace(
 )
 DEEPSEEK_CONTROL = (
     "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
-    "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>",
+    "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
+    "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>",
 )  # fmt: skip
 GLM = (
     "[gMASK]<sop>{% if tools %}{{ '<|system|>\n# Tools\n<tools>' }}{% for tool in tools %}"
@@ -255,7 +256,8 @@ KNOWING = {
         formats.MINIMAX, MINIMAX, ("]~!b[", "]~b]", "[e~["), ("<minimax:tool_call>", "</minimax:tool_call>")
     ),
     "Llama": ToolFamily(
-        formats.LLAMA, LLAMA, ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"), one_each=True
+        formats.LLAMA, LLAMA,
+        ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>"), one_each=True,
     ),
     "Mistral, a list": ToolFamily(
         formats.MISTRAL_LIST, MISTRAL_LIST,

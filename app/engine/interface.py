@@ -1,0 +1,151 @@
+"""What the window asks of an engine, wherever it runs; and the switch between the local one and one elsewhere."""
+
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Signal, SignalInstance
+
+from engine.protocol.messages import ChatMessage, Failed
+from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.serving import Serve, StopServing
+from engine.protocol.watching import Inspect, Watch
+
+
+class Answerer(Protocol):
+    """Whoever answers conversations. Ids grow over all engines, so that cancelling by number holds for each of them.
+
+    Every request ends in one `Finished` or `Failed`. Methods belong to the window's thread and return at once.
+    """
+
+    @property
+    def requested(self) -> SignalInstance:
+        """A request, by its id."""
+
+    @property
+    def cancelled(self) -> SignalInstance:
+        """Every request with at most this id."""
+
+    @property
+    def engine_starting(self) -> SignalInstance:
+        """The engine is being started, or looked for."""
+
+    @property
+    def events_arrived(self) -> SignalInstance:
+        """A list of events."""
+
+    @property
+    def engine_stopped(self) -> SignalInstance:
+        """The engine is gone, or cannot be reached: a `Failed` says why."""
+
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+        """Ask for the answer to a conversation; returns the id that the answering events carry."""
+
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+        """Ask how many tokens these have; returns the id of the `Counted`."""
+
+    def look(self, command: Watch | Inspect) -> None:
+        """Say what is watched of the rounds, or ask about a node."""
+
+    def cancel(self, through: int) -> None:
+        """Cancel every request whose id is at most `through`."""
+
+    def restart(self) -> None:
+        """Begin anew: with another process, or another connection."""
+
+    def close(self) -> None:
+        """End everything; nothing more is heard of it."""
+
+
+class Engine(Answerer, Protocol):
+    """One that also loads models, tells what they would take, and serves others."""
+
+    def load(self, options: LoadOptions) -> int:
+        """Ask for a pair; returns the id that the answering events carry."""
+
+    def appraise(self, options: LoadOptions) -> int:
+        """Ask what a pair would take and give; returns the id of its `Appraised`."""
+
+    def serve(self, command: Serve | StopServing) -> None:
+        """Switch the local server on or off."""
+
+
+class EngineSwitch(QObject):
+    """Stands for all engines: what concerns models goes to the local one, conversations to the one that is chosen.
+
+    Requests and events of every engine are heard, so an answer under way ends where it was begun. `engine_starting`
+    and `engine_stopped` are the local engine's: whoever chooses one elsewhere follows that one itself.
+    """
+
+    requested = Signal(int)
+    cancelled = Signal(int)
+    engine_starting = Signal()
+    events_arrived = Signal(list)
+    engine_stopped = Signal(Failed)
+
+    def __init__(self, local: Engine, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._local = local
+        self._chosen: Answerer = local
+        self._hear(local)
+        local.engine_starting.connect(self.engine_starting)
+        local.engine_stopped.connect(self.engine_stopped)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether conversations go to another engine than the local one."""
+        return self._chosen is not self._local
+
+    def choose(self, engine: Answerer | None) -> None:
+        """Have conversations answered by this engine from now on; None for the local one. The former one is closed."""
+        former, self._chosen = self._chosen, engine or self._local
+        if engine is not None:
+            self._hear(engine)
+        if former is not self._local and former is not self._chosen:
+            former.close()
+
+    def load(self, options: LoadOptions) -> int:
+        """As `Engine.load`, of the local engine."""
+        return self._local.load(options)
+
+    def appraise(self, options: LoadOptions) -> int:
+        """As `Engine.appraise`, of the local engine."""
+        return self._local.appraise(options)
+
+    def serve(self, command: Serve | StopServing) -> None:
+        """As `Engine.serve`, of the local engine."""
+        self._local.serve(command)
+
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+        """As `Engine.generate`, of the chosen engine."""
+        return self._chosen.generate(chat, options)
+
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+        """As `Engine.count`, of the chosen engine."""
+        return self._chosen.count(chat, texts)
+
+    def look(self, command: Watch | Inspect) -> None:
+        """A node is asked about where its round was; what is watched, the local engine should know for later too."""
+        if isinstance(command, Watch):
+            self._local.look(command)
+        else:
+            self._chosen.look(command)
+
+    def cancel(self, through: int) -> None:
+        """Both engines are told: either may have such requests."""
+        if self._chosen is not self._local:
+            self._chosen.cancel(through)
+        self._local.cancel(through)
+
+    def restart(self) -> None:
+        """As `Engine.restart`, of the local engine."""
+        self._local.restart()
+
+    def close(self) -> None:
+        """End all of them."""
+        if self._chosen is not self._local:
+            self._chosen.close()
+        self._local.close()
+
+    def _hear(self, engine: Answerer) -> None:
+        engine.requested.connect(self.requested)
+        engine.cancelled.connect(self.cancelled)
+        engine.events_arrived.connect(self.events_arrived)

@@ -1,0 +1,222 @@
+"""The way to one engine elsewhere: requests in threads, their events in the window's, as the local link has them."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from app.engine.remote import counting, failures
+from app.engine.remote.answer import AnswerEvent, RemoteAnswer
+from app.engine.remote.figures import Counters, counters_in
+from app.engine.remote.questions import KINDS_THAT_MAY_REFUSE, question, reduced
+from app.engine.remote.servers import VLLM, Server, look_at
+from app.engine.remote.wire import Wire
+from app.system.background import Stop
+from app.system.plain_text import well_formed_values
+from app.ui.jobs import Job, Jobs
+from engine.errors import CoppiceError
+from engine.protocol.messages import ChatMessage, Counted, Failed, FailureKind, Finished
+from engine.protocol.options import GenerateOptions
+from engine.protocol.watching import Inspect, Watch
+
+_AT_A_TIME = 3  # an answer, a count, and the end of what was cancelled
+_MOST_UNREAD = 1000  # events that wait for the window; then the server has to wait
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One model of one engine elsewhere. `context_tokens` is 0 where it is not known; `kind`: see `servers`."""
+
+    address: str
+    model: str
+    kind: str = ""
+    context_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """An answer under way."""
+
+    job: Job
+    answer: RemoteAnswer
+
+
+class RemoteEngine(QObject):
+    """Implements `Answerer`. It asks the network when something is asked of it, and never otherwise.
+
+    `found` tells what `look_for` has found; `engine_stopped`, why it has found nothing.
+    """
+
+    requested = Signal(int)
+    cancelled = Signal(int)
+    engine_starting = Signal()
+    events_arrived = Signal(list)
+    engine_stopped = Signal(Failed)
+    found = Signal(object)  # `Server`
+    _arrived = Signal()
+
+    def __init__(self, place: Place, wire: Wire, ids: Iterator[int], parent: QObject | None = None) -> None:
+        """`ids`: where every engine takes its numbers from."""
+        super().__init__(parent)
+        self.place = place
+        self._wire = wire
+        self._ids = ids
+        self._going: dict[int, _Going] = {}
+        self._looking: Job | None = None
+        self._unread = _Unread()
+        self._has_counters = True  # until it turns out that it has none
+        self._jobs = Jobs(_AT_A_TIME, "remote engine", self)
+        self._arrived.connect(self._on_arrived, Qt.ConnectionType.QueuedConnection)
+
+    # ---- for the window's thread ------------------------------------------------------------------------------------
+
+    def look_for(self) -> None:
+        """Ask what is there; `found` or `engine_stopped` tells."""
+        if self._looking:
+            self._looking.cancel()
+        self.engine_starting.emit()
+        self._looking = self._jobs.start(partial(look_at, self._wire))
+        self._looking.done.connect(self._on_found)
+        self._looking.failed.connect(lambda error: self.engine_stopped.emit(Failed(0, error.message, error.hint)))
+
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+        """As `Answerer.generate`."""
+        request = next(self._ids)
+        self.requested.emit(request)
+        answer = RemoteAnswer(request, self._wire.host)
+        job = self._jobs.start(partial(self._answer, answer, well_formed_values(chat), options))
+        job.failed.connect(partial(self._on_failed, request))
+        self._going[request] = _Going(job, answer)
+        return request
+
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+        """As `Answerer.count`; all numbers are 0 where the engine does not count."""
+        request = next(self._ids)
+        job = self._jobs.start(partial(self._count, request, well_formed_values(chat), well_formed_values(texts)))
+        job.done.connect(lambda counted: self.events_arrived.emit([counted]))
+        job.failed.connect(lambda _error: self.events_arrived.emit([Counted(request, 0, 0, (0,) * len(texts))]))
+        return request
+
+    def look(self, command: Watch | Inspect) -> None:
+        """Engines elsewhere are not watched between their rounds."""
+
+    def cancel(self, through: int) -> None:
+        """Close the streams of these requests; they end at once, with what they have so far."""
+        self.cancelled.emit(through)
+        for request in [each for each in self._going if each <= through]:
+            self._on_arrived()  # what is there already belongs to the answer
+            if going := self._going.pop(request, None):
+                going.job.cancel()
+                self.events_arrived.emit([Finished(request, "cancelled", "", going.answer.statistics)])
+
+    def restart(self) -> None:
+        """Look for it again."""
+        self.look_for()
+
+    def close(self) -> None:
+        """End every request and the threads."""
+        if self._going:
+            self.cancel(max(self._going))
+        self._jobs.close()
+
+    # ---- in threads -------------------------------------------------------------------------------------------------
+
+    def _answer(
+        self, answer: RemoteAnswer, chat: tuple[ChatMessage, ...], options: GenerateOptions, stop: Stop
+    ) -> None:
+        place = self.place
+        body = question(place.kind, place.model, chat, options)
+        before = self._counters(stop)
+        try:
+            self._read(answer, body, stop)
+        except failures.RemoteError as error:
+            if error.kind == "input" and place.kind in KINDS_THAT_MAY_REFUSE and not answer.first:
+                self._read(answer, reduced(body), stop)
+            elif not (answer.has_ended and error.kind == "lost"):  # else all that was said is there
+                raise
+        gained = None
+        if before is not None and not answer.metrics and (after := self._counters(stop)):
+            gained = after.since(before)
+        self._send(list(answer.end(gained)), stop)
+
+    def _read(self, answer: RemoteAnswer, body: dict[str, object], stop: Stop) -> None:
+        for sent in self._wire.events("/v1/chat/completions", body, stop):
+            stop.check()
+            self._send([event for each in sent for event in answer.take(each)], stop)
+
+    def _counters(self, stop: Stop) -> Counters | None:
+        """vLLM's counters; None where there are none, or nobody may look at them."""
+        found = None
+        if self.place.kind == VLLM and self._has_counters:
+            with suppress(failures.RemoteError):
+                found = counters_in(self._wire.text("/metrics", stop))
+            self._has_counters = found is not None
+        return found
+
+    def _count(self, request: int, chat: tuple[ChatMessage, ...], texts: tuple[str, ...], stop: Stop) -> Counted:
+        place = self.place
+        if place.kind not in counting.KINDS or not place.context_tokens:
+            return Counted(request, 0, 0, (0,) * len(texts))
+        tokens, of_texts = counting.counted(self._wire, place.kind, place.model, chat, texts, stop)
+        return Counted(request, tokens, place.context_tokens if tokens else 0, of_texts)
+
+    def _send(self, events: list[AnswerEvent], stop: Stop) -> None:
+        """Have events reach the window, together with those that it has not taken yet; waits where those are many."""
+        if not events:
+            return
+        while len(self._unread) >= _MOST_UNREAD:
+            stop.wait(0.01)
+        if self._unread.put(events):
+            with suppress(RuntimeError):  # the window is gone
+                self._arrived.emit()
+
+    # ---- slots ------------------------------------------------------------------------------------------------------
+
+    def _on_found(self, server: Server) -> None:
+        model = server.model(self.place.model)
+        tokens = model.context_tokens if model else 0
+        self.place = replace(self.place, kind=server.kind, context_tokens=tokens)
+        self.found.emit(server)
+
+    def _on_arrived(self) -> None:
+        """Pass on what belongs to requests that have not been cancelled."""
+        events = [each for each in self._unread.take() if each.id in self._going]
+        for each in events:
+            if isinstance(each, Finished):
+                self._going.pop(each.id, None)
+        if events:
+            self.events_arrived.emit(events)
+
+    def _on_failed(self, request: int, error: CoppiceError) -> None:
+        self._on_arrived()
+        if self._going.pop(request, None):
+            kind: FailureKind = error.kind if isinstance(error, failures.RemoteError) else "internal"
+            self.events_arrived.emit([Failed(request, error.message, error.hint, kind)])
+
+
+class _Unread:
+    """Events on their way between two threads, told of once until they are taken."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: deque[AnswerEvent] = deque()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def put(self, events: list[AnswerEvent]) -> bool:
+        """Add some; whether the other side has to be told."""
+        with self._lock:
+            was_empty = not self._events
+            self._events += events
+            return was_empty
+
+    def take(self) -> list[AnswerEvent]:
+        """All of them."""
+        with self._lock:
+            events, self._events = list(self._events), deque()
+            return events

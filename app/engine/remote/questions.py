@@ -1,0 +1,88 @@
+"""Questions as engines elsewhere understand them: OpenAI's chat completions, and what each kind adds to them."""
+
+from typing import Any
+
+from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OTHER, SGLANG, VLLM
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import GenerateOptions, SamplingOptions
+from engine.protocol.reasoning import MARKS
+
+
+def question(kind: str, model: str, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> dict[str, Any]:
+    """The body of a request for a streamed answer. What a server may not know is left out unless it was set."""
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": messages(kind, chat),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": options.max_new_tokens,
+        "temperature": options.sampling.temperature,
+        "top_p": options.sampling.top_p,
+        "seed": options.sampling.seed,
+    }
+    if options.stop:
+        body["stop"] = list(options.stop)
+    if options.ignore_eos:
+        body["ignore_eos"] = True
+    return body | _set_options(kind, options.sampling) | _additions(kind, chat, options)
+
+
+def messages(kind: str, chat: tuple[ChatMessage, ...]) -> list[dict[str, str]]:
+    """The turns. Former reasoning is sent to a Coppice alone, which knows what the model's template does with it."""
+    last = len(chat) - 1
+    return [
+        {
+            "role": each.role,
+            "content": each.content if kind == COPPICE or place == last else _without_thought(each),
+        }
+        for place, each in enumerate(chat)
+    ]
+
+
+def _without_thought(message: ChatMessage) -> str:
+    text = message.content.lstrip()
+    if message.role == "assistant":
+        for marks in MARKS:
+            if text.startswith(marks.begin.strip()) and marks.end in text:
+                return text.partition(marks.end)[2].lstrip()
+    return message.content
+
+
+def _set_options(kind: str, sampling: SamplingOptions) -> dict[str, Any]:
+    plain = SamplingOptions()
+    penalty = "repeat_penalty" if kind in (LLAMA, LM_STUDIO) else "repetition_penalty"
+    found = {
+        "top_k": (sampling.top_k, plain.top_k),
+        "min_p": (sampling.min_p, plain.min_p),
+        penalty: (sampling.repetition_penalty, plain.repetition_penalty),
+        "presence_penalty": (sampling.presence_penalty, plain.presence_penalty),
+        "frequency_penalty": (sampling.frequency_penalty, plain.frequency_penalty),
+    }
+    return {name: value for name, (value, default) in found.items() if value != default}
+
+
+def _additions(kind: str, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> dict[str, Any]:
+    if kind == COPPICE:
+        return {"coppice": {"rounds": True, **_speculation(options)}}
+    if kind == LLAMA:
+        return {"timings_per_token": True}
+    if kind not in (VLLM, SGLANG):
+        return {}
+    found: dict[str, Any] = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+    if chat and chat[-1].role == "assistant":  # else an answer that is continued would be answered
+        found |= {"continue_final_message": True, "add_generation_prompt": False}
+    return found
+
+
+def _speculation(options: GenerateOptions) -> dict[str, Any]:
+    return {"method": options.speculation.method, "budget": options.speculation.budget}
+
+
+def reduced(body: dict[str, Any]) -> dict[str, Any]:
+    """The same without what only some servers know, for one that has refused it."""
+    known = {"model", "messages", "stream", "max_tokens", "temperature", "top_p", "seed", "stop"}
+    return {name: value for name, value in body.items() if name in known}
+
+
+KINDS_THAT_MAY_REFUSE = (OTHER, LM_STUDIO)
+"""Servers that are asked again with less where they refuse what is not in every API."""

@@ -1,0 +1,257 @@
+"""The dialog that connects to an engine elsewhere: its address, a key, a test, one of its models, and a name."""
+
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.engine.remote.addresses import host_of, key_warning, normalised
+from app.engine.remote.keys import EngineKeys, checked
+from app.engine.remote.link import Place
+from app.engine.remote.servers import RemoteModel, Server, look_at
+from app.engine.remote.wire import Wire
+from app.i18n.number_text import Number
+from app.i18n.sentences import error_text, translated
+from app.i18n.translation import tr
+from app.library.engines import SavedEngine
+from app.ui.jobs import Job, Jobs
+from app.ui.widgets import label
+from engine.errors import CoppiceError, InputError
+
+_WIDTH = 520
+_EXAMPLE = "http://192.168.0.7:8000"
+
+
+class ConnectDialog(QDialog):
+    """`accepted_engine` carries the engine, a new key if there is one, and whether it is to be used at once."""
+
+    accepted_engine = Signal(SavedEngine, str, bool)
+
+    def __init__(self, keys: EngineKeys, engine: SavedEngine | None = None, parent: QWidget | None = None) -> None:
+        """`engine`: the one to be changed; None for a new one."""
+        super().__init__(parent)
+        self._keys, self._engine = keys, engine
+        self._jobs = Jobs(1, "connect", self)
+        self._testing: Job | None = None
+        self._address = ""
+        self._server: Server | None = None
+        self.setWindowTitle(tr("Connect to an engine") if engine is None else tr("Change the connection"))
+        self.address = self._field(tr("Address"), _EXAMPLE)
+        self.key = self._field(tr("Key"), tr("As it was") if engine and engine.has_key else tr("None"))
+        self.key.setEchoMode(QLineEdit.EchoMode.Password)
+        self.test = QPushButton(tr("Test the connection"), self)
+        self.stop = QPushButton(tr("Cancel the test"), self)
+        self.progress = QProgressBar(self, maximum=0, textVisible=False)
+        self.words = label("quiet-text", "", self)
+        self.warning = label("quiet-text", "", self)
+        self.model = QComboBox(self)
+        self.name = self._field(tr("Name"), "")
+        self.use = QPushButton(tr("Save and use"), self)
+        self.save = QPushButton(tr("Save"), self)
+        self.leave = QPushButton(tr("Cancel"), self)
+        self._describe()
+        self._lay_out()
+        self._connect()
+        self._fill()
+        self._show()
+
+    def _field(self, name: str, example: str) -> QLineEdit:
+        field = QLineEdit(self, placeholderText=example)
+        field.setAccessibleName(name)
+        return field
+
+    def _describe(self) -> None:
+        self.address.setToolTip(
+            tr("Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API")
+        )
+        self.key.setToolTip(tr("It is kept in the system's keyring, and sent to this address alone."))
+        self.test.setToolTip(tr("Asks the address what it is, and which models it has"))
+        self.progress.setAccessibleName(tr("Progress of the test"))
+        self.words.setAccessibleName(tr("Result of the test"))
+        self.model.setAccessibleName(tr("Model"))
+        self.name.setToolTip(tr("What the engine is called in your list"))
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setHorizontalSpacing(12)
+        form.setVerticalSpacing(8)
+        form.addRow(tr("Address"), self.address)
+        form.addRow(tr("Key"), self.key)
+        form.addRow("", self.warning)
+        testing = QHBoxLayout()
+        for widget in (self.test, self.stop):
+            testing.addWidget(widget)
+        testing.addWidget(self.progress, 1)
+        testing.addStretch(1)
+        form.addRow("", testing)
+        form.addRow("", self.words)
+        form.addRow(tr("Model"), self.model)
+        form.addRow(tr("Name"), self.name)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        for button in (self.leave, self.save, self.use):
+            button.setAutoDefault(False)
+            buttons.addWidget(button)
+        self.stop.setAutoDefault(False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(18, 18, 18, 14)
+        column.setSpacing(14)
+        column.addLayout(form)
+        column.addStretch(1)
+        column.addLayout(buttons)
+        self.setMinimumWidth(_WIDTH)
+
+    def _connect(self) -> None:
+        for field in (self.address, self.key):
+            field.textEdited.connect(self._on_edited)
+        self.model.currentIndexChanged.connect(lambda _index: self._show())
+        self.name.textEdited.connect(lambda _text: self._show())
+        self.test.clicked.connect(self.begin_test)
+        self.stop.clicked.connect(self.end_test)
+        self.use.clicked.connect(partial(self._accept, True))
+        self.save.clicked.connect(partial(self._accept, False))
+        self.leave.clicked.connect(self.reject)
+
+    def _fill(self) -> None:
+        if self._engine is not None:
+            self.address.setText(self._engine.place.address)
+            self.name.setText(self._engine.name)
+            self._show_key_warning()
+
+    # ---- the test ---------------------------------------------------------------------------------------------------
+
+    def begin_test(self) -> None:
+        """Ask what is at the address."""
+        self.end_test()
+        try:
+            address, key = normalised(self.address.text()), checked(self.key.text())
+        except InputError as error:
+            self._on_failed(error)
+            return
+        self._address, self._server = address, None
+        uses_kept = self._has_kept_key and not key
+        wire = Wire(address, lambda: self._keys.of(address) if uses_kept else key)
+        self._testing = self._jobs.start(partial(look_at, wire))
+        self._testing.done.connect(self._on_found)
+        self._testing.failed.connect(self._on_failed)
+        self.words.setText(tr("Asking {host}…").format(host=host_of(address)))
+        self._show()
+
+    @property
+    def _has_kept_key(self) -> bool:
+        """Whether the keyring has a key for the address, which was not changed."""
+        engine = self._engine
+        return engine is not None and engine.has_key and engine.place.address == self._address
+
+    def end_test(self) -> None:
+        """Cancel the test, if one is under way."""
+        if self._testing is not None:
+            self._testing.cancel()
+            self._testing = None
+            self.words.setText("")
+            self._show()
+
+    def _on_found(self, server: Server) -> None:
+        self._testing, self._server = None, server
+        kind = server.kind or tr("An OpenAI-compatible API")
+        self.words.setText(
+            tr("{engine} answers, with %n models.", n=len(server.models)).format(engine=kind)
+            if len(server.models) != 1
+            else tr("{engine} answers.").format(engine=kind)
+        )
+        wanted = self._engine.place.model if self._engine else ""
+        self.model.clear()
+        for each in server.models:
+            self.model.addItem(_words_of(each), each.name)
+        self.model.setCurrentIndex(max(0, self.model.findData(wanted)))
+        if not self.name.text().strip():
+            self.name.setText(host_of(self._address).rpartition(":")[0] or host_of(self._address))
+        self._show()
+        self.use.setFocus()
+
+    def _on_failed(self, error: CoppiceError) -> None:
+        self._testing = None
+        self.words.setText(error_text(error))
+        self._show()
+
+    # ---- slots ------------------------------------------------------------------------------------------------------
+
+    def _on_edited(self) -> None:
+        """What was found is not what is there now."""
+        self.end_test()
+        self._server = None
+        self.model.clear()
+        self.words.setText("")
+        self._show_key_warning()
+        self._show()
+
+    def _show_key_warning(self) -> None:
+        try:
+            warning = key_warning(normalised(self.address.text()))
+        except InputError:
+            warning = None
+        self.warning.setText(translated(warning) if warning else "")
+        self.warning.setVisible(bool(self.warning.text()))
+
+    def _show(self) -> None:
+        testing, found = self._testing is not None, self._server is not None
+        self.test.setVisible(not testing)
+        self.test.setEnabled(bool(self.address.text().strip()))
+        self.test.setDefault(not found)
+        self.stop.setVisible(testing)
+        self.progress.setVisible(testing)
+        self.words.setVisible(bool(self.words.text()))
+        self.warning.setVisible(bool(self.warning.text()))
+        self.model.setEnabled(found)
+        for button in (self.save, self.use):
+            button.setEnabled(found and bool(self.name.text().strip()))
+            button.setToolTip("" if found else tr("Test the connection first: its models have to be known"))
+        self.use.setDefault(found)
+
+    def _accept(self, use: bool) -> None:
+        assert self._server is not None
+        model = self._server.model(self.model.currentData())
+        assert model is not None
+        place = Place(self._address, model.name, self._server.kind, model.context_tokens)
+        key = self.key.text().strip()
+        self.accepted_engine.emit(
+            SavedEngine(self.name.text().strip(), place, bool(key) or self._has_kept_key), key, use
+        )
+        self.accept()
+
+    def done(self, result: int) -> None:
+        """The dialog goes: its test ends too."""
+        self.end_test()
+        self._jobs.close()
+        super().done(result)
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        """As above."""
+        self.end_test()
+        super().closeEvent(event)
+
+
+def _words_of(model: RemoteModel) -> str:
+    if not model.context_tokens:
+        return model.name
+    tokens = f"{Number(model.context_tokens):,}"
+    return tr("{model} ({tokens} tokens of context)").format(model=model.name, tokens=tokens)
+
+
+def connect_dialog(keys: EngineKeys, engine: SavedEngine | None, parent: QWidget) -> ConnectDialog:
+    """A dialog that goes away when it is closed."""
+    made = ConnectDialog(keys, engine, parent)
+    made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    return made

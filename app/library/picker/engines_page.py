@@ -1,0 +1,204 @@
+"""The engines that can answer: the one on this computer and those elsewhere; connected to, renamed, removed."""
+
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.engine.state import EngineState, Phase
+from app.i18n.translation import tr
+from app.i18n.wording import mark
+from app.library.engines import EngineChoice, SavedEngine, unused_name
+from app.library.picker.connect_dialog import ConnectDialog, connect_dialog
+from app.library.picker.entry import UNKNOWN, Entry, Tone, Verdict, Where
+from app.library.picker.entry_list import EntryList
+from app.library.picker.entry_view import EntryView
+from app.ui.notices import Notice, NoticeStack
+from app.ui.notices import Tone as NoticeTone
+from app.ui.theme import Colors
+from app.ui.widgets import label
+
+UNDO = "undo"
+_THIS_COMPUTER = ""  # the key of its line: no engine elsewhere has an empty name
+_HINT = mark(
+    "Engines elsewhere stand here once you have connected to them: vLLM, SGLang, llama-server, LM Studio, Ollama, "
+    "another Coppice, or any other OpenAI-compatible API. Questions and answers go to the engine that you use; nothing "
+    "is sent to the others."
+)
+
+
+class EnginesPage(QWidget):
+    """Shows an `EngineChoice`, and tells it what a person wants."""
+
+    used = Signal()
+    """A person has chosen the engine that answers from now on."""
+
+    def __init__(self, choice: EngineChoice, colors: Colors, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._choice = choice
+        self.dialog: ConnectDialog | None = None
+        self.connect_ = QPushButton(tr("Connect to an engine…"), self)
+        self.connect_.setToolTip(tr("Use an engine on another machine, or another program's on this one"))
+        self.entries = EntryList(self)
+        self.view = EntryView(self.entries, colors, tr("Engines"), self)
+        self.hint = label("quiet-text", tr(_HINT), self)
+        self.notices = NoticeStack(self)
+        self.use = QPushButton(tr("Use"), self)
+        self.use.setToolTip(tr("Have this engine answer from now on, in all chats"))
+        self.change = QPushButton(tr("Change…"), self)
+        self.change.setToolTip(tr("Another address, key or model"))
+        self.rename = QPushButton(tr("Rename…"), self)
+        self.rename.setToolTip(tr("Give it another name (F2)"))
+        self.remove = QPushButton(tr("Remove"), self)
+        self.remove.setToolTip(tr("Take it off the list, and its key out of the keyring (Delete)"))
+        self._lay_out()
+        self._connect()
+        self._show_engines()
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        top.addWidget(self.connect_)
+        top.addStretch(1)
+        buttons = QHBoxLayout()
+        for button in (self.use, self.change, self.rename, self.remove):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        for button in (self.connect_, self.use, self.change, self.rename, self.remove):
+            button.setAutoDefault(False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 14, 14, 14)
+        column.setSpacing(8)
+        column.addLayout(top)
+        column.addWidget(self.notices)
+        column.addWidget(self.view, 1)
+        column.addWidget(self.hint)
+        column.addLayout(buttons)
+
+    def _connect(self) -> None:
+        self.connect_.clicked.connect(partial(self.open_dialog, None))
+        self.view.chosen.connect(lambda _entry: self._show_buttons())
+        self.view.opened.connect(lambda _entry: self._on_use())
+        self.view.delete_requested.connect(lambda _entry: self._on_remove())
+        self.use.clicked.connect(self._on_use)
+        self.change.clicked.connect(lambda: self.open_dialog(self.current))
+        self.rename.clicked.connect(self.ask_for_name)
+        self.remove.clicked.connect(self._on_remove)
+        self._choice.changed.connect(self._show_engines)
+        self._choice.state_changed.connect(self._show_state)
+        self._choice.notice_raised.connect(self.notices.add)
+        self._choice.notice_withdrawn.connect(self.notices.dismiss)
+        QShortcut(
+            QKeySequence(Qt.Key.Key_F2), self, self.ask_for_name, context=Qt.ShortcutContext.WidgetWithChildrenShortcut
+        )
+
+    @property
+    def current(self) -> SavedEngine | None:
+        """The engine elsewhere that is pointed at, if one is."""
+        entry = self.view.current
+        return next((each for each in self._choice.saved if entry and each.name == entry.key), None)
+
+    def set_theme(self, colors: Colors) -> None:
+        """Paint in these colours."""
+        self.view.set_theme(colors)
+
+    def open_dialog(self, engine: SavedEngine | None) -> None:
+        """Connect to another engine, or change the connection to this one."""
+        self.dialog = connect_dialog(self._choice.keys, engine, self)
+        self.dialog.accepted_engine.connect(partial(self._on_accepted, engine))
+        self.dialog.open()
+
+    def ask_for_name(self) -> None:
+        """Have the chosen engine renamed."""
+        engine = self.current
+        if engine is None:
+            return
+        box = QInputDialog(self)
+        box.setWindowTitle(tr("Rename engine"))
+        box.setLabelText(tr("Name of the engine"))
+        box.setTextValue(engine.name)
+        box.setTextEchoMode(QLineEdit.EchoMode.Normal)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.textValueSelected.connect(partial(self._choice.rename, engine.name))
+        box.open()
+
+    # ---- slots ------------------------------------------------------------------------------------------------------
+
+    def _on_accepted(self, before: SavedEngine | None, engine: SavedEngine, key: str, use: bool) -> None:
+        """A new name must not take the place of another engine; the one that was changed keeps its line."""
+        taken = {each.name: each for each in self._choice.saved if before is None or each.name != before.name}
+        engine = replace(engine, name=unused_name(engine.name, taken))
+        if before is not None:
+            self._choice.rename(before.name, engine.name)
+        self._choice.save(engine, key)
+        self.view.choose(engine.name)
+        if use or (self._choice.chosen is not None and self._choice.chosen.name == engine.name):
+            self._choice.use(engine.name)
+            self.used.emit()
+
+    def _on_use(self) -> None:
+        """Enter and the button: use it, or connect to it again."""
+        if (engine := self.current) is not None:
+            self._choice.use(engine.name)
+            self.used.emit()
+        elif self.view.current is not None:
+            self._choice.use_local()
+            self.used.emit()
+
+    def _on_remove(self) -> None:
+        if (engine := self.current) is None:
+            return
+        put_back = self._choice.remove(engine.name)
+        words = tr("{name} was removed; its key is forgotten when this dialog is closed.").format(name=engine.name)
+        self.notices.add(Notice(UNDO, words, action=tr("Undo"), tone=NoticeTone.HINT, on_action=put_back))
+
+    # ---- what is shown ----------------------------------------------------------------------------------------------
+
+    def _show_engines(self) -> None:
+        saved = self._choice.saved
+        self.entries.replace([_this_computer(), *map(_entry, saved)])
+        self.hint.setVisible(not saved)
+        if self.view.current is None:
+            self.view.choose(self._chosen_key)
+        self._show_state(self._choice.state)
+
+    @property
+    def _chosen_key(self) -> str:
+        return self._choice.chosen.name if self._choice.chosen else _THIS_COMPUTER
+
+    def _show_state(self, state: EngineState) -> None:
+        """How the chosen one stands; nothing is known of the others."""
+        chosen = self._chosen_key
+        self.entries.set_badges({chosen: tr("In use")})
+        for key in (_THIS_COMPUTER, *(each.name for each in self._choice.saved)):
+            self.entries.set_verdict(key, _verdict(state) if key == chosen else UNKNOWN)
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        entry, engine = self.view.current, self.current
+        is_chosen = entry is not None and entry.key == self._chosen_key
+        self.use.setEnabled(entry is not None and not (is_chosen and engine is None))
+        self.use.setText(tr("Connect again") if is_chosen and engine else tr("Use"))
+        for button in (self.change, self.rename, self.remove):
+            button.setEnabled(engine is not None)
+
+
+def _this_computer() -> Entry:
+    return Entry(_THIS_COMPUTER, tr("This computer"), _THIS_COMPUTER, Where.HERE)
+
+
+def _entry(engine: SavedEngine) -> Entry:
+    return Entry(
+        key=engine.name,
+        name=engine.name,
+        source=engine.place.address,
+        where=Where.ELSEWHERE,
+        format=engine.described,
+        licence=engine.place.kind,
+    )
+
+
+def _verdict(state: EngineState) -> Verdict:
+    tones = {Phase.READY: Tone.GOOD, Phase.STOPPED: Tone.BAD, Phase.EMPTY: Tone.QUIET}
+    return Verdict(state.words, tones.get(state.phase, Tone.FAIR))

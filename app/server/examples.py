@@ -1,0 +1,53 @@
+"""Examples of how the local server is asked, ready to be copied."""
+
+import shlex
+import sys
+
+from app.system import json_text as json
+
+_QUESTION = "Tell me a story."
+
+
+def curl(url: str, key: str, model: str, is_windows: bool = sys.platform == "win32") -> str:
+    """On a command line; cmd.exe knows no single quotes and continues lines with another sign."""
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": _QUESTION}]})
+    on = "^" if is_windows else "\\"
+    quoted = '"' + body.replace("\\", "\\\\").replace('"', '\\"') + '"' if is_windows else shlex.quote(body)
+    headers = ["Content-Type: application/json", *([f"Authorization: Bearer {key}"] if key else [])]
+    lines = [f"curl {url}/v1/chat/completions", *(f'-H "{each}"' for each in headers), f"-d {quoted}"]
+    return f" {on}\n  ".join(lines) + "\n"
+
+
+def openai_client(url: str, key: str, model: str) -> str:
+    """In Python, with the client of OpenAI, which wants some key in any case."""
+    return f"""from openai import OpenAI
+
+client = OpenAI(base_url="{url}/v1", api_key="{key or "none"}")
+answer = client.chat.completions.create(
+    model={json.dumps(model)},
+    messages=[{{"role": "user", "content": "{_QUESTION}"}}],
+    stream=True,
+)
+for part in answer:
+    if part.choices:
+        print(part.choices[0].delta.content or "", end="", flush=True)
+"""
+
+
+def anthropic_client(url: str, key: str, model: str) -> str:
+    """In Python, with the client of Anthropic, whose base address has no version in it."""
+    return f"""from anthropic import Anthropic
+
+client = Anthropic(base_url="{url}", api_key="{key or "none"}")
+with client.messages.stream(
+    model={json.dumps(model)},
+    max_tokens=1000,
+    messages=[{{"role": "user", "content": "{_QUESTION}"}}],
+) as answer:
+    for text in answer.text_stream:
+        print(text, end="", flush=True)
+"""
+
+
+EXAMPLES = {"curl": curl, "Python: openai": openai_client, "Python: anthropic": anthropic_client}
+"""By their names in the window."""

@@ -1,0 +1,98 @@
+"""Requests made from the server's own description: whatever is sent, the answer is one that the description knows."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from engine.engine import Engine
+from engine.observing.watcher import Watcher
+from engine.protocol.messages import Event
+from engine.protocol.options import GenerateOptions
+from engine.text.prompt import Prompt
+from tests.campaigns.extent import choose
+from tests.engine.serving.conftest import PATIENCE_SECONDS, Running
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of the libraries that it stands on
+    from schemathesis import checks
+    from schemathesis.generation import GenerationMode
+    from schemathesis.openapi import from_url
+    from schemathesis.specs.openapi import checks as openapi_checks
+
+MOST_TOKENS = 2
+EXAMPLES = choose(3, 60)  # of each operation, as it is described and otherwise
+OPERATIONS = (
+    "GET /health",
+    "GET /metrics",
+    "GET /v1/models",
+    "GET /v1/models/{name}",
+    "POST /detokenize",
+    "POST /tokenize",
+    "POST /v1/chat/completions",
+    "POST /v1/completions",
+    "POST /v1/messages",
+    "POST /v1/messages/count_tokens",
+    "POST /v1/responses",
+)
+CHECKS = [
+    checks.not_a_server_error,
+    openapi_checks.status_code_conformance,
+    openapi_checks.content_type_conformance,
+    openapi_checks.response_headers_conformance,
+    openapi_checks.response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_tokens() -> Iterator[None]:
+    """Answers end after two, whatever is asked for."""
+    generate = Engine.generate
+
+    def cut(
+        engine: Engine, request: int, prompt: Prompt, options: GenerateOptions, watcher: Watcher | None = None
+    ) -> Iterator[Event]:
+        few = replace(options, max_new_tokens=min(MOST_TOKENS, options.max_new_tokens))
+        return generate(engine, request, prompt, few, watcher)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "generate", cut)
+        yield
+
+
+@pytest.fixture(scope="module")
+def operations(running: Running) -> dict[str, Any]:
+    """What the server says that it can be asked, by method and path."""
+    described = from_url(f"{running.address}/openapi.json")
+    found = [each.ok() for each in described.get_all_operations()]
+    return {operation.label: operation for operation in found}
+
+
+def test_everything_that_is_described_is_tried(operations: dict[str, Any]) -> None:
+    assert set(operations) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_answer_is_as_described(
+    running: Running, operations: dict[str, Any], name: str, mode: GenerationMode
+) -> None:
+    """No 5xx, no status, type or body that the description does not have; and what is no request is refused."""
+    operation = operations[name]
+    if mode == GenerationMode.NEGATIVE and not operation.body:
+        pytest.skip("nothing to get wrong")
+
+    @settings(
+        max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(operation.as_strategy(generation_mode=mode))
+    def holds(case: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            response = case.call(base_url=running.address, timeout=PATIENCE_SECONDS)
+            case.validate_response(response, checks=CHECKS)
+
+    holds()

@@ -1,0 +1,122 @@
+"""Many requests: one after the other, and at once. Nothing is left of them, nobody is passed over, all are told of."""
+
+import gc
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2 as httpx
+import psutil
+import pytest
+
+from engine.serving.guard.limits import Limits
+from tests.campaigns.extent import choose
+from tests.engine.serving.stub import KEY, PATH, PATIENCE_SECONDS, Running, running, soon
+
+IN_A_ROW = choose(150, 1000)
+AT_ONCE = 32
+LEAKED_BYTES = 8 << 20  # that a process may grow by and have no leak
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running(limits=Limits(requests_per_second=1e6, burst=1e6)) as server:
+        yield server
+
+
+def taken_by(server: Running) -> tuple[int, int, int]:
+    """Threads, open files and sockets, and bytes of memory, when nobody is connected."""
+    assert server.is_free()
+    assert server.has_no_connections()
+    gc.collect()
+    process = psutil.Process()
+    return (
+        threading.active_count(),
+        len(process.net_connections()) + len(process.open_files()),
+        process.memory_info().rss,
+    )
+
+
+def test_a_thousand_in_a_row_leave_nothing(server: Running) -> None:
+    for kind in range(20):  # what is made once is made now
+        server.http.post(PATH, json={"stream": kind % 2 == 0})
+    before = taken_by(server)
+    for place in range(IN_A_ROW):
+        told = server.http.post(PATH, json={"text": str(place), "stream": place % 2 == 0})
+        assert str(place) in told.text
+    after = taken_by(server)
+    assert after[:2] == before[:2]
+    assert after[2] - before[2] < LEAKED_BYTES
+    assert server.desk.waiting == 0
+
+
+def test_all_of_those_who_ask_at_once_get_their_own(server: Running) -> None:
+    def ask(place: int) -> str:
+        with httpx.Client(base_url=server.listening.address, timeout=PATIENCE_SECONDS) as client:
+            headers = {"x-api-key": KEY, "user-agent": f"program {place}"}
+            return str(client.post(PATH, json={"text": f"{place},", "rounds": 3}, headers=headers).json()["text"])
+
+    before = taken_by(server)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        assert list(pool.map(ask, range(AT_ONCE))) == [f"{place}," * 3 for place in range(AT_ONCE)]
+    assert taken_by(server)[:2] == before[:2]
+
+
+def test_who_asks_once_does_not_wait_for_all_of_who_asks_much(server: Running) -> None:
+    """Programs on one computer have one address; they are told apart by what they call themselves."""
+    server.engine.answered.clear()
+    server.engine.gate.clear()
+    much, once = ["much"] * 12, [f"once {place}" for place in range(4)]
+
+    def ask(name: str) -> int:
+        with httpx.Client(base_url=server.listening.address, timeout=PATIENCE_SECONDS) as client:
+            headers = {"x-api-key": KEY, "user-agent": name}
+            return client.post(PATH, json={"text": name}, headers=headers).status_code
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        first = [pool.submit(ask, name) for name in much]
+        assert soon(lambda: server.desk.waiting == len(much) - 1)
+        then = [pool.submit(ask, name) for name in once]
+        assert soon(lambda: server.desk.waiting == len(much) - 1 + len(once))
+        server.engine.gate.set()
+        assert Counter(each.result() for each in (*first, *then)) == {200: len(much) + len(once)}
+    assert sorted(server.engine.answered[1:6]) == sorted([*once, "much"]), "each had a turn before anybody's second"
+
+
+def test_aborts_of_many_are_all_heard(server: Running) -> None:
+    server.engine.gate.clear()
+    bare = [server.connect() for _ in range(choose(8, AT_ONCE))]
+    body = b'{"rounds": 1000000, "seconds": 0.001}'
+    head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\nContent-Type: application/json\r\n"
+    for each in bare:
+        each.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    assert soon(lambda: server.desk.waiting == len(bare) - 1)
+    server.engine.gate.set()
+    for each in bare:
+        each.close()
+    assert soon(lambda: server.desk.waiting == 0)
+    assert server.is_free()
+    assert server.has_no_connections()
+    assert {visit.state for visit in server.visits[-len(bare) :]} == {"gone"}
+
+
+def test_more_connections_than_the_server_keeps_are_refused() -> None:
+    with running(limits=Limits(connections_of_one=3)) as server:
+        kept = [server.connect() for _ in range(3)]
+        assert soon(lambda: len(server.listening._server.server_state.connections) == 3)
+        with server.connect() as one_more:
+            told = one_more.recv(4096)
+        assert told.split()[1] == b"503"
+        assert b"too_many_connections" in told
+        for each in kept:
+            each.close()
+        assert server.has_no_connections()
+        assert server.http.get("/health").status_code == 200
+
+
+def test_too_many_requests_are_told_when_to_come_again() -> None:
+    with running(limits=Limits(requests_per_second=0.5, burst=4)) as server:
+        told = [server.http.get("/health") for _ in range(6)]
+    assert [each.status_code for each in told] == [200] * 4 + [429] * 2
+    assert int(told[-1].headers["retry-after"]) in (1, 2)

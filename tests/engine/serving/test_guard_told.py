@@ -1,0 +1,198 @@
+"""What is told of requests: errors to clients, visits to the window, figures to Prometheus, all of it to OpenAPI."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from engine.errors import CoppiceError, InputError, ModelError, NoModel, OutOfMemory, TooLong
+from engine.protocol.messages import Failed, FailureKind
+from engine.protocol.serving import ServeOptions
+from engine.serving.answers import Refused
+from engine.serving.desk import Busy
+from engine.serving.guard.errors import ApiError, error_event
+from engine.serving.guard.metrics import Metrics
+from tests.engine.serving.stub import ERRORS, PATH, Running, running, soon
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as server:
+        yield server
+
+
+def refused(kind: FailureKind) -> Refused:
+    return Refused(Failed(1, "It failed.", "Do something.", kind))
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "code"),
+    [
+        (InputError("a", "b"), 400, "invalid_request_error", "invalid_value"),
+        (ModelError("a"), 400, "invalid_request_error", "invalid_value"),
+        (TooLong("a"), 400, "invalid_request_error", "context_length_exceeded"),
+        (NoModel("a"), 503, "server_error", "no_model_loaded"),
+        (OutOfMemory("a"), 503, "server_error", "out_of_memory"),
+        (CoppiceError("a"), 500, "server_error", "internal_error"),
+        (RuntimeError("the secret of the house"), 500, "server_error", "internal_error"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_engine_fails_with_has_its_status(
+    server: Running, error: Exception, status: int, kind: str, code: str, stream: bool
+) -> None:
+    ERRORS["!"] = error
+    told = server.http.post(PATH, json={"text": "!", "stream": stream})
+    body = json.loads(told.text.removeprefix("data: ")) if stream else told.json()
+    assert told.status_code == (200 if stream else status)
+    assert (body["error"]["type"], body["error"]["code"]) == (kind, code)
+    assert "secret" not in told.text
+    assert server.last_visit().state == "failed"
+    assert server.last_visit().words
+
+
+def test_what_nobody_expected_is_told_without_its_details_and_logged(
+    server: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = server.http.get(f"{PATH}/broken")
+    assert (told.status_code, told.json()["error"]["code"]) == (500, "internal_error")
+    assert "secret" not in told.text
+    assert "RuntimeError: the secret of the house" in capsys.readouterr().err
+
+
+def test_addresses_and_methods_that_there_are_not(server: Running) -> None:
+    assert server.http.get("/v1/nowhere").json()["error"]["message"] == "There is no such address here."
+    assert server.http.get("/v1/messages/nowhere").json()["type"] == "error"
+    wrong = server.http.delete(PATH)
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+
+
+def test_a_field_that_does_not_fit_is_named_and_not_sent_back(server: Running) -> None:
+    error = server.http.post(PATH, json={"rounds": "secret", "text": ["secret"] * 9}).json()["error"]
+    assert error["param"] == "text"
+    assert "rounds: Input should be a valid integer" in error["message"]
+    assert "secret" not in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(refused("memory"), 503), (Busy("Many wait."), 429), (ApiError(404, "No."), 404)]
+)
+def test_an_event_tells_of_an_error_in_the_form_of_its_stream(error: Exception, status: int) -> None:
+    name, data = error_event("anthropic", error).split("\n", 1)
+    assert name == "event: error"
+    assert json.loads(data.removeprefix("data: "))["error"].keys() == {"type", "message"}
+    event = error_event("responses", error, sequence_number=7)
+    assert re.fullmatch(r"event: error\ndata: \{.*\}\n\n", event)
+    assert json.loads(event.split("data: ")[1]) | {"message": ""} == {
+        "type": "error",
+        "code": {503: "out_of_memory", 429: "too_many_requests", 404: "invalid_request_error"}[status],
+        "message": "",
+        "param": None,
+        "sequence_number": 7,
+    }
+
+
+def test_clients_are_told_whether_to_try_again(server: Running) -> None:
+    for kind, header, value in (("memory", "x-should-retry", "false"), ("no_model", "retry-after", "10")):
+        ERRORS["!"] = OutOfMemory("a") if kind == "memory" else NoModel("a")
+        assert server.http.post(PATH, json={"text": "!"}).headers[header] == value
+
+
+def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None:
+    assert server.has_no_connections()
+    server.visits.clear()
+    server.engine.gate.clear()
+    with server.connect() as bare:
+        bare.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert bare.recv(4096)
+    thread = threading.Thread(target=server.http.post, args=(PATH,), kwargs={"json": {"rounds": 3}})
+    thread.start()
+    assert soon(lambda: any(visit.state == "answering" for visit in server.visits))
+    server.engine.gate.set()
+    thread.join(60)
+    last = server.last_visit()
+    states = [visit.state for visit in server.visits]
+    assert states[0] == "waiting"
+    assert states == sorted(states, key=["waiting", "answering", "done"].index)
+    assert (last.path, last.client, last.status) == (PATH, "127.0.0.1", 200)
+    assert (last.prompt_tokens, last.new_tokens) == (7, 3)
+    assert last.agent.startswith("python-httpx2")
+    assert len({visit.number for visit in server.visits}) == 1, "who only looks whether it is there is no visit"
+
+
+def test_what_a_client_calls_itself_is_shown_as_plain_and_short_text(server: Running) -> None:
+    server.http.get("/v1/nowhere", headers={b"user-agent": b"<b>\x80\xa0" + b"x" * 1000})
+    agent = server.last_visit().agent
+    assert agent == "<b>  " + "x" * 195
+
+
+def test_figures_add_up(server: Running) -> None:
+    def figures() -> dict[str, float]:
+        lines = server.http.get("/metrics").text.splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+    before = figures()
+    server.http.post(PATH, json={"rounds": 3, "nodes": 5})
+    server.http.get("/v1/nowhere/of/many")
+    after = figures()
+    grown = {name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)}
+    assert grown == {
+        'coppice_http_requests_total{path="/metrics",status="200"}': 1,
+        f'coppice_http_requests_total{{path="{PATH}",status="200"}}': 1,
+        'coppice_http_requests_total{path="other",status="404"}': 1,
+        'coppice_answers_total{reason="stop"}': 1,
+        "coppice_prompt_tokens_total": 7,
+        "coppice_cached_tokens_total": 2,
+        "coppice_written_tokens_total": 3,
+        "coppice_passes_total": 3,
+        "coppice_drafted_tokens_total": 15,
+        "coppice_streamed_bytes_total": 64,
+        "coppice_prefill_seconds_total": 0.5,
+        **{f'coppice_tokens_per_pass_bucket{{le="{le}"}}': 3 for le in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, "+Inf")},
+        "coppice_tokens_per_pass_sum": 3,
+        "coppice_tokens_per_pass_count": 3,
+    }
+    assert after['coppice_model_info{target="stub",draft="auto"}'] == 1
+
+
+def test_figures_are_in_the_format_that_they_are_said_to_be_in(server: Running) -> None:
+    told = server.http.get("/metrics")
+    assert told.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    name = r"[a-z_]+"
+    label = rf'{name}="(?:[^"\\\n]|\\["\\n])*"'
+    sample = rf"{name}(?:\{{{label}(?:,{label})*\}})? [\d.e+-]+"
+    lines = rf"# HELP {name} .+|# TYPE {name} (?:counter|gauge|histogram)|{sample}"
+    assert [line for line in told.text.splitlines() if not re.fullmatch(lines, line)] == []
+    assert told.text.endswith("\n")
+    odd = Metrics().text(0, (("target", 'a"b\\c\nd'), ("draft", "none")))
+    assert [line for line in odd.splitlines() if not re.fullmatch(lines, line)] == []
+
+
+def operations(described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in described["paths"].items():
+        yield from ((path, operation) for operation in methods.values())
+
+
+def test_the_description_knows_keys_and_errors(server: Running) -> None:
+    described = server.http.get("/openapi.json").json()
+    assert set(described["components"]["securitySchemes"]) == {"bearer", "x-api-key"}
+    for path, operation in operations(described):
+        assert "422" not in operation["responses"], path
+        form = "AnthropicError" if path.startswith("/v1/messages") else "OpenAIError"
+        schema = operation["responses"]["401"]["content"]["application/json"]["schema"]
+        assert schema == {"$ref": f"#/components/schemas/{form}"}
+        assert bool(operation["security"]) == (path != "/health")
+    references = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
+    assert references <= described["components"]["schemas"].keys()
+
+
+def test_without_a_key_the_description_asks_for_none() -> None:
+    with running(ServeOptions(port=0)) as server:
+        described = server.anyone.get("/openapi.json").json()
+        assert server.anyone.post(PATH, json={}).status_code == 200
+    assert "securitySchemes" not in described["components"]
+    assert not any("security" in operation for _, operation in operations(described))

@@ -1,0 +1,48 @@
+"""A window on another machine, in front of a real server: its answer is the server's own, event by event."""
+
+from dataclasses import replace
+
+from app.engine.remote.answer import RemoteAnswer
+from app.engine.remote.counting import counted
+from app.engine.remote.questions import question
+from app.engine.remote.servers import COPPICE, look_at
+from app.engine.remote.wire import Wire
+from app.system.background import Stop
+from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Prefilled, Round
+from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
+from tests.engine.serving.conftest import STORY, Running
+
+CHAT = (ChatMessage("system", "Be brief."), ChatMessage("user", STORY))
+OPTIONS = GenerateOptions(
+    sampling=SamplingOptions(temperature=0.8, top_p=0.9, seed=5),
+    speculation=SpeculationOptions("specexec", 12),
+    max_new_tokens=10,
+)
+
+
+def test_the_live_tree_is_that_of_the_server(running: Running, trace: list[Event]) -> None:
+    wire, stop = Wire(running.address), Stop()
+    server = look_at(wire, stop)
+    assert server.kind == COPPICE
+    model = server.models[0]
+    assert model.context_tokens == running.engine.describe(0, seconds=0.0).context_tokens
+    answer = RemoteAnswer(1, wire.host)
+    body = question(COPPICE, model.name, CHAT, OPTIONS)
+    arrived = [
+        event
+        for sent in wire.events("/v1/chat/completions", body, stop)
+        for each in sent
+        for event in answer.take(each)
+    ]
+    arrived += list(answer.end())
+    told = [replace(each, id=1) for each in trace if isinstance(each, Prefilled | Round | Finished)]
+    assert arrived == told, "to the last number, times too"
+    assert sum(isinstance(each, Round) and len(each.tree.pieces) > 1 for each in arrived) > 0
+
+
+def test_a_conversation_is_as_long_there_as_here(running: Running) -> None:
+    wire = Wire(running.address)
+    tokens, texts = counted(wire, COPPICE, "", CHAT, (STORY, ""), Stop())
+    prompt = running.engine.prompt_of(Generate(1, CHAT, OPTIONS))
+    assert tokens == len(prompt.tokens)
+    assert texts == (len(running.engine.tokenizer.encode(STORY)), 0)

@@ -1,0 +1,59 @@
+"""The embedded pair, whose template knows no tools, is asked with some and calls them."""
+
+import json
+from dataclasses import replace
+
+import jsonschema_rs
+import pytest
+
+from engine.engine import Engine
+from engine.protocol.messages import ChatMessage, Finished, Generate, Round
+from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.tools import Tool, ToolCall, ToolChoice
+from engine.text.pieces import AnswerPieces, CallArguments, CallBegun, Piece
+from engine.text.tools.tape import merged
+from tests.campaigns.extent import choose
+from tests.engine.test_constrained_answers import engine as engine  # noqa: PLC0414  # a fixture
+
+TOOLS = (
+    Tool(
+        "roll", "Roll dice.", '{"type": "object", "properties": {"sides": {"enum": [4, 6, 20]}}, "required": ["sides"]}'
+    ),
+    Tool("name_dragon", "", '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}}}'),
+)
+ASKED = (ChatMessage("user", "Name a dragon."),)
+
+
+def answer(engine: Engine, request: Generate) -> tuple[list[Piece], Finished]:
+    pieces = AnswerPieces(engine.reasoning_marks, engine.divider(request.tools))
+    events = list(engine.generate(1, engine.prompt_of(request), request.options))
+    texts = [event.text for event in events if isinstance(event, Round | Finished)]
+    assert isinstance(events[-1], Finished)
+    return merged([*(piece for text in texts for piece in pieces.push(text)), *pieces.flush()]), events[-1]
+
+
+def options(seed: int) -> GenerateOptions:
+    speculation = SpeculationOptions(method="specexec", budget=6, depth=2)
+    return GenerateOptions(SamplingOptions(temperature=1.0, seed=seed), speculation, 200)
+
+
+@pytest.mark.parametrize("seed", range(choose(1, 40)))
+def test_calls_that_are_required_come_and_are_valid(engine: Engine, seed: int) -> None:
+    choice = ToolChoice("required", parallel=False)
+    forced = replace(options(seed), constraint=engine.tool_constraint(TOOLS, choice))
+    pieces, finished = answer(engine, Generate(1, ASKED, forced, TOOLS))
+    begun, arguments = pieces
+    assert finished.reason == "stop"
+    assert isinstance(begun, CallBegun)
+    assert isinstance(arguments, CallArguments)
+    schemas = {tool.name: json.loads(tool.parameters) for tool in TOOLS}
+    jsonschema_rs.validate(schemas[begun.name], json.loads(arguments.text))
+
+
+def test_a_result_is_read_and_answered(engine: Engine) -> None:
+    call = ChatMessage("assistant", "", (ToolCall("call_1", "roll", '{"sides": 6}'),))
+    chat = (*ASKED, call, ChatMessage("tool", "4", (), "call_1"))
+    pieces, finished = answer(engine, Generate(1, chat, replace(options(0), max_new_tokens=2), TOOLS))
+    assert pieces
+    assert finished.statistics
+    assert finished.statistics.prompt_tokens > len(engine.prompt(ASKED, TOOLS).tokens)

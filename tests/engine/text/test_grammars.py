@@ -1,0 +1,244 @@
+"""Forms of answers: which tokens may follow a text, where reasoning comes first, and what is refused."""
+
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from engine.errors import InputError
+from engine.protocol.options import MOST_CONSTRAINT, Constraint, GenerateOptions
+from engine.text.grammars import trial
+from engine.text.grammars.answer_form import state_of_answer
+from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar, GrammarState
+from engine.text.grammars.reasoning_first import Masks, ThinkingInText
+from engine.text.grammars.vocabulary import GrammarVocabulary
+from engine.text.prompt import Prompt
+from engine.text.tokenizer import Tokenizer
+from tests.engine.text.tiny_tokenizers import library_tokenizer
+
+JSON = Constraint("json")
+WORD = Constraint("regex", "[a-c]{1,3}")
+
+
+class Nobody:
+    """A tokenizer that is of no help."""
+
+    def encode_onward(self, text: str) -> list[int]:
+        raise ValueError(text)
+
+
+NOBODY = Nobody()
+SPELLED = dict(enumerate([b"a", b"b", b"c", b"ab", b"bc", b"abc", b"a", b"cd", b"\xc3", b"\xa4", b"\n"]))
+SPECIAL = {20: "<end>", 21: "<|call|>"}
+
+
+def grammar(constraint: Constraint) -> Grammar:
+    return Grammar(constraint, GrammarVocabulary(SPELLED, SPECIAL, [20], NOBODY))
+
+
+def allowed(state: AnswerState) -> list[int]:
+    mask = state.allowed()
+    assert mask is not None
+    return [token for token in range(8 * len(mask)) if mask[token // 8] >> token % 8 & 1]
+
+
+def after(state: AnswerState, tokens: Sequence[int]) -> AnswerState:
+    for token in tokens:
+        state = state.follow(token)
+    return state
+
+
+def paths(length: int) -> Iterator[tuple[int, ...]]:
+    numbers = random.Random(1)
+    return (tuple(numbers.choice([*range(8), 20]) for _ in range(numbers.randint(0, length))) for _ in range(600))
+
+
+def test_a_mask_depends_on_the_path_alone() -> None:
+    """Whatever was looked at before: the matcher goes back and forth between paths, and over some that cannot be."""
+    one, words = grammar(WORD), dict[str, bytes | None]()
+    for path in paths(4):
+        state = after(one.root, path)
+        text = b"".join(SPELLED.get(token, b"") for token in path).decode()
+        if 20 in path:
+            assert (state is ANYTHING) or path.index(20) == len(path)
+        elif re.fullmatch("[a-c]{0,3}", text):
+            fits = [
+                token for token, more in SPELLED.items() if re.fullmatch("[a-c]{1,3}", text + more.decode("latin1"))
+            ]
+            assert allowed(state) == [*fits, *([20] if text else [])]
+            assert words.setdefault(text, state.allowed()) == state.allowed()
+        else:
+            assert state.allowed() is None
+            assert not state.is_possible
+    assert len(words) > 20, "too few of the texts were looked at"
+
+
+def test_what_was_beside_the_answer_is_forgotten_and_found_again() -> None:
+    root = grammar(WORD).root
+    here = after(root, [0, 1])
+    beside = allowed(root.follow(2))
+    allowed(here)
+    here.settle()
+    assert isinstance(here, GrammarState)
+    assert root.follow(0) is here.parent
+    assert allowed(root.follow(2)) == beside
+
+
+def test_a_character_may_be_broken_between_tokens() -> None:
+    root = grammar(Constraint("regex", "(ä|ab)c")).root
+    assert allowed(root) == [0, 3, 5, 6, 8]
+    assert allowed(root.follow(8)) == [9]
+    assert allowed(after(root, [8, 9, 2])) == [20]
+
+
+def test_special_tokens_by_name_and_by_number() -> None:
+    for named in ("<|call|>", "<[21]>"):
+        root = grammar(Constraint("lark", f'start: {named} %json {{"const": "x"}} | "ab"')).root
+        assert 21 in allowed(root)
+        assert 21 not in allowed(root.follow(0))
+
+
+def test_a_grammar_of_llama_cpp_and_one_of_lark() -> None:
+    for text in ('root ::= word "c"\nword ::= [ab]+', 'start: word "c"\nword: /[ab]+/'):
+        assert allowed(grammar(Constraint("gbnf", text)).root) == [0, 1, 3, 4, 5, 6]
+
+
+REFUSED = [
+    Constraint("json_schema", '{"type": "nothing"}'),
+    Constraint("json_schema", "[1"),
+    Constraint("regex", "a("),
+    Constraint("lark", "start: <|nobody|>"),
+    Constraint("gbnf", 'root ::= other "a"'),
+]
+
+
+def test_what_cannot_be_used_is_refused_with_the_reason() -> None:
+    for constraint in REFUSED:
+        with pytest.raises(InputError, match=r"cannot be used: .+"):
+            grammar(constraint)
+
+
+def test_what_takes_too_much_is_refused_before_the_engine_compiles_it() -> None:
+    """Each of the rules needs the next one: as deep as that the library overflows its stack."""
+    deep = "\n".join(f'r{number}: "a" r{number + 1}?' for number in range(5000))
+    with pytest.raises(InputError, match="too complex"):
+        grammar(Constraint("lark", f'start: r0\n{deep}\nr5000: "b"'))
+
+
+def test_a_trial_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "SECONDS", 0.0)
+    with pytest.raises(InputError, match="too complex"):
+        grammar(Constraint("regex", "never tried before"))
+
+
+def test_the_size_of_a_constraint_is_bounded() -> None:
+    GenerateOptions(constraint=JSON).check()
+    with pytest.raises(InputError, match="size of the constraint"):
+        GenerateOptions(constraint=Constraint("regex", "a" * (MOST_CONSTRAINT + 1))).check()
+
+
+def write(tokenizer: Tokenizer, state: AnswerState, text: str) -> AnswerState:
+    """Behind a text, whose every token may follow the one before."""
+    for token in tokenizer.encode_onward(text):
+        mask = state.allowed()
+        assert mask is None or mask[token // 8] >> token % 8 & 1, f"{tokenizer.piece(token)!r} in {text!r}"
+        state = state.follow(token)
+    return state
+
+
+def refuses(tokenizer: Tokenizer, state: AnswerState, text: str) -> bool:
+    mask, token = state.allowed(), tokenizer.encode_onward(text)[0]
+    return mask is not None and not mask[token // 8] >> token % 8 & 1
+
+
+def test_the_embedded_model_s_own_tokens_write_json(embedded: Tokenizer) -> None:
+    schema = {"type": "object", "properties": {"näme": {"const": "<|end|>"}}, "required": ["näme"]}
+    root = state_of_answer(embedded, Prompt((5, 6)), Constraint("json_schema", json.dumps(schema)))
+    vocabulary = embedded.grammar_vocabulary
+    assert b"".join(vocabulary.spelled[token] for token in vocabulary.encode(b"<|end|>")) == b"<|end|>"
+    state = root
+    for token in vocabulary.encode('{"näme":"<|end|>"}'.encode()):
+        state = state.follow(token)
+    assert state.is_possible
+    assert embedded.eos_ids >= set(allowed(state))
+    assert not refuses(embedded, root, "{")
+    assert refuses(embedded, root, "[")
+
+
+def opened(template: str | None = None, control: tuple[str, ...] = ()) -> Tokenizer:
+    """A tokenizer of its own; `</s>` ends its answers."""
+    return Tokenizer(library_tokenizer("byte level", template, control))
+
+
+TEXT_MARKS = "{{ messages }}{% if think %}<think>{% endif %}</think>"
+CONTROL_MARKS = "<|START_THINKING|>", "<|END_THINKING|>", "<|end|>"
+OF_CHANNELS = "<|start|>", "<|channel|>", "<|message|>", "<|end|>"
+BOOLEAN = Constraint("regex", "true|false")
+
+
+def prompt_of(tokenizer: Tokenizer, text: str, begun: str = "", *, thinks: bool = False) -> Prompt:
+    asked, answer = tokenizer.encode(text), tokenizer.encode_onward(begun)
+    return Prompt((*asked, *answer), begun=len(answer), thinks=thinks)
+
+
+@pytest.mark.parametrize(
+    ("template", "control", "begin", "end"),
+    [(TEXT_MARKS, (), "<think>", "</think>"), ("", CONTROL_MARKS, CONTROL_MARKS[0], CONTROL_MARKS[1])],
+)
+def test_reasoning_is_free_and_the_form_begins_behind_it(
+    template: str, control: tuple[str, ...], begin: str, end: str
+) -> None:
+    tokenizer = opened(template or None, control)
+
+    def state_of(asked: str, begun: str = "", thinks: bool = False) -> AnswerState:
+        return state_of_answer(tokenizer, prompt_of(tokenizer, asked, begun, thinks=thinks), BOOLEAN)
+
+    asked = state_of("Well?")
+    assert refuses(tokenizer, write(tokenizer, asked, "tr"), "a"), "a model need not reason"
+    assert refuses(tokenizer, asked, "no")
+    for thinking in (
+        write(tokenizer, asked, begin),
+        state_of(f"Well?{begin}\n"),
+        state_of(f"Well?{begin}", thinks=True),
+        state_of("Well?", f"{begin}So far"),
+    ):
+        assert thinking.allowed() is None
+        behind = write(tokenizer, thinking, f"Hmm. <th </thi {end}")
+        assert refuses(tokenizer, behind, "no")
+        for gap in ("", "\n", "\n\n"):
+            done = write(tokenizer, write(tokenizer, behind, gap), "true")
+            assert set(allowed(done)) <= tokenizer.eos_ids
+    assert refuses(tokenizer, state_of(f"Well?{begin}\n{end}\n"), begin), "the prompt has closed it"
+    with pytest.raises(InputError, match="to be continued"):
+        state_of("Well?", "no")
+
+
+def test_an_answer_in_channels_begins_in_that_of_answers() -> None:
+    tokenizer = opened("{{ messages }}", OF_CHANNELS)
+    state = state_of_answer(tokenizer, prompt_of(tokenizer, "Well?<|start|>assistant"), BOOLEAN)
+    thought = write(tokenizer, state, "<|channel|>analysis<|message|>anything<|end|><|start|>assistant")
+    for each in (state, thought):
+        assert each.allowed() is None
+        assert refuses(tokenizer, write(tokenizer, each, "<|channel|>final<|message|>"), "no")
+    begun = prompt_of(tokenizer, "Well?<|start|>assistant<|channel|>final<|message|>", "tru")
+    assert not refuses(tokenizer, state_of_answer(tokenizer, begun, BOOLEAN), "e")
+
+
+def test_a_model_without_an_end_cannot_keep_to_a_form() -> None:
+    tokenizer = opened()
+    tokenizer.eos_ids = frozenset()
+    with pytest.raises(InputError, match="no token that ends"):
+        state_of_answer(tokenizer, Prompt((1,)), JSON)
+
+
+def test_what_a_token_writes_behind_the_reasoning_s_end_belongs_to_the_answer() -> None:
+    vocabulary = GrammarVocabulary({**SPELLED, 11: b"</", 12: b">\n\na", 13: b">d"}, SPECIAL, [20], NOBODY)
+    inside = ThinkingInText(Masks(vocabulary), b"</>", Grammar(WORD, vocabulary).root)
+    begun = after(inside, [0, 11, 11, 12])
+    assert begun.is_possible
+    assert allowed(begun) == [0, 1, 2, 3, 4, 6, 20]
+    assert not after(inside, [11, 13]).is_possible
+    assert inside.follow(0).allowed() is None
+    assert set(SPELLED) | {11, 12} == set(allowed(inside.follow(11))) & {*SPELLED, 11, 12, 13}

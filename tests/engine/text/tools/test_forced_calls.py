@@ -1,0 +1,94 @@
+"""An answer that has to call a tool is one that is read as calls, with arguments that are valid by their schemas."""
+
+import json
+import random
+from collections.abc import Sequence
+
+import jsonschema_rs
+import pytest
+from llguidance import LLMatcher
+
+from engine.errors import InputError
+from engine.protocol.tools import Tool, ToolChoice
+from engine.text.calling import tool_constraint
+from engine.text.grammars.answer_form import state_of_answer
+from engine.text.pieces import CallArguments, CallBegun
+from engine.text.prompt import write_prompt
+from tests.campaigns.extent import choose
+from tests.engine.text.tools.recorded import TOOLS
+from tests.engine.text.tools.test_tool_answers import QUESTION, answered
+from tests.engine.text.tools.tool_templates import GEMMA, KNOWING, PHI_MINI, ToolFamily
+
+SIZES = Tool(
+    "sizes",
+    "",
+    '{"type": "object", "$defs": {"size": {"type": "integer", "minimum": 2, "maximum": 40}}, "properties": {'
+    '"unit": {"enum": ["cm", "inch"]}, "each": {"type": "array", "items": {"$ref": "#/$defs/size"}, "maxItems": 2},'
+    ' "note": {"type": "string", "maxLength": 5}}, "required": ["each", "note"], "additionalProperties": false}',
+)
+ALL = {**KNOWING, "Gemma": GEMMA, "Phi": PHI_MINI}
+SOME = ("Gemma", "Mistral, a list", "DeepSeek", "Qwen Coder", "GLM", "Harmony")
+REASONING = "Qwen 3"  # may do so first, for as long as it likes
+LONGEST = 400
+
+
+def drawn(family: ToolFamily, tools: Sequence[Tool], choice: ToolChoice, seed: int) -> list[int]:
+    """An answer of tokens drawn from all that are allowed, of which one that may end it is taken at once."""
+    tokenizer, random_ = family.tokenizer, random.Random(seed)
+    constraint = tool_constraint(tokenizer, tools, choice)
+    assert constraint
+    state = state_of_answer(tokenizer, write_prompt(tokenizer, QUESTION, tools), constraint)
+    tokens: list[int] = []
+    while (mask := state.allowed()) and len(tokens) < LONGEST:
+        bits = int.from_bytes(mask, "little")
+        allowed = [token for token in range(bits.bit_length()) if bits >> token & 1]
+        if tokenizer.eos_ids & {*allowed}:
+            return tokens
+        tokens.append(random_.choice(allowed) if len(tokens) < 60 else leading_on(family, tokens, allowed))
+        state = state.follow(tokens[-1])
+    raise AssertionError(tokenizer.decode(tokens))
+
+
+def leading_on(family: ToolFamily, tokens: Sequence[int], allowed: Sequence[int]) -> int:
+    """A token that comes nearer to the end of a call."""
+    tags, tokenizer = family.format.written.tags, family.tokenizer
+    pieces = {tokenizer.piece(token): token for token in allowed}
+    names = ["<|end|>", '"', "}", "]"]
+    if tags:
+        end, text = f"{chr(10) if tags.on_lines else ''}{tags.valued}", tokenizer.decode(tokens)
+        begun = max(size for size in range(len(end)) if text.endswith(end[:size]))
+        names = [end[begun:until] for until in range(len(end), begun, -1)]
+    return next((pieces[name] for name in names if name in pieces), allowed[0])
+
+
+@pytest.mark.parametrize("name", choose(SOME, [name for name in ALL if name != REASONING]))
+def test_forced_calls_are_valid(name: str) -> None:
+    family, tools = ALL[name], {tool.name: tool for tool in (*TOOLS, SIZES)}
+    for seed in range(choose(1, 20)):
+        tokens = drawn(family, [*tools.values()], ToolChoice("required", parallel=False), seed)
+        pieces = answered(family, tokens, tools=tuple(tools.values()))
+        begun = [piece for piece in pieces if isinstance(piece, CallBegun)]
+        arguments = [json.loads(piece.text) for piece in pieces if isinstance(piece, CallArguments)]
+        assert len(begun) == len(arguments) == 1
+        for call, given in zip(begun, arguments, strict=True):
+            jsonschema_rs.validate(json.loads(tools[call.name].parameters), given)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_format_has_a_grammar(name: str) -> None:
+    constraint = tool_constraint(ALL[name].tokenizer, (*TOOLS, SIZES), ToolChoice("required"))
+    assert constraint
+    assert not LLMatcher.validate_grammar(LLMatcher.grammar_from_lark(constraint.text))
+
+
+def test_a_tool_that_is_named_is_the_one_that_is_called() -> None:
+    family = KNOWING["Hermes"]
+    text = family.tokenizer.decode(drawn(family, TOOLS, ToolChoice("required", "what-time.is_it"), 1))
+    assert text.count('"name": "what-time.is_it"') == text.count("<tool_call>") == 1
+    with pytest.raises(InputError, match="'other'"):
+        tool_constraint(family.tokenizer, TOOLS, ToolChoice("required", "other"))
+
+
+@pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice("none")])
+def test_without_need_answers_are_free(choice: ToolChoice) -> None:
+    assert tool_constraint(KNOWING["Hermes"].tokenizer, TOOLS, choice) is None
