@@ -114,6 +114,11 @@ def test_pieces_come_as_soon_as_they_are_certain() -> None:
     assert divider.flush() == []
 
 
+def test_an_answer_in_json_does_not_wait_for_its_end() -> None:
+    divider = formats.LLAMA.divider(TOOLS)
+    assert divider.push('{"dragons": ["Sm') == [Content('{"dragons": ["Sm')]
+
+
 def test_arguments_between_tags_come_as_they_are_written() -> None:
     divider = formats.QWEN_CODER.divider(TOOLS)
     divider.push("<tool_call>\n<function=get_weather>\n<parameter=city>")
