@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -73,6 +73,7 @@ class RemoteEngine(QObject):
         self._ids = ids
         self._going: dict[int, _Going] = {}
         self._looking: Job | None = None
+        self._watch = Watch()
         self._unread = _Unread()
         self._has_counters = True  # until it turns out that it has none
         self._jobs = Jobs(_AT_A_TIME, "remote engine", self)
@@ -94,6 +95,7 @@ class RemoteEngine(QObject):
         request = next(self._ids)
         self.requested.emit(request)
         answer = RemoteAnswer(request, self._wire.host)
+        options = replace(options, verdicts=self._watch.verdicts)
         job = self._jobs.start(partial(self._answer, answer, well_formed_values(chat), options))
         job.failed.connect(partial(self._on_failed, request))
         self._going[request] = _Going(job, answer)
@@ -108,7 +110,9 @@ class RemoteEngine(QObject):
         return request
 
     def look(self, command: Watch | Inspect) -> None:
-        """Engines elsewhere are not watched between their rounds."""
+        """A Coppice is asked for its verdicts with the next question; nothing else is told between rounds."""
+        if isinstance(command, Watch):
+            self._watch = command
 
     def cancel(self, through: int) -> None:
         """Close the streams of these requests; they end at once, with what they have so far."""
