@@ -19,9 +19,9 @@ from engine.cli.serving_log import ServingLog
 from engine.errors import Cancellation, CoppiceError
 from engine.observing.watcher import Watcher
 from engine.process import forbid_core_files
-from engine.protocol.messages import Failed, Load
+from engine.protocol.messages import Event, Failed, Load
 from engine.protocol.options import LoadOptions
-from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, ServeOptions
+from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, ServingEnded
 from engine.serving.desk import SERVED_FROM, Desk, Job
 from engine.serving.worker import Worker
 
@@ -86,7 +86,7 @@ def serve(
         from engine.serving.listening import listen  # noqa: PLC0415  # fastapi, behind options that make sense
 
         log, desk, cancellation = ServingLog(quiet), Desk(), Cancellation()
-        listening = listen(desk, options, log.tell)
+        listening = listen(desk, options, lambda event: _heard(event, log, endings))
         _announce(listening, as_json)
         desk.put(Job(Load(desk.next_id(), load), TERMINAL, lambda event: _told(event, log, endings)))
         threading.Thread(target=_work, args=(desk, cancellation, endings), name="worker", daemon=True).start()
@@ -110,6 +110,14 @@ def _told(event: object, log: ServingLog, endings: "SimpleQueue[Ending]") -> Non
         endings.put(Ending(failed=event))
     else:
         log.tell_load(event)
+
+
+def _heard(event: Event, log: ServingLog, endings: "SimpleQueue[Ending]") -> None:
+    """What the server tells."""
+    if isinstance(event, ServingEnded):
+        endings.put(Ending(failed=Failed(0, event.message, event.hint)))
+    else:
+        log.tell(event)
 
 
 def _work(desk: Desk, cancellation: Cancellation, endings: "SimpleQueue[Ending]") -> None:

@@ -11,11 +11,12 @@ import uvicorn
 from engine.errors import InputError
 from engine.protocol.messages import Event
 from engine.protocol.sentences import reason_of, say
-from engine.protocol.serving import ServeOptions
+from engine.protocol.serving import ServeOptions, ServingEnded
 from engine.serving.application import build_application
 from engine.serving.desk import Desk
 from engine.serving.guard.connections import protocol
 from engine.serving.guard.limits import Limits
+from engine.serving.worker import failed_by
 
 SECONDS_TO_PART = 2
 
@@ -23,9 +24,13 @@ SECONDS_TO_PART = 2
 class Listening:
     """The server while it runs. `address`: its URL."""
 
-    def __init__(self, server: uvicorn.Server, bound: socket.socket, address: str) -> None:
+    def __init__(
+        self, server: uvicorn.Server, bound: socket.socket, address: str, tell: Callable[[Event], None]
+    ) -> None:
+        """`tell`: called with a `ServingEnded` if it breaks."""
         self.address = address
         self._server = server
+        self._tell = tell
         self._bound = bound
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
         self._thread.start()
@@ -37,13 +42,18 @@ class Listening:
         self._bound.close()
 
     def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._bound]))
+        try:
+            asyncio.run(self._server.serve(sockets=[self._bound]))
+        except BaseException as error:  # noqa: BLE001  # whoever switched it on would think that it listens
+            failed = failed_by(0, error)
+            self._tell(ServingEnded(failed.message, failed.hint))
 
 
 def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], limits: Limits | None = None) -> Listening:
     """Start to listen. Raises `InputError` where the address is taken, or is none of this computer's.
 
-    `tell` is called with a `Visit` whenever a request comes, moves or ends, from any thread.
+    `tell` is called with a `Visit` whenever a request comes, moves or ends, and with a `ServingEnded` if the server
+    breaks; from any thread.
     """
     options.check()
     bound = _bind(options)
@@ -64,7 +74,7 @@ def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], lim
         timeout_keep_alive=int(limits.idle_seconds) + 1,  # the guard's own comes first
         timeout_graceful_shutdown=SECONDS_TO_PART,
     )
-    return Listening(uvicorn.Server(config), bound, f"http://{shown}:{port}")
+    return Listening(uvicorn.Server(config), bound, f"http://{shown}:{port}", tell)
 
 
 def _bind(options: ServeOptions) -> socket.socket:

@@ -240,6 +240,58 @@ def server_without_window(error: BaseException, monkeypatch: pytest.MonkeyPatch,
     assert endings.get(timeout=0) == Ending(EXIT_BROKEN)
 
 
+def server(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    """A server that breaks says so, and its address is free again once it is closed."""
+    import uvicorn
+
+    from engine.protocol.serving import ServeOptions, ServingEnded
+    from engine.serving.listening import listen
+
+    told: SimpleQueue[Event] = SimpleQueue()
+    with monkeypatch.context() as patch:
+        patch.setattr(uvicorn.Server, "serve", raises(error))
+        listening = listen(Desk(), ServeOptions(port=0), told.put)
+        ended = told.get(timeout=PATIENCE_SECONDS)
+    assert isinstance(ended, ServingEnded)
+    assert ended.message == "The engine met an unexpected error: boom"
+    listening.close()
+
+
+def server_switch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    """An order that cannot be carried out is told; the next one is."""
+    from engine.protocol.serving import Serve, ServeOptions, ServingEnded, StopServing
+    from engine.serving.switch import ServerSwitch
+
+    told: SimpleQueue[Event] = SimpleQueue()
+    reading: Future[None] = Future()
+    reading.set_result(None)
+    switch = ServerSwitch(Desk(), told.put, reading)
+    with monkeypatch.context() as patch:
+        patch.setattr(switch, "_listen", raises(error))
+        switch.turn(Serve(ServeOptions(port=0)))
+        ended = told.get(timeout=PATIENCE_SECONDS)
+    assert ended == ServingEnded("The engine met an unexpected error: boom", "Details are in the engine's log.")
+    switch.turn(StopServing())
+    assert told.get(timeout=PATIENCE_SECONDS) == ServingEnded()
+
+
+def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A grammar on which its compiler broke off without a word is refused; the thread is in a process of its own."""
+    from engine.errors import InputError
+    from engine.protocol.options import Constraint
+    from engine.text.grammars import trial as trials
+
+    silent = folder / "silent.py"
+    silent.write_text("")
+    trials._refusal.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "PROGRAM", silent)
+        with pytest.raises(InputError, match="too complex"):
+            trials.try_out(Constraint("regex", "a"), {})
+    trials._refusal.cache_clear()
+    trials.try_out(Constraint("regex", "a"), {})
+
+
 SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] = {
     "process.py: self._listen": commands,
     "process.py: _read_ahead": imports,
@@ -251,6 +303,9 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "template_renderer.py: self._run": template_watch,
     "workers.py: ThreadPoolExecutor": decoders,
     "serve.py: _work": server_without_window,
+    "listening.py: self._run": server,
+    "switch.py: self._work": server_switch,
+    "trial_process.py: lambda: json.dump({'refused': refusal(request)}, sys.stdout)": trial,
 }
 
 

@@ -3,7 +3,6 @@
 import errno
 import re
 import socket
-import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,6 +28,8 @@ class RemoteError(CoppiceError):
 
 def unreachable(host: str, error: BaseException) -> RemoteError:
     """Why there is no connection, by what lies below the client's own error."""
+    import ssl  # noqa: PLC0415  # it is slow to read, and the window begins without a connection
+
     for cause in _causes(error):
         match cause:
             case ConnectionRefusedError():
@@ -103,7 +104,9 @@ def exposed(host: str) -> RemoteError:
     )
 
 
-def _untrusted(host: str, cause: ssl.SSLError) -> RemoteError:
+def _untrusted(host: str, cause: OSError) -> RemoteError:
+    import ssl  # noqa: PLC0415  # as above
+
     if isinstance(cause, ssl.SSLCertVerificationError):
         reason = getattr(cause, "verify_message", "") or cause.strerror
         return RemoteError(

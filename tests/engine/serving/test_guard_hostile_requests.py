@@ -202,7 +202,7 @@ def test_a_connection_is_kept_for_the_next_request_and_not_for_ever() -> None:
     with running(limits=Limits(idle_seconds=0.3)) as server, server.connect() as bare:
         for _ in range(2):
             bare.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert bare.recv(4096).startswith(b"HTTP/1.1 200")
+            assert read_answer(bare).startswith(b"HTTP/1.1 200")
         assert b"HTTP" not in read_all(bare), "it ends, without another word"
 
 
