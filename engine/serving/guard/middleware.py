@@ -100,7 +100,7 @@ class Watched:
 async def _while_there(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, response: Watched) -> None:
     """Let `app` answer, and cancel it as soon as the client leaves. Raises what `app` raises."""
     gone = asyncio.Event()
-    answering = asyncio.create_task(_run(app(scope, _replay(body, gone.wait), response)))
+    answering = asyncio.create_task(_run(app, scope, _replay(body, gone.wait), response))
     leaving = asyncio.create_task(_departure(receive))
     try:
         await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -117,8 +117,9 @@ async def _while_there(app: ASGIApp, scope: Scope, body: bytes, receive: Receive
                 await task
 
 
-async def _run(awaitable: Awaitable[None]) -> None:
-    await awaitable
+async def _run(app: ASGIApp, scope: Scope, receive: Receive, response: Watched) -> None:
+    """As a coroutine of its own, which may be cancelled before it begins."""
+    await app(scope, receive, response)
 
 
 def _replay(body: bytes, until_gone: Callable[[], Awaitable[object]]) -> Receive:
