@@ -19,6 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.installation.command import run as run_runtime  # noqa: PLC0415
 
         return run_runtime(words[1:])
+    if words[:1] == ["serve"]:
+        from app.engine.serve import run as run_server  # noqa: PLC0415
+
+        return run_server(words[1:])
     if words[:1] == [DRAW]:  # not for people: how a packaged program starts the process that draws formulas
         from app.chat.typesetting.drawing_program import main as draw  # noqa: PLC0415
 

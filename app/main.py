@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.engine.link import EngineLink
-from app.engine.process import engine_program
+from app.engine.program import engine_program
 from app.installation.runtime.manager import runtime_manager
 from app.shell.application import Application, DisplayWatch, Ending
 from app.shell.crash import CrashWatch, refuse, unusable
@@ -18,7 +18,7 @@ from app.shell.instance import Instance
 from app.shell.thread_faults import ThreadFaults
 from app.system.command_line import CommandParser
 from app.system.files import become_private
-from app.system.paths import Folders, folders_below, platform_folders, portable_folder
+from app.system.paths import Folders, chosen_folders
 from app.system.plain_text import well_formed
 from app.ui.theme import application_icon
 from engine import __version__
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.recording and not options.recording.is_file():
         parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
     become_private()
-    folders = choose_folders(options)
+    folders = chosen_folders(options.data_dir, options.portable)
     application = build_application()
     instance, crashes = Instance(folders.data), CrashWatch(folders)
     try:
@@ -99,15 +99,6 @@ def begin_engine(folders: Folders) -> EngineLink:
     return link
 
 
-def choose_folders(options: argparse.Namespace) -> Folders:
-    """Those of the command line, else those beside the program if they were made once, else the platform's."""
-    if options.data_dir:
-        return folders_below(options.data_dir)
-    if options.portable or portable_folder().is_dir():
-        return folders_below(portable_folder())
-    return platform_folders()
-
-
 def build_application() -> Application:
     """The Qt application, by the name and the icon that a desktop knows it by."""
     application = Application(sys.argv[:1])
@@ -123,7 +114,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="coppice",
         description="Chat with a language model that is bigger than your GPU.",
-        epilog="coppice download REPO gets a model from the hub without a window; see coppice download --help.",
+        epilog="Without a window: coppice download REPO gets a model from the hub, coppice serve answers other "
+        "programs, coppice runtime installs the engine; each has its --help.",
     )
     parser.add_argument(
         "--target", metavar="SOURCE", help="'embedded', a folder, a GGUF file, or a hub id in the cache"

@@ -21,13 +21,16 @@ from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
 
 
-def load(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, "Engine"]:
+def load(
+    request: int, pair: Pair, cancellation: Cancellation, keeps_texts: bool = False
+) -> Generator[Event, None, "Engine"]:
     """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine.
 
-    Raises `InputError`, `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
+    `keeps_texts`: in RAM, for several who ask in turn; see `engine.loading.kept_texts`. Raises `InputError`,
+    `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     begin = time.perf_counter()
-    engine = Engine((yield from load_pair(request, pair, cancellation)))
+    engine = Engine((yield from load_pair(request, pair, cancellation, keeps_texts)))
     yield engine.describe(request, time.perf_counter() - begin)
     yield Finished(request, "loaded")
     return engine
@@ -44,6 +47,7 @@ class Engine:
 
     def close(self) -> None:
         """End the streams' threads and give their memory back."""
+        self._loaded.texts.clear()
         self._loaded.weights.close()
 
     @property

@@ -80,7 +80,7 @@ class EngineProcess:
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
         self._server = ServerSwitch(self._desk, self._send, reading)
-        self._told_to_wait: set[int] = set()
+        self._told_to_wait: dict[int, int] = {}  # requests of the window, by how many are before them
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
 
@@ -139,16 +139,16 @@ class EngineProcess:
         """What runs ends within one layer; what waits behind the requests of clients ends at once."""
         self._cancellation.cancel(through)
         for job in self._desk.withdraw(WINDOW, through):
-            self._told_to_wait.discard(job.request.id)
+            self._told_to_wait.pop(job.request.id, None)
             job.tell(Finished(job.request.id, "cancelled"))
 
     def _moved(self, request: int, ahead: int) -> None:
         """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
         if ahead and self._server.is_used:
-            self._told_to_wait.add(request)
-            self._send(Queued(request, ahead))
-        elif request in self._told_to_wait:
-            self._told_to_wait.discard(request)
+            if self._told_to_wait.get(request) != ahead:
+                self._told_to_wait[request] = ahead
+                self._send(Queued(request, ahead))
+        elif self._told_to_wait.pop(request, 0):
             self._send(Queued(request, 0))
 
     def _fail(self, command: Command, error: BaseException) -> None:
@@ -213,10 +213,7 @@ def _configure_process() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))
     let_gpu_segments_grow()
     let_idle_threads_sleep()
-    if sys.platform != "win32":
-        import resource  # noqa: PLC0415  # not on Windows
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    forbid_core_files()
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415  # Linux only
 
@@ -224,6 +221,14 @@ def _configure_process() -> None:
         set_parent_death_signal, sigkill = 1, 9
         ctypes.CDLL(None).prctl(set_parent_death_signal, sigkill, 0, 0, 0)
         _raise_oom_score()
+
+
+def forbid_core_files() -> None:
+    """Prompts are nothing that a crash may leave on the disk."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _raise_oom_score() -> None:

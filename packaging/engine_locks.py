@@ -28,14 +28,18 @@ PACKAGES = (
     "numpy",
     "numba",
     "platformdirs",
+    "fastapi",
+    "uvicorn",
+    "pydantic",
+    "llguidance",
 )
 ON_NVIDIA = ("bitsandbytes",)
 TORCH = "https://download.pytorch.org/whl/"
 SYSTEMS = {
     "linux-x86_64": (
-        "x86_64-manylinux_2_28",
+        "x86_64-manylinux_2_31",
         (
-            *(f"manylinux_2_{minor}_x86_64" for minor in range(28, 4, -1)),
+            *(f"manylinux_2_{minor}_x86_64" for minor in range(31, 4, -1)),
             *(f"manylinux{year}_x86_64" for year in (2014, 2010, 1)),
         ),
     ),

@@ -129,7 +129,7 @@ class ChatPanel(QWidget):
         answer = controller.conversation.last_answer
         last = answer.statistics if answer is not None and answer.ending.is_final else None
         self.composer.set_can_continue(controller.can_continue)
-        self.composer.show_speculation(speculation_state(controller.generation, self._state.pair, last))
+        self.composer.show_speculation(speculation_state(controller.generation, self._state, last))
 
     def _show_divider(self, controller: ChatController) -> None:
         self.view.show_divider(controller.conversation.first_read, controller.conversation.summary)

@@ -85,6 +85,7 @@ class EngineSwitch(QObject):
         super().__init__(parent)
         self._local = local
         self._chosen: Answerer = local
+        self._watch = Watch()
         self._hear(local)
         local.engine_starting.connect(self.engine_starting)
         local.engine_stopped.connect(self.engine_stopped)
@@ -99,6 +100,7 @@ class EngineSwitch(QObject):
         former, self._chosen = self._chosen, engine or self._local
         if engine is not None:
             self._hear(engine)
+            engine.look(self._watch)
         if former is not self._local and former is not self._chosen:
             former.close()
 
@@ -123,11 +125,12 @@ class EngineSwitch(QObject):
         return self._chosen.count(chat, texts)
 
     def look(self, command: Watch | Inspect) -> None:
-        """A node is asked about where its round was; what is watched, the local engine should know for later too."""
+        """A node is asked about where its round was; what is watched, both engines should know, and those to come."""
+        self._chosen.look(command)
         if isinstance(command, Watch):
-            self._local.look(command)
-        else:
-            self._chosen.look(command)
+            self._watch = command
+            if self._chosen is not self._local:
+                self._local.look(command)
 
     def cancel(self, through: int) -> None:
         """Both engines are told: either may have such requests."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QThread, Signal, SignalInstance
 
-from app.engine.process import BROKEN, EngineChild, EngineProgram, describe_exit
+from app.engine.process import BROKEN, EngineChild, describe_exit
+from app.engine.program import EngineProgram
 from app.i18n.translation import tr
 from app.system.background import lasting, report
 from app.system.plain_text import well_formed_values

@@ -6,24 +6,20 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import IO, Any
 
+from app.engine.program import EngineProgram
 from app.i18n.translation import tr
 from app.installation.runtime.environment import engine_variables
-from app.installation.runtime.manager import RuntimeManager
 from app.system.background import repeat, start
-from app.system.paths import ROOT
 from engine.protocol.messages import UNHEARD_EXIT
 
 ADDRESS_VARIABLE = "COPPICE_ENGINE_ADDRESS"
 KEY_VARIABLE = "COPPICE_ENGINE_KEY"
-PYTHON_VARIABLE = "COPPICE_ENGINE_PYTHON"
 
 BROKEN = (EOFError, OSError, AuthenticationError)
 """What a connection raises when the other side is gone."""
@@ -34,45 +30,6 @@ _SECONDS_TO_EXIT = 2.0
 _SECONDS_FOR_LAST_WORDS = 1.0
 
 _log = logging.getLogger("coppice.engine")
-
-
-@dataclass(frozen=True, slots=True)
-class EngineProgram:
-    """What to start as the engine, and the file that takes what it prints."""
-
-    arguments: tuple[str, ...]
-    log: Path
-
-    def find(self) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The command line and the environment of the next engine."""
-        environment = engine_variables(os.environ)
-        environment["PYTHONSAFEPATH"] = "1"  # a folder named `engine` where the person happens to be is not ours
-        if (ROOT / "pyproject.toml").is_file():  # run from a checkout: the engine need not be installed
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        return self.arguments, environment
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeProgram(EngineProgram):
-    """The engine in the runtime that is installed when it is started; raises `MissingRuntimeError` without one."""
-
-    manager: RuntimeManager
-
-    def find(self) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The runtime's Python, and nothing in its environment that is the window's."""
-        start = self.manager.start()
-        return (str(start.python), *self.arguments), dict(start.environment)
-
-
-_MODULE = ("-m", "engine.process")
-
-
-def engine_program(log: Path, manager: RuntimeManager | None = None) -> EngineProgram:
-    """The engine in the Python that `COPPICE_ENGINE_PYTHON` names, or in the runtime, or else in this Python."""
-    named = os.environ.get(PYTHON_VARIABLE)
-    if manager is not None and not named:
-        return RuntimeProgram(_MODULE, log, manager)
-    return EngineProgram((named or sys.executable, *_MODULE), log)
 
 
 class EngineChild:

@@ -24,7 +24,8 @@ class EngineState:
     """The engine at one moment. `pair` is what is loaded, if anything.
 
     `stage`, `done` and `total` describe a load; `seconds_left` how long this stage of it will take, None if unknown.
-    `host`: where the engine is, if it is elsewhere; the pair is what is known of its model.
+    `host`: where the engine is, if it is elsewhere; the pair is what is known of its model. `speculates_as_asked`: not
+    as it was started.
     """
 
     phase: Phase = Phase.STARTING
@@ -34,6 +35,7 @@ class EngineState:
     seconds_left: float | None = None
     pair: Loaded | None = None
     host: str = ""
+    speculates_as_asked: bool = True
 
     @property
     def ready(self) -> bool:

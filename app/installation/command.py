@@ -13,7 +13,7 @@ from app.system import json_text as json
 from app.system.background import start
 from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, print_note
 from app.system.files import become_private
-from app.system.paths import Folders, folders_below, platform_folders, portable_folder
+from app.system.paths import Folders, chosen_folders
 from engine.errors import CoppiceError
 
 _LOOK_SECONDS = 0.2
@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
     """The exit code: 0 when it is as asked for, 1 where `status` finds no engine, 2 for a failure, 130 interrupted."""
     options = _build_parser().parse_args(arguments)
     become_private()
-    folders = _folders(options.data_dir)
+    folders = chosen_folders(options.data_dir)
     manager = runtime_manager(folders)
     if manager is None:
         return _fail("This Coppice uses the engine of its own Python; there is nothing to install.")
@@ -38,13 +38,6 @@ def run(arguments: Sequence[str]) -> int:
         return _install(manager, options)
     except (CoppiceError, OSError) as error:
         return _fail(str(error))
-
-
-def _folders(data_dir: Path | None) -> Folders:
-    """The same as the window's."""
-    if data_dir is not None:
-        return folders_below(data_dir)
-    return folders_below(portable_folder()) if portable_folder().is_dir() else platform_folders()
 
 
 def _build_parser() -> argparse.ArgumentParser:

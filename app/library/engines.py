@@ -1,8 +1,8 @@
 """Which engine answers: the one on this computer, or one of those elsewhere that a person has saved."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -10,15 +10,15 @@ from PySide6.QtCore import QObject, Signal
 from app.engine.interface import EngineSwitch
 from app.engine.remote.addresses import host_of, normalised
 from app.engine.remote.keys import EngineKeys
-from app.engine.remote.link import Place, RemoteEngine
-from app.engine.remote.servers import Server
+from app.engine.remote.link import Place, RemoteEngine, place_of
+from app.engine.remote.servers import COPPICE, Server
 from app.engine.remote.wire import Wire
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.settings.store import SettingsFile
 from app.system import json_text as json
-from app.system.background import start
+from app.ui.jobs import Jobs
 from app.ui.notices import Notice
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Loaded, ModelInfo
@@ -55,13 +55,13 @@ def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, .
     """Engines as the settings hold them; what cannot be used is left out."""
     found = []
     for name, record in list(kept.items())[:MOST_ENGINES]:
-        model, kind = (json.text(record.get(field), _LONGEST) for field in ("model", "kind"))
+        model, kind, draft = (json.text(record.get(field), _LONGEST) for field in ("model", "kind", "draft"))
         try:
             address = normalised(str(record.get("address", "")))
         except InputError:
             continue
         if model and name.strip():
-            place = Place(address, model, kind, json.count(record.get("context_tokens")))
+            place = Place(address, model, kind, json.count(record.get("context_tokens")), draft)
             found.append(SavedEngine(name, place, record.get("has_key") is True))
     return tuple(found)
 
@@ -86,7 +86,6 @@ class EngineChoice(QObject):
     changed = Signal()  # the list, or which of them is chosen
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
-    _key_refused = Signal()
 
     def __init__(
         self, switch: EngineSwitch, library: LibraryController, settings: SettingsFile, ids: Iterator[int]
@@ -101,7 +100,6 @@ class EngineChoice(QObject):
         self._unsettled: set[str] = set()  # addresses whose keys go once it is certain that they are not used
         self.state = library.state
         library.state_changed.connect(self._on_local_state)
-        self._key_refused.connect(self._on_key_refused)
 
     # ---- the list ---------------------------------------------------------------------------------------------------
 
@@ -118,7 +116,8 @@ class EngineChoice(QObject):
     def save(self, engine: SavedEngine, key: str = "") -> None:
         """Add an engine, or change the one of this name; `key`: a new one, if there is one."""
         if key:
-            start("engine key", lambda: self._keep_key(engine.place.address, key))
+            job = self._jobs.start(lambda _stop: self.keys.keep(engine.place.address, key))
+            job.done.connect(self._on_key_kept)
         self._write(self._settings.current.engines | {engine.name: _record(engine)})
 
     def rename(self, name: str, wanted: str) -> None:
@@ -155,19 +154,21 @@ class EngineChoice(QObject):
         gone = self._unsettled - {each.place.address for each in self.saved if each.has_key}
         self._unsettled.clear()
         if gone:
-            start("engine key", lambda: self.keys.forget(gone))
+            self._jobs.start(lambda _stop: self.keys.forget(gone))
 
     def _write(self, engines: dict[str, dict[str, Any]]) -> None:
         self._unsettled |= {each.place.address for each in self.saved if each.has_key}
         self._settings.change(engines=engines)
         self.changed.emit()
 
-    def _keep_key(self, address: str, key: str) -> None:
-        if not self.keys.keep(address, key):
-            with suppress(RuntimeError):  # the window is gone
-                self._key_refused.emit()
+    @cached_property
+    def _jobs(self) -> Jobs:
+        """What a keyring is asked for, in turn."""
+        return Jobs(1, "engine key", self)
 
-    def _on_key_refused(self) -> None:
+    def _on_key_kept(self, is_kept: bool) -> None:
+        if is_kept:
+            return
         words = tr("This system has no keyring that would keep the key of the engine.")
         hint = tr("It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.")
         self.notice_raised.emit(Notice(KEY_NOTICE, words, hint))
@@ -203,6 +204,13 @@ class EngineChoice(QObject):
         self._leave()
         self._library.load(options)
         self._change(self._library.state)
+
+    def restart(self) -> None:
+        """Begin anew with the engine that answers: another process, or another connection."""
+        if self._remote is None:
+            self._library.restart()
+        else:
+            self.reconnect()
 
     def reconnect(self) -> None:
         """Look whether the chosen engine is there."""
@@ -258,8 +266,7 @@ class EngineChoice(QObject):
             words = tr("{host} has no model {model} any more.").format(host=engine.host, model=engine.place.model)
             self._tell_of_failure(words, tr("It has: {names}. Connect to it anew to choose one.").format(names=names))
             return
-        place = replace(engine.place, kind=server.kind, context_tokens=model.context_tokens)
-        self._chosen = engine = replace(engine, place=place)
+        self._chosen = engine = replace(engine, place=place_of(engine.place.address, server.kind, model))
         self.save(engine)
         self._change(self._ready(engine))
 
@@ -274,8 +281,12 @@ class EngineChoice(QObject):
         )
 
     def _ready(self, engine: SavedEngine) -> EngineState:
-        model = ModelInfo(engine.place.address, engine.place.model, "", 0, 0, 0, "", engine.place.kind or engine.host)
-        return EngineState(Phase.READY, pair=Loaded(0, model, None, engine.place.context_tokens, 0.0), host=engine.host)
+        place = engine.place
+        target, draft = (
+            ModelInfo(place.address, name, "", 0, 0, 0, "", place.kind) for name in (place.model, place.draft)
+        )
+        pair = Loaded(0, target, draft if place.draft else None, place.context_tokens, 0.0)
+        return EngineState(Phase.READY, pair=pair, host=engine.host, speculates_as_asked=place.kind == COPPICE)
 
     def _change(self, state: EngineState) -> None:
         if state != self.state:
@@ -290,5 +301,6 @@ def _record(engine: SavedEngine) -> dict[str, Any]:
         "model": place.model,
         "kind": place.kind,
         "context_tokens": place.context_tokens,
+        "draft": place.draft,
         "has_key": engine.has_key,
     }

@@ -53,7 +53,6 @@ class Head(QFrame):
         self.url = QLineEdit(self)
         self.url.setReadOnly(True)
         self.url.setAccessibleName(tr("Address of the server"))
-        self.url.setToolTip(tip(tr("What clients of OpenAI call the base URL; those of Anthropic take it without /v1")))
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the address"))
         self.copy.setAutoDefault(False)
@@ -86,8 +85,8 @@ class Head(QFrame):
         row.addWidget(self.copy)
         fill(self, (above, self._address), 12, 20, 18, 20, 6)
 
-    def show_state(self, state: ServerState, url: str) -> None:
-        """Show how the server stands, and where it is or will be."""
+    def show_state(self, state: ServerState, url: str, own: tuple[str, ...] = ()) -> None:
+        """Show how the server stands, and where it is or will be; `own`: addresses that all lead to it."""
         self._dot.setProperty("phase", _DOTS.get(state.phase, ""))
         self._dot.style().unpolish(self._dot)
         self._dot.style().polish(self._dot)
@@ -103,6 +102,9 @@ class Head(QFrame):
         self.restart.setVisible(self._controller.is_outdated)
         self.remedy.setVisible(state.lacks_key)
         self.url.setText(f"{url}/v1")
+        about = tr("What clients of OpenAI call the base URL; those of Anthropic take it without /v1")
+        all_ = tr("This computer has these addresses: {addresses}").format(addresses=", ".join(own))
+        self.url.setToolTip(tip(f"{about}\n{all_}" if len(own) > 1 else about))
         self._address.setVisible(state.phase is Phase.ON)
 
     def _warn(self, state: ServerState) -> str:
@@ -169,17 +171,14 @@ class ServerDialog(QDialog):
         super().hideEvent(event)
         self.options.keep()
 
-    @property
-    def url(self) -> str:
-        """Where clients find the server, or would."""
-        state, current = self._controller.state, self._settings.current
-        address = state.address or f"http://{current.server_host}:{current.server_port}"
-        return reachable(address, own_addresses()) if EVERYWHERE in address else address
-
     def _show(self, state: ServerState) -> None:
-        url = self.url
+        """With the address where clients find the server, or would."""
+        current = self._settings.current
+        address = state.address or f"http://{current.server_host}:{current.server_port}"
+        own = own_addresses() if EVERYWHERE in address else ()
+        url = reachable(address, own)
         self.options.refresh()
-        self.head.show_state(state, url)
+        self.head.show_state(state, url, own)
         self.examples.show_url(url)
 
     def _on_remedy(self) -> None:

@@ -55,7 +55,7 @@ class ExamplesPage(QWidget):
         """The one that is chosen; with another key than the real one, if that is given."""
         pair = self._controller.engine.pair
         real = self._controller.wanted.api_key
-        model = pair.target.name if pair else "coppice"
+        model = pair.target.name if pair else "default"  # what is loaded then
         return EXAMPLES[self.kinds.currentText()](self._url, real if key is None else key, model)
 
     def _refresh(self) -> None:

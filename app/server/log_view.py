@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QDateTime, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -161,7 +161,7 @@ class LogPage(QWidget):
             button.setAutoDefault(False)
         self._pages = QStackedLayout()
         self._lay_out()
-        self._throttle = Throttle(self._refresh, _REFRESH_MS, self)
+        self._throttle = Throttle(self._follow, _REFRESH_MS, self)
         self.copy.clicked.connect(self._on_copy)
         self.clear.clicked.connect(controller.clear_log)
         controller.visited.connect(self._throttle.request)
@@ -204,6 +204,15 @@ class LogPage(QWidget):
         column.setSpacing(10)
         column.addLayout(self._pages, 1)
         column.addLayout(foot)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Catch up with what came while nobody looked."""
+        super().showEvent(event)
+        self._refresh()
+
+    def _follow(self) -> None:
+        if self.isVisible():
+            self._refresh()
 
     def _refresh(self) -> None:
         entries = self._controller.log.entries

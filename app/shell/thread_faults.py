@@ -108,6 +108,14 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("A password could not be read or kept because of an error in this program ({error})."),
         mark("Enter it again in Preferences."),
     ),
+    "remote engine": (
+        mark("An engine elsewhere could not be asked because of an error in this program ({error})."),
+        mark("Ask again, or connect to it anew in Models."),
+    ),
+    "engine key": (
+        mark("The key of an engine could not be kept or forgotten because of an error in this program ({error})."),
+        mark("Change the connection in Models, and enter it again."),
+    ),
 }
 """What a notice says of an error in the thread of this name, and what to do about it."""
 

@@ -142,6 +142,7 @@ class Wiring(QObject):
         self._connect_commands()
         window.tools.preferences_changed.connect(self._on_preferences_changed)
         theme.changed.connect(window.set_theme)
+        window.engines.begin()
 
     def _connect_engine(self) -> None:
         window = self._window
@@ -159,7 +160,6 @@ class Wiring(QObject):
             engines.state_changed.connect(listener.on_engine_state)
         for shown in (window.chat_panel, window.status_area, models):
             engines.state_changed.connect(shown.show_engine_state)
-        engines.begin()
 
     def _connect_models(self) -> None:
         library, models = self._window.library, self._window.models
@@ -240,7 +240,7 @@ class Wiring(QObject):
             search_chats=self._on_search_chats,
             chats=self._on_chats_triggered,
             models=window.open_models,
-            restart_engine=window.library.restart,
+            restart_engine=window.engines.restart,
             server=window.server.open,
             quit=window.close,
             write=lambda _checked: window.chat_panel.setFocus(),

@@ -89,6 +89,13 @@ def portable_folder() -> Path:
     return program_folder() / "coppice-data"
 
 
+def chosen_folders(data_dir: Path | None, portable: bool = False) -> Folders:
+    """Those that are named, else those beside the program if they are there or wanted, else the platform's."""
+    if data_dir is not None:
+        return folders_below(data_dir)
+    return folders_below(portable_folder()) if portable or portable_folder().is_dir() else platform_folders()
+
+
 def resource(*parts: str) -> Path:
     """The path of a shipped file, such as `resource("icons", "coppice.svg")`."""
     return RESOURCES.joinpath(*parts)

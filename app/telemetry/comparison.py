@@ -13,6 +13,7 @@ from engine.protocol.sentences import joined, say
 
 NOTHING_ASKED = say("Ask something first: the comparison repeats the last question without speculation.")
 NOT_MEASURED = say("The last answer has no figures to compare with. Regenerate it, then compare.")
+NOT_ASKED = say("This engine speculates as it was started: it cannot be asked to write without.")
 NOT_SPECULATED = say("The last answer was written without speculation. Choose a method, regenerate it, then compare.")
 STILL_ANSWERING = say("Wait for the end of the answer.")
 ENGINE_BUSY = say("Wait until a model is loaded.")
@@ -88,6 +89,8 @@ class Comparison(QObject):
             return NOTHING_ASKED
         if not self._engine.ready:
             return ENGINE_BUSY
+        if not self._engine.speculates_as_asked:
+            return NOT_ASKED
         if self._answer is None or not self._answer.passes:
             return NOT_MEASURED
         return "" if self._answer.drafted_nodes else NOT_SPECULATED

@@ -33,6 +33,7 @@ BY_PLACE = Figure(
 )
 NO_FIGURES = mark("This engine tells no figures.")
 WRITING = mark("An engine elsewhere writes: what it tells of its figures comes at the end.")
+LATER = mark("This engine tells its steps at the end, if at all.")
 _WIDEST = "9,999"
 
 
@@ -78,7 +79,7 @@ class ElsewherePage(QWidget):
         if self._bars.show_acceptance(figures.acceptance):
             self.by_place.show_picture(self._bars.entries(0))
         else:
-            self.by_place.show_words(tr(BY_PLACE.empty))
+            self.by_place.show_words(tr(BY_PLACE.empty if figures.has_ended else LATER))
 
     @property
     def caption(self) -> str:

@@ -162,6 +162,7 @@ class TelemetryPanel(QWidget):
         self._scope.take(self._history.rows, self._history.first)
         if not self.isVisible():
             return
+        self.comparison_bar.setVisible(not self._elsewhere.is_newest)  # our own engine alone is told how to draft
         if self._elsewhere.is_newest:
             self._refresh_elsewhere()
             return

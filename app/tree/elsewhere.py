@@ -12,7 +12,7 @@ from app.tree.header import Figure
 from app.tree.picture.steps import StepsPicture, as_text
 from app.tree.widgets import message_label
 from app.ui.colors import TreeColors
-from engine.protocol.messages import Event, Finished, Round, Statistics, Steps, Wrote
+from engine.protocol.messages import Event, Failed, Finished, Round, Statistics, Steps, Wrote
 from engine.protocol.watching import Drafted
 
 WRITING = mark("This engine does not tell of its rounds while it writes.")
@@ -42,7 +42,7 @@ class Elsewhere(QWidget):
 
     def take(self, event: Event) -> bool:
         """Anything that an engine tells; whether something else is to be shown now."""
-        if isinstance(event, Round | Drafted | Wrote | Steps | Finished) and event.id in self._requests:
+        if isinstance(event, Round | Drafted | Wrote | Steps | Finished | Failed) and event.id in self._requests:
             return self._take(event)
         return False
 
@@ -98,8 +98,8 @@ class Elsewhere(QWidget):
                 self._steps.add(event)
                 self.picture.show_steps(self._steps)
                 self._pages.setCurrentWidget(self.picture if self._steps.count else self.message)
-            case Finished() if self.is_newest and event.id == self._request and not self._steps.count:
-                self.message.setText(_without_steps(event.statistics))
+            case Finished() | Failed() if self.is_newest and event.id == self._request and not self._steps.count:
+                self.message.setText(_without_steps(event.statistics if isinstance(event, Finished) else None))
                 return True
             case _:
                 return False

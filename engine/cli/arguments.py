@@ -6,7 +6,7 @@ from functools import partial
 from typing import NoReturn
 
 from engine import __version__
-from engine.cli import plan, prepare, tree_shape, values
+from engine.cli import plan, prepare, serve, tree_shape, values
 from engine.errors import InputError
 from engine.protocol.options import (
     AUTO_ROOM,
@@ -41,6 +41,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     _add_generate(commands.add_parser("generate", help="answer one prompt"))
     _add_bench(commands.add_parser("bench", help="compare methods on the same weights, prompts and machine"))
+    _add_serve(commands.add_parser("serve", prog="coppice serve", help="a local server, as OpenAI's and Anthropic's"))
     plan.add_arguments(commands.add_parser("plan", help="where every layer would go, and what that would give"))
     tree_shape.add_arguments(commands.add_parser("tree-shape", help="Sequoia's best tree for an acceptance vector"))
     prepare.add_prepare_arguments(commands.add_parser("prepare", help="convert a model into layers that stream"))
@@ -87,6 +88,12 @@ def _add_bench(parser: Parser) -> None:
     )
     _add_model(parser)
     _add_sampling(parser)
+
+
+def _add_serve(parser: Parser) -> None:
+    parser.description = "Answer programs on this computer over HTTP; /health says when the models are loaded."
+    serve.add_arguments(parser)
+    _add_model(parser)
 
 
 def _add_model(parser: Parser) -> None:

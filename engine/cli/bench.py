@@ -16,7 +16,8 @@ from engine import __version__, accelerator
 from engine.cli.arguments import generate_options, load_options
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders
-from engine.cli.session import Session, parse_json, read_messages, read_text, say
+from engine.cli.progress import say
+from engine.cli.session import Session, parse_json, read_messages, read_text
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import METHODS

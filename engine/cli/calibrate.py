@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from engine.cli.arguments import generate_options
-from engine.cli.session import Session, say
+from engine.cli.progress import say
+from engine.cli.session import Session
 from engine.loading.learned import PairMeasurement
 from engine.model.context import Context
 from engine.protocol.messages import Round

@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from engine.cli import plan, prepare, tree_shape
-from engine.cli.arguments import build_parser
+from engine.cli import plan, prepare, serve, tree_shape
+from engine.cli.arguments import build_parser, load_options
 from engine.errors import CoppiceError
 
 EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_READER_GONE = 2, 130, 141
@@ -43,6 +43,9 @@ def _dispatch(arguments: argparse.Namespace) -> None:
         from engine.cli.bench import bench  # noqa: PLC0415
 
         bench(arguments)
+    elif arguments.command == "serve":
+        options = serve.serve_options(arguments)
+        serve.serve(options, load_options(arguments), as_json=arguments.json, quiet=arguments.quiet)
     else:
         {
             "plan": plan.plan,

@@ -9,7 +9,8 @@ from typing import Any, TextIO
 
 from engine import accelerator
 from engine.cli.arguments import generate_options, load_options
-from engine.cli.session import CollectedAnswer, Session, read_json, read_messages, say
+from engine.cli.progress import say
+from engine.cli.session import CollectedAnswer, Session, read_json, read_messages
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions

@@ -33,7 +33,7 @@ def add_prepared_arguments(parser: argparse.ArgumentParser) -> None:
 
 def prepare(arguments: argparse.Namespace) -> None:
     """Convert one layer after the other; a run that was stopped is taken up. Raises `CoppiceError` for bad input."""
-    from engine.cli.session import say  # noqa: PLC0415
+    from engine.cli.progress import say  # noqa: PLC0415
     from engine.loading.preparation import prepare_model, prepared_folder  # noqa: PLC0415  # torch comes with it
     from engine.loading.store import cache_folder  # noqa: PLC0415
     from engine.model.checkpoint import open_checkpoint  # noqa: PLC0415

@@ -1,13 +1,13 @@
 """A pair loaded on behalf of the terminal, with progress on stderr."""
 
 import json
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.cli.progress import say, say_loading
 from engine.engine import Engine, load
 from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
@@ -67,7 +67,7 @@ class Session:
                 engine: Engine = end.value
                 return engine
             if isinstance(event, Loading) and not quiet:
-                say(event.stage if event.total == 1 else f"{event.stage}: {event.done} of {event.total}")
+                say_loading(event)
             if isinstance(event, Loaded):
                 self.loaded = event
                 if event.target.note and not quiet:
@@ -91,11 +91,6 @@ class Session:
         """The complete answer."""
         *_, (_, answer) = self.answer(prompt, options)
         return answer
-
-
-def say(line: str) -> None:
-    """Print a line of progress to stderr; stdout is for programs."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201  # a terminal's job
 
 
 def read_messages(value: Any, origin: str) -> list[ChatMessage]:

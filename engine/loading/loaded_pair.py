@@ -10,6 +10,7 @@ import torch
 from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation
 from engine.loading.arithmetic import find_arithmetic
+from engine.loading.kept_texts import KeptTexts, texts_of
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_draft, load_planned
 from engine.loading.memory_limits import MemoryLimits
@@ -56,8 +57,8 @@ class LoadedPair:
     """Target and draft, ready to run.
 
     `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
-    `translation`: of the target's tokens for a draft with another vocabulary; `merged`: heads that draft beside a draft
-    model.
+    `texts`: what was read before the present one; `translation`: of the target's tokens for a draft with another
+    vocabulary; `merged`: heads that draft beside a draft model.
     """
 
     pair: Pair
@@ -68,6 +69,7 @@ class LoadedPair:
     good: MemoryLimits
     learned: Learned
     limit: TreeLimit
+    texts: KeptTexts
     translation: Translation | None = None
     merged: HeadContext | None = None
 
@@ -81,14 +83,16 @@ class LoadedPair:
 
         A pass that runs out of memory raises `OutOfMemory`, and frees it. No draft where nothing drafts.
         """
-        target = GuardedContext(self.target, say("the target"))
+        self.texts.begin()
+        target = GuardedContext(self.target, say("the target"), self.texts)
         if self.draft is None:
             return target, None
-        own = GuardedContext(self.draft, say("the draft"))
+        has_own = not isinstance(self.draft, SharedContext)
+        own = GuardedContext(self.draft, say("the draft"), self.texts if has_own else None)
         draft = TranslatedDraft(own, self.translation) if self.translation else own
         if self.merged is None:
             return target, draft
-        heads = GuardedContext(self.merged, say("the draft"))
+        heads = GuardedContext(self.merged, say("the draft"), self.texts)
         return target, MergedDraft(draft, heads, self.target.network.vocabulary)
 
     @property
@@ -158,10 +162,13 @@ class LoadedPair:
         )
 
 
-def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator[Event, None, LoadedPair]:
+def load_pair(
+    request: int, pair: Pair, cancellation: Cancellation, keeps_texts: bool = False
+) -> Generator[Event, None, LoadedPair]:
     """Load the weights of both models, with less of them in memory if it runs out; yields `Loading`.
 
-    Raises `InputError`, `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
+    `keeps_texts`: for several who ask in turn; see `engine.loading.kept_texts`. Raises `InputError`, `ModelError`,
+    `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     give_back_large_blocks()
     device = choose_device(pair.options.device)
@@ -175,13 +182,20 @@ def load_pair(request: int, pair: Pair, cancellation: Cancellation) -> Generator
     good = MemoryLimits(pair, device, memory_now(device.type))
 
     def attempt(plan: Plan) -> Generator[Event, None, LoadedPair]:
-        return _load(request, pair, plan, good, device, cancellation)
+        texts = texts_of(plan, device.type) if keeps_texts else KeptTexts(0)
+        return _load(request, pair, plan, good, texts, device, cancellation)
 
     return (yield from load_with_retries(request, pair, device, good, cancellation, attempt))
 
 
 def _load(
-    request: int, pair: Pair, plan: Plan, good: MemoryLimits, device: torch.device, cancellation: Cancellation
+    request: int,
+    pair: Pair,
+    plan: Plan,
+    good: MemoryLimits,
+    texts: KeptTexts,
+    device: torch.device,
+    cancellation: Cancellation,
 ) -> Generator[Event, None, LoadedPair]:
     """Both models as planned; nothing is left behind by whatever is raised."""
     weights = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
@@ -213,7 +227,7 @@ def _load(
             yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
-        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, translation, heads)
+        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, texts, translation, heads)
     except BaseException:
         weights.close()
         raise

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import Cancellation, InputError, OutOfMemory
+from engine.loading.kept_texts import KeptTexts
 from engine.loading.loading import plan_target
 from engine.loading.memory_limits import Limits, MemoryLimits
 from engine.loading.out_of_memory import HINT, give_back_memory, out_of_memory_of
@@ -122,10 +123,11 @@ def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Ev
 class GuardedContext:
     """Scores as its context does. Raises `OutOfMemory`, once the memory of the failed pass is free again."""
 
-    def __init__(self, context: Context, name: str) -> None:
-        """`name`: the model, for messages."""
+    def __init__(self, context: Context, name: str, texts: KeptTexts | None = None) -> None:
+        """`name`: the model, for messages. `texts`: takes what the context reads no more; None where nothing may."""
         self._context = context
         self._name = name
+        self._texts = KeptTexts(0) if texts is None else texts
 
     @property
     def length(self) -> int:
@@ -135,6 +137,7 @@ class GuardedContext:
     def prefill(self, tokens: Sequence[int]) -> int:
         """As `Context.prefill`. Where smaller passes were needed, the context keeps to them."""
         context = self._context
+        self._exchange(tokens)
         common = context.common(tokens)
         new = len(tokens) - common
         try:
@@ -154,7 +157,25 @@ class GuardedContext:
         """As `Context.keep`."""
         self._context.keep(nodes, rest)
 
+    def _exchange(self, tokens: Sequence[int]) -> None:
+        """A copy that there is no memory for is not made."""
+        try:
+            self._texts.exchange(self._context, tokens)
+        except Exception as error:
+            if out_of_memory_of(error, self._name) is None:
+                raise
+            self._texts.clear()
+
     def _run(self, run: Callable[[], Result], rows: int) -> Result:
+        try:
+            return self._tried(run, rows)
+        except OutOfMemory as error:
+            if error.of_gpu or not self._texts.clear():
+                raise
+        give_back_memory()
+        return self._tried(run, rows)
+
+    def _tried(self, run: Callable[[], Result], rows: int) -> Result:
         try:
             return run()
         except Exception as error:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine import accelerator
 from engine.model.heads.hidden_states import HiddenStates
+from engine.model.kept_text import KeptText
 from engine.model.network import Network
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.one_pass.prompt_pass import PromptPass
@@ -22,6 +23,11 @@ from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
+
+
+def same_tokens(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    return sum(takewhile(bool, (a == b for a, b in zip(one, other, strict=False))))
 
 
 class Context:
@@ -110,11 +116,69 @@ class Context:
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many tokens at the beginning of `tokens` are committed already, as `prefill` would compute them."""
-        same = (old == new for old, new in zip(self.tokens, tokens, strict=False))
-        common = sum(takewhile(bool, same))
+        common = same_tokens(self.tokens, tokens)
         if self._turned is not None:
             common = min(common, self._turned.fitting(len(tokens) + 1))
         return self._cache.states.nearest(common)
+
+    def common_with(self, kept: KeptText, tokens: Sequence[int]) -> int:
+        """As `common`, if `kept` were what is committed."""
+        common = same_tokens(kept.tokens, tokens)
+        if self._turned is not None and kept.turned is not None:
+            common = min(common, self._turned.fitting(len(tokens) + 1, kept.turned))
+        return kept.states.nearest(common) if kept.states else common
+
+    @property
+    def text_bytes(self) -> int:
+        """What a copy of all that is committed would take."""
+        length = self._cache.whole(self.length)
+        slots = sum(part.nbytes for layer in self._cache.slots(length) for part in layer.values())
+        rows = self._cache.hidden.first(length) if self._cache.hidden else None
+        return slots + self._cache.states.text_nbytes + (rows.nbytes if rows is not None else 0)
+
+    @on_own_stream
+    @torch.inference_mode()
+    def copied_text(self) -> KeptText:
+        """All that is committed, in host memory. Raises `MemoryError` or torch's own where there is none.
+
+        Like a pass it can be stopped between two layers, and so can `restore`.
+        """
+        cache, length = self._cache, self._cache.whole(self.length)
+        rows, slots = cache.hidden.first(length) if cache.hidden else None, []
+        for layer in cache.slots(length):
+            self._between_layers()
+            slots.append({name: part.to("cpu", copy=True) for name, part in layer.items()})
+        return KeptText(
+            tuple(self.tokens[:length]),
+            tuple(slots),
+            None if rows is None else rows.to("cpu", copy=True),
+            cache.states.copied(),
+            None if self._turned is None else self._turned.copied(length),
+        )
+
+    @on_own_stream
+    @torch.inference_mode()
+    def restore(self, kept: KeptText, length: int) -> None:
+        """Have committed the first `length` tokens of `kept`, as they were; then `prefill` what begins with these.
+
+        `length`: of `common_with`. What raises leaves the context empty.
+        """
+        self._forget(0)
+        device = self.network.device
+        try:
+            for layer, slots in zip(self._cache.attention, kept.slots, strict=True):
+                self._between_layers()
+                layer.restore(slots, length, device)
+            if self._cache.hidden is not None and kept.hidden is not None:
+                self._cache.hidden.restore(kept.hidden[:length].to(device))
+            if kept.states is not None:
+                self._cache.states.restore(kept.states, length, device)
+        except BaseException:
+            self._forget(0)
+            raise
+        if self._turned is not None and kept.turned is not None:
+            self._turned.restore(kept.turned, length)
+        self.tokens[:] = kept.tokens[:length]
 
     @on_own_stream
     def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:

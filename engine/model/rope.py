@@ -76,6 +76,14 @@ class LengthRope:
         return tuple(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class TurnedText:
+    """`TurnedTokens` of a text that was set aside."""
+
+    anchor: int
+    regimes: tuple[int, ...]
+
+
 class TurnedTokens:
     """The text length by which the rotary embedding of each cached token of a context was computed.
 
@@ -91,12 +99,21 @@ class TurnedTokens:
         """Committed tokens, from the first on, that need not be read again."""
         return len(self._regimes)
 
-    def fitting(self, anchor: int) -> int:
-        """How many of them, from the first on, are valid for a prompt of `anchor` tokens."""
-        for position, regime in enumerate(self._regimes):
+    def fitting(self, anchor: int, aside: TurnedText | None = None) -> int:
+        """How many of them, or of those set `aside`, are valid for a prompt of `anchor` tokens, from the first on."""
+        regimes = self._regimes if aside is None else aside.regimes
+        for position, regime in enumerate(regimes):
             if regime != self._rope.regime(max(anchor, position + 1)):
                 return position
-        return len(self._regimes)
+        return len(regimes)
+
+    def copied(self, length: int) -> TurnedText:
+        """Of the first `length` tokens."""
+        return TurnedText(self._anchor, tuple(self._regimes[:length]))
+
+    def restore(self, kept: TurnedText, length: int) -> None:
+        """Go on from the first `length` tokens of another text."""
+        self._anchor, self._regimes = kept.anchor, list(kept.regimes[:length])
 
     def begin(self, kept: int, anchor: int) -> None:
         """Begin a prompt of `anchor` tokens whose first `kept` are cached and valid."""

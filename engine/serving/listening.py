@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 
@@ -71,11 +72,7 @@ def _bind(options: ServeOptions) -> socket.socket:
         family, kind, protocol, _, where = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        bound = socket.socket(family, kind, protocol)
-        if hasattr(socket, "SO_REUSEADDR"):
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(where)
-        bound.listen(128)
+        return _bound(socket.socket(family, kind, protocol), where)
     except OSError as error:
         raise InputError(
             say(
@@ -85,4 +82,15 @@ def _bind(options: ServeOptions) -> socket.socket:
             ),
             say("Choose another port, or end the program that uses this one."),
         ) from error
-    return bound
+
+
+def _bound(unbound: socket.socket, where: Any) -> socket.socket:
+    try:
+        if hasattr(socket, "SO_REUSEADDR"):
+            unbound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        unbound.bind(where)
+        unbound.listen(128)
+    except OSError:
+        unbound.close()
+        raise
+    return unbound

@@ -58,7 +58,7 @@ class Worker:
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
             del engine
             self._unload()
-            self._desk.engine = yield from load(request.id, pair, self._cancellation)
+            self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             return
         if engine is None:
             raise NoModel(say("No model is loaded."), say("Choose a model first."))

@@ -667,6 +667,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>The engine's own speculation</source>
+            <translation>Spekulation der Engine</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
             <source>The last answer was written without.</source>
             <translation>Die letzte Antwort wurde ohne geschrieben.</translation>
         </message>
@@ -674,6 +679,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/speculation_state.py" />
             <source>The method {method} needs a draft model; none is loaded.</source>
             <translation>Das Verfahren {method} braucht ein Entwurfsmodell; es ist keines geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/speculation_state.py" />
+            <source>{host} speculates, or does not, as it was started there.</source>
+            <translation>{host} spekuliert oder nicht, so wie die Engine dort gestartet wurde.</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/speculation_state.py" />
@@ -977,7 +987,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Interrupted: the connection broke</source>
-            <translation type="unfinished" />
+            <translation>Unterbrochen: Die Verbindung ist abgerissen</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1085,7 +1095,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Who wrote this answer: the model, and where its engine runs</source>
-            <translation type="unfinished" />
+            <translation>Wer diese Antwort geschrieben hat: das Modell und wo seine Engine läuft</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1303,6 +1313,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Worüber wollen wir reden?</translation>
         </message>
         <message>
+            <location filename="../../app/chat/view/welcome.py" />
+            <source>{answerer} answers.</source>
+            <translation>{answerer} antwortet.</translation>
+        </message>
+        <message>
             <location filename="../../app/downloads/disk.py" />
             <source>Free some space, then resume; what has arrived is kept.</source>
             <translation>Schaffen Sie Platz, dann setzen Sie fort; was angekommen ist, bleibt.</translation>
@@ -1475,52 +1490,52 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>Give one like http://192.168.0.7:8000 or https://example.org.</source>
-            <translation type="unfinished" />
+            <translation>Gib eine an wie http://192.168.0.7:8000 oder https://example.org.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>Leave them out; the key has a field of its own.</source>
-            <translation type="unfinished" />
+            <translation>Lass sie weg; der Schlüssel hat ein eigenes Feld.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>The address holds a name or a password.</source>
-            <translation type="unfinished" />
+            <translation>Die Adresse enthält einen Namen oder ein Passwort.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>The address of the engine cannot be used: {address}.</source>
-            <translation type="unfinished" />
+            <translation>Die Adresse der Engine ist nicht zu gebrauchen: {address}.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>The connection is not encrypted: everybody in {host}'s network can read the key and the chats.</source>
-            <translation type="unfinished" />
+            <translation>Die Verbindung ist nicht verschlüsselt: Jeder im Netz von {host} kann den Schlüssel und die Chats mitlesen.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>it is empty</source>
-            <translation type="unfinished" />
+            <translation>sie ist leer</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/answer.py" />
             <source>Look into the engine's log there, and try again.</source>
-            <translation type="unfinished" />
+            <translation>Sieh dort im Protokoll der Engine nach und versuche es noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/answer.py" />
             <source>The engine at {host} failed: {reason}</source>
-            <translation type="unfinished" />
+            <translation>Die Engine auf {host} ist gescheitert: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/answer.py" />
             <source>an answer without an end</source>
-            <translation type="unfinished" />
+            <translation>eine Antwort ohne Ende</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/answer.py" />
             <source>it does not say why</source>
-            <translation type="unfinished" />
+            <translation>sie sagt nicht, warum</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/answer.py" />
@@ -1530,232 +1545,232 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check its name, and whether this computer is in its network.</source>
-            <translation type="unfinished" />
+            <translation>Prüfe seinen Namen und ob dieser Computer in seinem Netz ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check that it is switched on, and that no firewall is between.</source>
-            <translation type="unfinished" />
+            <translation>Prüfe, ob der Rechner läuft und keine Firewall dazwischen ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check that the address is that of an engine with an OpenAI-compatible API.</source>
-            <translation type="unfinished" />
+            <translation>Prüfe, ob die Adresse die einer Engine mit OpenAI-kompatibler Schnittstelle ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check the address; such APIs lie at /v1 of their host.</source>
-            <translation type="unfinished" />
+            <translation>Prüfe die Adresse; solche Schnittstellen liegen unter /v1 ihres Rechners.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check the generation settings of this chat: not every engine knows all of them.</source>
-            <translation type="unfinished" />
+            <translation>Prüfe die Einstellungen dieses Chats: Nicht jede Engine kennt alle.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check the network and the address.</source>
-            <translation type="unfinished" />
+            <translation>Prüfe das Netz und die Adresse.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Connect anew in Models, Engines, and choose one that it has.</source>
-            <translation type="unfinished" />
+            <translation>Verbinde dich unter Modelle, Engines neu und wähle eines, das es dort gibt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Give another key in Models, Engines.</source>
-            <translation type="unfinished" />
+            <translation>Gib unter Modelle, Engines einen anderen Schlüssel an.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>If you trust it, connect to that address: neither key nor chat is sent there otherwise.</source>
-            <translation type="unfinished" />
+            <translation>Wenn du ihr traust, verbinde dich mit jener Adresse: Sonst gehen weder Schlüssel noch Chat dorthin.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Nothing listens at {host}.</source>
-            <translation type="unfinished" />
+            <translation>Unter {host} antwortet nichts.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Start a new chat, shorten the message, or have the engine started with a longer context.</source>
-            <translation type="unfinished" />
+            <translation>Beginne einen neuen Chat, kürze die Nachricht oder lass die Engine mit längerem Kontext starten.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Start the engine there, and check the port and the address that it listens at.</source>
-            <translation type="unfinished" />
+            <translation>Starte dort die Engine und prüfe, auf welchem Port und an welcher Adresse sie lauscht.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The certificate of {host} cannot be trusted: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Dem Zertifikat von {host} ist nicht zu trauen: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The connection to {host} broke.</source>
-            <translation type="unfinished" />
+            <translation>Die Verbindung zu {host} ist abgerissen.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The conversation is too long for {model} at {host}: {reason}</source>
-            <translation type="unfinished" />
+            <translation>Die Unterhaltung ist zu lang für {model} auf {host}: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The host {host} was not found.</source>
-            <translation type="unfinished" />
+            <translation>Der Rechner {host} wurde nicht gefunden.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The key was not sent to {host}: the connection is not encrypted, and leaves your network.</source>
-            <translation type="unfinished" />
+            <translation>Der Schlüssel wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt und verlässt dein Netz.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The text so far stays. Continue the answer, or ask again, when the engine can be reached.</source>
-            <translation type="unfinished" />
+            <translation>Der bisherige Text bleibt. Setze die Antwort fort oder frage noch einmal, sobald die Engine erreichbar ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The text so far stays. The engine may be overloaded; continue the answer, or ask again later.</source>
-            <translation type="unfinished" />
+            <translation>Der bisherige Text bleibt. Vielleicht ist die Engine überlastet; setze die Antwort fort oder frage später noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Try again in a while.</source>
-            <translation type="unfinished" />
+            <translation>Versuche es in einer Weile noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Try again in {seconds} seconds.</source>
-            <translation type="unfinished" />
+            <translation>Versuche es in {seconds} Sekunden noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Use an address that begins with https://.</source>
-            <translation type="unfinished" />
+            <translation>Nimm eine Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Use http:// if the engine is in your own network.</source>
-            <translation type="unfinished" />
+            <translation>Nimm http://, wenn die Engine in deinem eigenen Netz ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Use the name that the certificate is for, or install its authority on this computer.</source>
-            <translation type="unfinished" />
+            <translation>Nimm den Namen, für den das Zertifikat gilt, oder installiere dessen Aussteller auf diesem Computer.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>none</source>
-            <translation type="unfinished" />
+            <translation>keine</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>status {number}</source>
-            <translation type="unfinished" />
+            <translation>Status {number}</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} cannot be reached.</source>
-            <translation type="unfinished" />
+            <translation>{host} ist nicht erreichbar.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} cannot be reached: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>{host} ist nicht erreichbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} does not accept the key.</source>
-            <translation type="unfinished" />
+            <translation>{host} nimmt den Schlüssel nicht an.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} does not answer.</source>
-            <translation type="unfinished" />
+            <translation>{host} antwortet nicht.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} does not speak TLS.</source>
-            <translation type="unfinished" />
+            <translation>{host} spricht kein TLS.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} has no model {model}.</source>
-            <translation type="unfinished" />
+            <translation>{host} hat kein Modell {model}.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} has no such address: it is no OpenAI-compatible API.</source>
-            <translation type="unfinished" />
+            <translation>{host} kennt diese Adresse nicht: Es ist keine OpenAI-kompatible Schnittstelle.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} has said nothing for {minutes} minutes.</source>
-            <translation type="unfinished" />
+            <translation>{host} hat seit {minutes} Minuten nichts gesagt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} has too much to do, or you have asked too often.</source>
-            <translation type="unfinished" />
+            <translation>{host} hat zu viel zu tun, oder du hast zu oft gefragt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} points to another address: {target}.</source>
-            <translation type="unfinished" />
+            <translation>{host} verweist auf eine andere Adresse: {target}.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} refused the request: {reason}</source>
-            <translation type="unfinished" />
+            <translation>{host} hat die Anfrage abgelehnt: {reason}</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} sent what cannot be read: {reason}.</source>
-            <translation type="unfinished" />
+            <translation>Was {host} gesendet hat, ist nicht lesbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/figures.py" />
             <source>Speculation was counted over all answers that the engine wrote meanwhile; others may be among them.</source>
-            <translation type="unfinished" />
+            <translation>Die Spekulation wurde über alle Antworten gezählt, die die Engine inzwischen schrieb; fremde können darunter sein.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/keys.py" />
             <source>Copy it again.</source>
-            <translation type="unfinished" />
+            <translation>Kopiere ihn noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/keys.py" />
             <source>This is no key: it holds spaces, or letters that no key has.</source>
-            <translation type="unfinished" />
+            <translation>Das ist kein Schlüssel: Er enthält Leerzeichen oder Buchstaben, die kein Schlüssel hat.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/servers.py" />
             <source>Load one there, or start it with one.</source>
-            <translation type="unfinished" />
+            <translation>Lade dort eines oder starte die Engine mit einem.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/servers.py" />
             <source>its list of models is none</source>
-            <translation type="unfinished" />
+            <translation>ihre Modellliste ist keine</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/servers.py" />
             <source>{host} has no model.</source>
-            <translation type="unfinished" />
+            <translation>{host} hat kein Modell.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/wire.py" />
             <source>a line without an end</source>
-            <translation type="unfinished" />
+            <translation>eine Zeile ohne Ende</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/wire.py" />
             <source>more than {size} MB</source>
-            <translation type="unfinished" />
+            <translation>mehr als {size} MB</translation>
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -1770,7 +1785,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/state.py" />
             <source>Connecting to {host}</source>
-            <translation type="unfinished" />
+            <translation>Verbinde mit {host}</translation>
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -1785,7 +1800,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/state.py" />
             <source>Not connected to {host}</source>
-            <translation type="unfinished" />
+            <translation>Nicht mit {host} verbunden</translation>
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -2905,12 +2920,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/engines.py" />
             <source>Connect again</source>
-            <translation type="unfinished" />
+            <translation>Neu verbinden</translation>
         </message>
         <message>
             <location filename="../../app/library/engines.py" />
             <source>It has: {names}. Connect to it anew to choose one.</source>
-            <translation type="unfinished" />
+            <translation>Es gibt dort: {names}. Verbinde dich neu, um eines zu wählen.</translation>
         </message>
         <message>
             <location filename="../../app/library/engines.py" />
@@ -2920,12 +2935,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/engines.py" />
             <source>This system has no keyring that would keep the key of the engine.</source>
-            <translation type="unfinished" />
+            <translation>Dieses System hat keinen Schlüsselbund, der den Schlüssel der Engine aufbewahren könnte.</translation>
         </message>
         <message>
             <location filename="../../app/library/engines.py" />
             <source>{host} has no model {model} any more.</source>
-            <translation type="unfinished" />
+            <translation>{host} hat kein Modell {model} mehr.</translation>
         </message>
         <message>
             <location filename="../../app/library/estimates.py" />
@@ -3215,47 +3230,47 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Address</source>
-            <translation type="unfinished" />
+            <translation>Adresse</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>An OpenAI-compatible API</source>
-            <translation type="unfinished" />
+            <translation>Eine OpenAI-kompatible Schnittstelle</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>As it was</source>
-            <translation type="unfinished" />
+            <translation>Wie bisher</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Asking {host}…</source>
-            <translation type="unfinished" />
+            <translation>Frage {host} …</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Asks the address what it is, and which models it has</source>
-            <translation type="unfinished" />
+            <translation>Fragt die Adresse, was sie ist und welche Modelle sie hat</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Cancel the test</source>
-            <translation type="unfinished" />
+            <translation>Test abbrechen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Change the connection</source>
-            <translation type="unfinished" />
+            <translation>Verbindung ändern</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Connect to an engine</source>
-            <translation type="unfinished" />
+            <translation>Mit einer Engine verbinden</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>It is kept in the system's keyring, and sent to this address alone.</source>
-            <translation type="unfinished" />
+            <translation>Er liegt im Schlüsselbund des Systems und wird nur an diese Adresse gesendet.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
@@ -3265,12 +3280,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Model</source>
-            <translation type="unfinished" />
+            <translation>Modell</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Name</source>
-            <translation type="unfinished" />
+            <translation>Name</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
@@ -3280,55 +3295,52 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API</source>
-            <translation type="unfinished" />
+            <translation>Von vLLM, SGLang, llama-server, LM Studio, Ollama, einem anderen Coppice oder jeder OpenAI-kompatiblen Schnittstelle</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Progress of the test</source>
-            <translation type="unfinished" />
+            <translation>Fortschritt des Tests</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Result of the test</source>
-            <translation type="unfinished" />
+            <translation>Ergebnis des Tests</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Save and use</source>
-            <translation type="unfinished" />
+            <translation>Speichern und nutzen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Test the connection</source>
-            <translation type="unfinished" />
+            <translation>Verbindung testen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>Test the connection first: its models have to be known</source>
-            <translation type="unfinished" />
+            <translation>Teste zuerst die Verbindung: Die Modelle müssen bekannt sein</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>What the engine is called in your list</source>
-            <translation type="unfinished" />
+            <translation>Wie die Engine in deiner Liste heißt</translation>
         </message>
-        <message numerus="yes">
+        <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>{engine} answers, with %n models.</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
-            </translation>
+            <source>{engine} answers, with {count} models.</source>
+            <translation>{engine} antwortet, mit {count} Modellen.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>{engine} answers.</source>
-            <translation type="unfinished" />
+            <translation>{engine} antwortet.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/connect_dialog.py" />
             <source>{model} ({tokens} tokens of context)</source>
-            <translation type="unfinished" />
+            <translation>{model} ({tokens} Tokens Kontext)</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
@@ -3461,7 +3473,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/dialog.py" />
             <source>Engines</source>
-            <translation type="unfinished" />
+            <translation>Engines</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/dialog.py" />
@@ -3656,7 +3668,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Another address, key or model</source>
-            <translation type="unfinished" />
+            <translation>Andere Adresse, anderer Schlüssel oder anderes Modell</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -3666,32 +3678,32 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Connect to an engine…</source>
-            <translation type="unfinished" />
+            <translation>Mit einer Engine verbinden …</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Engines elsewhere stand here once you have connected to them: vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any other OpenAI-compatible API. Questions and answers go to the engine that you use; nothing is sent to the others.</source>
-            <translation type="unfinished" />
+            <translation>Engines an anderen Orten stehen hier, sobald du dich mit ihnen verbunden hast: vLLM, SGLang, llama-server, LM Studio, Ollama, ein anderes Coppice oder jede andere OpenAI-kompatible Schnittstelle. Fragen und Antworten gehen an die Engine, die du nutzt; an die anderen wird nichts gesendet.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Give it another name (F2)</source>
-            <translation type="unfinished" />
+            <translation>Einen anderen Namen geben (F2)</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Have this engine answer from now on, in all chats</source>
-            <translation type="unfinished" />
+            <translation>Ab jetzt antwortet diese Engine, in allen Chats</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>In use</source>
-            <translation type="unfinished" />
+            <translation>In Gebrauch</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Name of the engine</source>
-            <translation type="unfinished" />
+            <translation>Name der Engine</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -3701,37 +3713,37 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Rename engine</source>
-            <translation type="unfinished" />
+            <translation>Engine umbenennen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Rename…</source>
-            <translation type="unfinished" />
+            <translation>Umbenennen …</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Take it off the list, and its key out of the keyring (Delete)</source>
-            <translation type="unfinished" />
+            <translation>Von der Liste nehmen, und den Schlüssel aus dem Schlüsselbund (Entf)</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>This computer</source>
-            <translation type="unfinished" />
+            <translation>Dieser Computer</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Use</source>
-            <translation type="unfinished" />
+            <translation>Nutzen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Use an engine on another machine, or another program's on this one</source>
-            <translation type="unfinished" />
+            <translation>Eine Engine auf einem anderen Rechner nutzen, oder die eines anderen Programms auf diesem</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>{name} was removed; its key is forgotten when this dialog is closed.</source>
-            <translation type="unfinished" />
+            <translation>{name} wurde entfernt; der Schlüssel wird vergessen, wenn dieser Dialog geschlossen wird.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -3761,12 +3773,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>Engine elsewhere</source>
-            <translation type="unfinished" />
+            <translation>Engine an anderem Ort</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
             <source>Engine on this computer</source>
-            <translation type="unfinished" />
+            <translation>Engine auf diesem Computer</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
@@ -4625,6 +4637,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/server/dialog.py" />
             <source>Switch the server on</source>
             <translation>Server einschalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/server/dialog.py" />
+            <source>This computer has these addresses: {addresses}</source>
+            <translation>Dieser Rechner hat diese Adressen: {addresses}</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
@@ -5681,8 +5698,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
+            <source>An engine elsewhere could not be asked because of an error in this program ({error}).</source>
+            <translation>Eine Engine an anderem Ort konnte wegen eines Fehlers in diesem Programm nicht gefragt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Ask again, or connect to it anew in Models.</source>
+            <translation>Frage noch einmal oder verbinde dich unter Modelle neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
             <source>Attach it as plain text, or try another file.</source>
             <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Change the connection in Models, and enter it again.</source>
+            <translation>Ändere die Verbindung unter Modelle und gib ihn noch einmal ein.</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -5833,6 +5865,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/thread_faults.py" />
             <source>The installation of the engine has ended because of an error in this program ({error}).</source>
             <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>The key of an engine could not be kept or forgotten because of an error in this program ({error}).</source>
+            <translation>Der Schlüssel einer Engine konnte wegen eines Fehlers in diesem Programm nicht aufbewahrt oder vergessen werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -6236,6 +6273,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/telemetry/comparison.py" />
+            <source>This engine speculates as it was started: it cannot be asked to write without.</source>
+            <translation>Diese Engine spekuliert so, wie sie gestartet wurde: Man kann sie nicht bitten, ohne zu schreiben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
             <source>Wait for the end of the answer.</source>
             <translation>Warten Sie das Ende der Antwort ab.</translation>
         </message>
@@ -6343,6 +6385,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/elsewhere_page.py" />
             <source>This engine does not tell its steps.</source>
             <translation>Diese Engine nennt ihre Schritte nicht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/elsewhere_page.py" />
+            <source>This engine tells its steps at the end, if at all.</source>
+            <translation>Diese Engine nennt ihre Schritte am Ende, wenn überhaupt.</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/elsewhere_page.py" />

@@ -36,14 +36,6 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>{engine} answers, with %n models.</source>
-            <translation type="unfinished">
-                <numerusform />
-                <numerusform />
-            </translation>
-        </message>
-        <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
             <translation>

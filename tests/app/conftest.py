@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from pytestqt.wait_signal import SignalBlocker
 
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from app.i18n.translation import install
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow

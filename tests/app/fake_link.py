@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from engine.protocol.messages import (
     PROTOCOL,
     Command,

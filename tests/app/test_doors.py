@@ -32,7 +32,7 @@ from app.chat.composer import attachment_reader
 from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from app.engine.round_packing import pack, unpack
 from app.hub.client import HubClient
 from app.hub.files import describe
@@ -80,6 +80,8 @@ SAFE_WITHOUT = {
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
     "app/shell/crash.py": "lines read from files with errors replaced",
+    "app/engine/remote/wire.py": "JSON",
+    "app/engine/remote/answer.py": "text that was decoded with errors replaced",
 }  # fmt: skip
 """Where text is encoded or written, and why no half can be in it."""
 

@@ -6,7 +6,7 @@ import psutil
 from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from engine.protocol.messages import Ready
 from tests.app.test_engine_link import PATIENCE_MS, Listener
 

@@ -13,7 +13,8 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram, describe_exit, engine_program
+from app.engine.process import describe_exit
+from app.engine.program import EngineProgram, engine_program
 from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 

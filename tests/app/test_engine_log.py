@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.process import BROKEN, EngineChild, EngineLog, EngineProgram
+from app.engine.process import BROKEN, EngineChild, EngineLog
+from app.engine.program import EngineProgram
 
 MOST = 200_000
 FLOOD = "import sys\nfor _ in range(2000): sys.stderr.write('a warning ' * 100 + chr(10))\n"

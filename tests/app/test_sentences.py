@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.downloads.disk import out_of_space
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from app.engine.state import EngineState, Phase
 from app.hub.failures import HubError, failure, unusable
 from app.i18n.sentences import error_text, translated

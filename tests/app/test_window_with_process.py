@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.history.message import AnswerEnding
 from app.engine.link import EngineLink
-from app.engine.process import EngineProgram
+from app.engine.program import EngineProgram
 from app.engine.state import Phase
 from app.engine.unheard_stop import UNHEARD_NOTICE
 from app.shell.window import ENGINE_NOTICE, MainWindow

@@ -23,7 +23,8 @@ from app.downloads.progress import Progress as DownloadProgress
 from app.downloads.progress import Request, State
 from app.downloads.queue import DownloadQueue, Entry, Journal
 from app.engine.link import EngineLink
-from app.engine.process import BROKEN, EngineChild, EngineLog, EngineProgram
+from app.engine.process import BROKEN, EngineChild, EngineLog
+from app.engine.program import EngineProgram
 from app.installation.link import RuntimeLink
 from app.installation.runtime.builds import UNKNOWN
 from app.installation.runtime.installation import Installation
@@ -248,7 +249,7 @@ def prove_passwords(case: Case) -> None:
     passwords = case.keep(Passwords())
     for address in ("http://me@first", "http://me@second"):
         passwords.follow({"proxy": address}, {address: "secret"})
-    case.bot.waitUntil(lambda: kept == ["http://me@second"])
+    case.bot.waitUntil(lambda: kept == ["password for http://me@second"])
     case.bot.waitUntil(lambda: case.told("passwords"))
 
 
@@ -354,7 +355,7 @@ def prove_reading_ahead(case: Case) -> None:
     assert case.told("read ahead")
 
 
-JOBS = ("models", "vocabularies", "token", "search", "facts", "variants", "news")
+JOBS = ("models", "vocabularies", "token", "search", "facts", "variants", "news", "remote engine", "engine key")
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,
     "engine link": prove_engine_link,

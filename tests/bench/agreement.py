@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from engine.cli.bench import PROMPTS, read_prompts
-from engine.cli.session import Session, say
+from engine.cli.progress import say
+from engine.cli.session import Session
 from engine.model.context import Context
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt

@@ -22,7 +22,8 @@ from typing import Any
 import torch
 
 from engine.cli.bench import PROMPTS, read_prompts
-from engine.cli.session import Session, say
+from engine.cli.progress import say
+from engine.cli.session import Session
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, TreeBounds
 from engine.speculation.methods.specexec import SpecExec

@@ -17,7 +17,8 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 
 from engine.cli.bench import PROMPTS, read_prompts
-from engine.cli.session import Session, say
+from engine.cli.progress import say
+from engine.cli.session import Session
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.bench.inflate import EMBEDDED
 

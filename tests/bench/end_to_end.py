@@ -25,7 +25,8 @@ from engine.cli.arguments import build_parser, load_options
 from engine.cli.bench import PROMPTS, as_text, read_prompts, rows
 from engine.cli.calibrate import calibrate
 from engine.cli.contenders import Contender, Run, contenders
-from engine.cli.session import Session, say
+from engine.cli.progress import say
+from engine.cli.session import Session
 from engine.model.checkpoint import open_checkpoint
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.engine.resident import load_resident

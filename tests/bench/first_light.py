@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 import torch
 
-from engine.cli.session import say
+from engine.cli.progress import say
 from tests.bench import formats
 from tests.bench.cuda import WEIGHTS, ModelRun, measure_apart
 from tests.bench.first_light_page import machine, write_page

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.bench import PROMPTS, read_prompts
-from engine.cli.session import CollectedAnswer, Session, say
+from engine.cli.progress import say
+from engine.cli.session import CollectedAnswer, Session
 from engine.protocol.options import (
     OWN_HEADS,
     WITH_HEADS,

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.bench import PROMPTS, read_prompts
-from engine.cli.session import CollectedAnswer, Session, say
+from engine.cli.progress import say
+from engine.cli.session import CollectedAnswer, Session
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from tests.engine.other_drafts import permuted, reduced
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.contenders import forget
-from engine.cli.session import say
+from engine.cli.progress import say
 from engine.text.tokenizer import Tokenizer
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
 from tests.bench.inflate import EMBEDDED, inflate

@@ -24,6 +24,18 @@ python -m tests.campaigns.families    opens a tiny model of every family that tr
     `engine/model/families/verified_families.py`; about a quarter of an hour. The suite makes a few rows again. Run it
     after another version of transformers.
 
+python -m tests.campaigns.across_hosts    a window and a server of Coppice in two network namespaces, with delay, loss
+    and a cut cable between them; two minutes. Needs Linux, root and iproute2. Proves that nothing hangs, that the chat
+    says what happened, and that the text so far stays.
+
+python -m tests.campaigns.served    the server over the embedded pair: what schemathesis makes of its description (no
+    5xx, no answer outside its schema), then 1,000 requests in a row and 32 at once, with what memory grows by; about
+    ten minutes. The suite makes a few requests of each kind.
+
+python -m tests.campaigns.real_engines    llama.cpp's server, vLLM and a Coppice, asked from the window: answers, stops,
+    errors, deaths, and what they tell of their speculation; five minutes. Needs `pip install xllamacpp`, and for vLLM
+    an environment of its own (--vllm PROGRAM); what is not there is left out.
+
 A test chooses with `tests.campaigns.extent.choose(quick, whole)`: the proof and its representative are the same code.
 `-p tests.campaigns.processor_time --processor-times FILE` tells what each test costs in processor time.
 """

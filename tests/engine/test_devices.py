@@ -84,6 +84,13 @@ def passes(context: Context) -> list[Tensor]:
     context.keep([0])
     context.prefill([*PROMPT[:-5], 3, 4, 5])
     found.append(context.score([7], [-1]))
+    context.keep([0])
+    kept = context.copied_text()
+    assert {part.device.type for layer in kept.slots for part in layer.values()} <= {"cpu"}
+    context.prefill([9, 8, 7])
+    context.restore(kept, context.common_with(kept, kept.tokens))
+    assert context.length == len(PROMPT) - 1
+    found.append(context.score([8], [-1]))
     return [on_host(logits) for logits in found]
 
 

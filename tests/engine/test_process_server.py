@@ -1,7 +1,9 @@
 """The engine process with a server beside the window: who waits is told, and a stop ends what waits at once."""
 
+import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,8 +42,7 @@ def test_a_stop_ends_at_once_what_waits_behind_a_client(served: Served, monkeypa
     served.process._desk.put(Job(question(1 << 40), "a client", heard.append))
     assert begun.wait(PATIENCE_SECONDS)
     assert served.ask(question(1)) == Queued(1, 1)
-    assert served.ask(question(2)) == Queued(1, 1)
-    assert served.ours.recv() == Queued(2, 2)
+    assert served.ask(question(2)) == Queued(2, 2), "nothing has changed for the first"
     assert served.ask(Cancel(1)) == Queued(2, 1)
     assert served.ours.recv() == Finished(1, "cancelled")
     assert not heard, "the client's request is none of the window's"
@@ -63,8 +64,27 @@ def test_the_switch_answers_every_order_whatever_fails(served: Served, monkeypat
     assert served.ask(StopServing()) == ServingEnded()
 
 
-def test_a_server_that_is_switched_on_listens(served: Served) -> None:
-    serving = served.ask(Serve(ServeOptions(port=0)))
-    assert isinstance(serving, Serving)
-    assert serving.address.startswith("http://127.0.0.1:")
+class Listening:
+    """A server that only notes whether it was closed."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        self.address = f"http://{options.host}:{options.port}"
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_one_server_at_a_time_listens(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Listening]()
+
+    def listen(_desk: object, options: ServeOptions, _tell: object) -> Listening:
+        assert all(each.is_closed for each in made), "the one before holds the port"
+        made.append(Listening(options))
+        return made[-1]
+
+    monkeypatch.setitem(sys.modules, "engine.serving.listening", SimpleNamespace(listen=listen))  # without fastapi
+    for port in (8383, 8384):
+        assert served.ask(Serve(ServeOptions(port=port))) == Serving(f"http://127.0.0.1:{port}")
     assert served.ask(StopServing()) == ServingEnded()
+    assert [each.is_closed for each in made] == [True, True]

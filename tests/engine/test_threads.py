@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,12 +17,15 @@ import psutil
 import pytest
 
 import engine
-from engine.errors import ModelError
+from engine.cli.serve import EXIT_BROKEN, Ending, _work
+from engine.errors import Cancellation, ModelError
 from engine.observing.answerer import Answerer
 from engine.process import _read_ahead
 from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted, Event, Failed, Generate, Load
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.watching import Inspect
+from engine.serving.desk import Desk
+from engine.serving.worker import Worker
 from engine.text.template_renderer import TemplateRenderer
 from engine.weights.streaming.prefetch_ring import PrefetchRing
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
@@ -72,7 +76,7 @@ def imports(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> N
     assert reading.done()
     assert gc.isenabled()
     served = Served()
-    served.process._reading = reading
+    served.process._reading = served.process._worker._reading = reading
     served.begin()
     assert served.ask(Load(1, LoadOptions())) == Failed(
         1, "The engine met an unexpected error: boom", "Details are in the engine's log."
@@ -227,6 +231,15 @@ def template_watch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Pat
     renderer.close()
 
 
+def server_without_window(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    """A server without its engine ends, and says so."""
+    endings: SimpleQueue[Ending] = SimpleQueue()
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "run", raises(error))
+        _work(Desk(), Cancellation(), endings)
+    assert endings.get(timeout=0) == Ending(EXIT_BROKEN)
+
+
 SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] = {
     "process.py: self._listen": commands,
     "process.py: _read_ahead": imports,
@@ -237,6 +250,7 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "layer_file.py: ThreadPoolExecutor": hasher,
     "template_renderer.py: self._run": template_watch,
     "workers.py: ThreadPoolExecutor": decoders,
+    "serve.py: _work": server_without_window,
 }
 
 

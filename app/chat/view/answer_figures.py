@@ -46,7 +46,7 @@ def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
         figures.append(ending)
     if message.statistics is not None and (message.statistics.passes or message.statistics.new_tokens):
         figures += _measured(plausible(message.statistics))
-    if "@" in message.answerer:
+    if "@" in message.answerer and (message.text or not message.ending.is_final):
         figures.append(
             AnswerFigure(message.answerer, tr("Who wrote this answer: the model, and where its engine runs"))
         )

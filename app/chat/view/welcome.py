@@ -66,7 +66,9 @@ class Welcome(QWidget):
 
     def show_engine_state(self, state: EngineState) -> None:
         """Be honest about the model that would answer."""
-        if state.pair is not None:
+        if state.host and state.ready:
+            self._about.setText(tr("{answerer} answers.").format(answerer=state.answerer))
+        elif state.pair is not None:
             self._about.setText(tr(_DEMO if state.pair.target.source == EMBEDDED else _OWN))
 
     def _example(self, text: str) -> QPushButton:

@@ -1,5 +1,6 @@
 """What goes wrong with an engine elsewhere, in words: what happened, to which host, and what to do."""
 
+import errno
 import re
 import socket
 import ssl
@@ -66,6 +67,13 @@ def cut(host: str) -> RemoteError:
         say("The text so far stays. Continue the answer, or ask again, when the engine can be reached."),
         "lost",
     )
+
+
+def is_link_down(error: BaseException) -> bool:
+    """Whether the system has given up a connection: the other host did not even acknowledge. Python calls it a time-out
+    too.
+    """
+    return any(isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT for cause in _causes(error))
 
 
 def silent(host: str, seconds: float) -> RemoteError:

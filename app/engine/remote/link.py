@@ -13,7 +13,7 @@ from app.engine.remote import counting, failures
 from app.engine.remote.answer import AnswerEvent, RemoteAnswer
 from app.engine.remote.figures import Counters, counters_in
 from app.engine.remote.questions import KINDS_THAT_MAY_REFUSE, question, reduced
-from app.engine.remote.servers import VLLM, Server, look_at
+from app.engine.remote.servers import VLLM, RemoteModel, Server, look_at
 from app.engine.remote.wire import Wire
 from app.system.background import Stop
 from app.system.plain_text import well_formed_values
@@ -23,18 +23,24 @@ from engine.protocol.messages import ChatMessage, Counted, Failed, FailureKind, 
 from engine.protocol.options import GenerateOptions
 from engine.protocol.watching import Inspect, Watch
 
-_AT_A_TIME = 3  # an answer, a count, and the end of what was cancelled
+_AT_A_TIME = 4  # an answer, a count, and the ends of what was cancelled
 _MOST_UNREAD = 1000  # events that wait for the window; then the server has to wait
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One model of one engine elsewhere. `context_tokens` is 0 where it is not known; `kind`: see `servers`."""
+    """One model of an engine elsewhere. `context_tokens` is 0 where it is not known; `kind`, `draft`: see `servers`."""
 
     address: str
     model: str
     kind: str = ""
     context_tokens: int = 0
+    draft: str = ""
+
+
+def place_of(address: str, kind: str, model: RemoteModel) -> Place:
+    """A model that was found at an address."""
+    return Place(address, model.name, kind, model.context_tokens, model.draft)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class RemoteEngine(QObject):
         self._ids = ids
         self._going: dict[int, _Going] = {}
         self._looking: Job | None = None
+        self._watch = Watch()
         self._unread = _Unread()
         self._has_counters = True  # until it turns out that it has none
         self._jobs = Jobs(_AT_A_TIME, "remote engine", self)
@@ -88,6 +95,7 @@ class RemoteEngine(QObject):
         request = next(self._ids)
         self.requested.emit(request)
         answer = RemoteAnswer(request, self._wire.host)
+        options = replace(options, verdicts=self._watch.verdicts)
         job = self._jobs.start(partial(self._answer, answer, well_formed_values(chat), options))
         job.failed.connect(partial(self._on_failed, request))
         self._going[request] = _Going(job, answer)
@@ -102,7 +110,9 @@ class RemoteEngine(QObject):
         return request
 
     def look(self, command: Watch | Inspect) -> None:
-        """Engines elsewhere are not watched between their rounds."""
+        """A Coppice is asked for its verdicts with the next question; nothing else is told between rounds."""
+        if isinstance(command, Watch):
+            self._watch = command
 
     def cancel(self, through: int) -> None:
         """Close the streams of these requests; they end at once, with what they have so far."""
@@ -138,8 +148,10 @@ class RemoteEngine(QObject):
                 self._read(answer, reduced(body), stop)
             elif not (answer.has_ended and error.kind == "lost"):  # else all that was said is there
                 raise
+        if answer.metrics:
+            self._has_counters = False  # it tells of each answer, which is better
         gained = None
-        if before is not None and not answer.metrics and (after := self._counters(stop)):
+        if before is not None and (after := self._counters(stop)):
             gained = after.since(before)
         self._send(list(answer.end(gained)), stop)
 
@@ -177,9 +189,8 @@ class RemoteEngine(QObject):
     # ---- slots ------------------------------------------------------------------------------------------------------
 
     def _on_found(self, server: Server) -> None:
-        model = server.model(self.place.model)
-        tokens = model.context_tokens if model else 0
-        self.place = replace(self.place, kind=server.kind, context_tokens=tokens)
+        if model := server.model(self.place.model):
+            self.place = place_of(self.place.address, server.kind, model)
         self.found.emit(server)
 
     def _on_arrived(self) -> None:

@@ -63,7 +63,9 @@ def _set_options(kind: str, sampling: SamplingOptions) -> dict[str, Any]:
 
 def _additions(kind: str, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> dict[str, Any]:
     if kind == COPPICE:
-        return {"coppice": {"rounds": True, **_speculation(options)}}
+        speculation = options.speculation
+        own = {"rounds": True, "verdicts": options.verdicts}
+        return {"coppice": {**own, "method": speculation.method, "budget": speculation.budget}}
     if kind == LLAMA:
         return {"timings_per_token": True}
     if kind not in (VLLM, SGLANG):
@@ -72,10 +74,6 @@ def _additions(kind: str, chat: tuple[ChatMessage, ...], options: GenerateOption
     if chat and chat[-1].role == "assistant":  # else an answer that is continued would be answered
         found |= {"continue_final_message": True, "add_generation_prompt": False}
     return found
-
-
-def _speculation(options: GenerateOptions) -> dict[str, Any]:
-    return {"method": options.speculation.method, "budget": options.speculation.budget}
 
 
 def reduced(body: dict[str, Any]) -> dict[str, Any]:

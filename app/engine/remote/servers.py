@@ -30,10 +30,11 @@ _LONGEST_NAME = 300
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """`context_tokens` is 0 where the server does not tell."""
+    """`context_tokens` is 0 where the server does not tell; `draft`: the name of its draft, which a Coppice tells."""
 
     name: str
     context_tokens: int = 0
+    draft: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def _models(entries: list[Any]) -> Iterator[RemoteModel]:
     for each in entries:
         name = json.text(each.get("id"), _LONGEST_NAME) if isinstance(each, dict) else ""
         if name:
-            yield RemoteModel(name, next(filter(None, (json.count(each.get(field)) for field in _CONTEXTS)), 0))
+            tokens = next(filter(None, (json.count(each.get(field)) for field in _CONTEXTS)), 0)
+            yield RemoteModel(name, tokens, json.text(_field(each, "meta", "draft"), _LONGEST_NAME))
 
 
 def _by_its_looks(wire: Wire, stop: Stop) -> str:

@@ -189,6 +189,8 @@ class Wire:
 
         if isinstance(error, httpx2.ConnectTimeout):
             return failures.no_answer(self.host)
+        if failures.is_link_down(error):
+            return failures.cut(self.host)
         if isinstance(error, httpx2.ReadTimeout):
             if silent_seconds is not None:
                 return failures.silent(self.host, silent_seconds)

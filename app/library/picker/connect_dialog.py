@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.engine.remote.addresses import host_of, key_warning, normalised
 from app.engine.remote.keys import EngineKeys, checked
-from app.engine.remote.link import Place
+from app.engine.remote.link import place_of
 from app.engine.remote.servers import RemoteModel, Server, look_at
 from app.engine.remote.wire import Wire
 from app.i18n.number_text import Number
@@ -42,7 +42,7 @@ class ConnectDialog(QDialog):
         """`engine`: the one to be changed; None for a new one."""
         super().__init__(parent)
         self._keys, self._engine = keys, engine
-        self._jobs = Jobs(1, "connect", self)
+        self._jobs = Jobs(1, "remote engine", self)
         self._testing: Job | None = None
         self._address = ""
         self._server: Server | None = None
@@ -167,7 +167,7 @@ class ConnectDialog(QDialog):
         self._testing, self._server = None, server
         kind = server.kind or tr("An OpenAI-compatible API")
         self.words.setText(
-            tr("{engine} answers, with %n models.", n=len(server.models)).format(engine=kind)
+            tr("{engine} answers, with {count} models.").format(engine=kind, count=len(server.models))
             if len(server.models) != 1
             else tr("{engine} answers.").format(engine=kind)
         )
@@ -224,7 +224,7 @@ class ConnectDialog(QDialog):
         assert self._server is not None
         model = self._server.model(self.model.currentData())
         assert model is not None
-        place = Place(self._address, model.name, self._server.kind, model.context_tokens)
+        place = place_of(self._address, self._server.kind, model)
         key = self.key.text().strip()
         self.accepted_engine.emit(
             SavedEngine(self.name.text().strip(), place, bool(key) or self._has_kept_key), key, use

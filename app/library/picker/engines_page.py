@@ -201,4 +201,5 @@ def _entry(engine: SavedEngine) -> Entry:
 
 def _verdict(state: EngineState) -> Verdict:
     tones = {Phase.READY: Tone.GOOD, Phase.STOPPED: Tone.BAD, Phase.EMPTY: Tone.QUIET}
-    return Verdict(state.words, tones.get(state.phase, Tone.FAIR))
+    words = tr("Ready") if state.host and state.ready else state.words  # what it has stands above
+    return Verdict(words, tones.get(state.phase, Tone.FAIR))

@@ -7,7 +7,7 @@ import numpy as np
 from app.engine.steps import MOST, StepHistory, plausible
 from app.telemetry.figures.acceptance import Acceptance
 from app.telemetry.figures.history import History
-from engine.protocol.messages import Event, Finished, Prefilled, Round, Statistics, Steps, Wrote
+from engine.protocol.messages import Event, Failed, Finished, Prefilled, Round, Statistics, Steps, Wrote
 
 _CAPACITY = 2000  # moments in which text arrived, which are kept
 
@@ -38,7 +38,7 @@ class ElsewhereFigures:
 
     def take(self, events: Sequence[Event], now: float) -> None:
         """What came of the answer, all at once."""
-        told = [each for each in events if isinstance(each, Round | Prefilled | Wrote | Steps | Finished)]
+        told = [each for each in events if isinstance(each, Round | Prefilled | Wrote | Steps | Finished | Failed)]
         if any(isinstance(each, Round) for each in told):
             self.is_newest = False
             return
@@ -51,9 +51,9 @@ class ElsewhereFigures:
         for each in told:
             if isinstance(each, Steps):
                 self.steps.add(each)
-            elif isinstance(each, Finished):
+            elif isinstance(each, Finished | Failed):
                 self.has_ended = True
-                self.told = each.statistics and plausible(each.statistics)
+                self.told = plausible(each.statistics) if isinstance(each, Finished) and each.statistics else None
 
     @property
     def acceptance(self) -> Acceptance:

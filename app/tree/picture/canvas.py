@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.tree.picture.chips import ChipsItem
-from app.tree.picture.chips_layout import ChipsPicture
+from app.tree.picture.chips_picture import ChipsPicture
 from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker

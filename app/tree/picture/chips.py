@@ -1,5 +1,7 @@
 """The tree as chips and curves: prepared as paths and lists by style, then painted by one graphics item."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyqtgraph as pg
@@ -7,7 +9,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.picture.chips_layout import ChipsPicture, compose_chips
+from app.tree.picture.chips_picture import ChipsPicture, compose_chips
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Label, Lettering
 from app.tree.picture.picture import Box, Size
@@ -49,11 +51,12 @@ class Drawing:
 def draw(picture: ChipsPicture, letters: Lettering) -> Drawing:
     """Prepare a picture for painting; everything is measured before it grows by `scale`."""
     tree, layout, grid = picture.tree, picture.layout, picture.grid
+    connect = _connect_downwards if layout.is_downward else _connect
     styles = node_styles(tree).tolist()
     boxes = {node: grid.box(place) for node, place in layout.places.items()}
     bonus = grid.box(layout.bonus) if layout.bonus else None
     return Drawing(
-        edges=_edges(tree, boxes, bonus, styles),
+        edges=_edges(tree, boxes, bonus, styles, connect),
         chips=_chips(tree, boxes, bonus, styles, letters),
         counts=_counts(picture, boxes),
         bounds=QRectF(0, 0, picture.size.width / grid.scale, picture.size.height / grid.scale),
@@ -95,15 +98,19 @@ def _counts(picture: ChipsPicture, boxes: dict[int, Box]) -> tuple[Count, ...]:
 
 
 def _edges(
-    tree: Snapshot, boxes: dict[int, Box], bonus: Box | None, styles: list[int]
+    tree: Snapshot,
+    boxes: dict[int, Box],
+    bonus: Box | None,
+    styles: list[int],
+    connect: Callable[[QPainterPath, Box, Box], None],
 ) -> tuple[tuple[int, QPainterPath], ...]:
     paths = {style: QPainterPath() for style in STYLES}
     parents = tree.parents.tolist()
     for node, box in boxes.items():
         if node:
-            _connect(paths[styles[node]], boxes[parents[node]], box)
+            connect(paths[styles[node]], boxes[parents[node]], box)
     if bonus:
-        _connect(paths[BONUS], boxes[tree.tip], bonus)
+        connect(paths[BONUS], boxes[tree.tip], bonus)
     return tuple((style, path) for style, path in paths.items() if not path.isEmpty())
 
 
@@ -117,6 +124,23 @@ def _connect(path: QPainterPath, parent: Box, child: Box) -> None:
     else:
         middle = (start + end) / 2
         path.cubicTo(middle, above, middle, below, end, below)
+
+
+_STEM = 9.0  # from the left end of a chip to where its edges are tied on, where levels are rows
+
+
+def _connect_downwards(path: QPainterPath, parent: Box, child: Box) -> None:
+    """From below the beginning of a chip to above that of another: the curve stays between the two levels."""
+    start, end = parent.x + min(_STEM, parent.width / 2), child.x + min(_STEM, child.width / 2)
+    above, below = parent.y + parent.height, child.y
+    path.moveTo(start, above)
+    if abs(start - end) < 1:
+        path.lineTo(end, below)
+        return
+    middle, turn = (above + below) / 2, math.copysign(min(abs(end - start) / 2, below - above), end - start)
+    path.quadTo(start, middle, start + turn, middle)
+    path.lineTo(end - turn, middle)
+    path.quadTo(end, middle, end, below)
 
 
 _CORNER = 4.0

@@ -14,6 +14,7 @@ from app.tree.rounds.snapshot import Snapshot
 
 MARGIN = 6
 _LEAST_ROW = 18
+ROW_GUTTER, LEVEL_GUTTER = 3, 8  # between two rows of chips, or two levels of them, if there is room
 
 
 class Size(NamedTuple):
@@ -60,6 +61,16 @@ class Type:
     def largest_row(self) -> int:
         """More distance would not make a row easier to read."""
         return round(self.least_row * 1.5)
+
+    @property
+    def least_level(self) -> int:
+        """The same where rows are levels: edges need room between them."""
+        return self.least_row + LEVEL_GUTTER - ROW_GUTTER
+
+    @property
+    def largest_level(self) -> int:
+        """More distance would not make a level easier to read."""
+        return round(self.least_level * 1.5)
 
 
 def reveal(origin: Point, box: Box, view: Size, picture: Size) -> Point:

@@ -63,6 +63,15 @@ class HiddenStates:
         """Forget every row from slot `length` on."""
         self.length = min(self.length, length)
 
+    def first(self, length: int) -> Tensor | None:
+        """The rows of slots [0, length), as they lie there; None before the first pass."""
+        return None if self._rows is None else self._rows[:length]
+
+    def restore(self, rows: Tensor) -> None:
+        """Have these rows, [n, width], alone."""
+        self.length = 0
+        self.append(rows)
+
     def rows(self, slots: Sequence[int]) -> Tensor:
         """The rows of these slots, [n, width]; zeros for slot -1, which stands before the text."""
         assert self._rows is not None, "nothing is read before the target has read it"

@@ -95,6 +95,24 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         """Forget every slot from `max_length` on."""
         self.length = min(self.length, max_length)
 
+    def slots(self, length: int) -> dict[str, Tensor]:
+        """Views of slots [0, length), by name; none where nothing was ever written."""
+        if not self.is_initialized:
+            return {}
+        return {"keys": self.keys[:, :, :length], "values": self.values[:, :, :length]}
+
+    def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
+        """Have slots [0, length) of these, and no others; the memory is on `device`."""
+        self.length = 0
+        if slots:
+            if not self.is_initialized:
+                self.lazy_initialization(slots["keys"][:, :, :0].to(device), slots["values"][:, :, :0].to(device))
+            if length > self.capacity:
+                self._grow(length)
+            self.keys[:, :, :length].copy_(slots["keys"][:, :, :length])
+            self.values[:, :, :length].copy_(slots["values"][:, :, :length])
+        self.length = length
+
     def get_seq_length(self) -> int:
         """Slots in use."""
         return self.length
@@ -160,6 +178,23 @@ class IndexedTreeLayer(TreeLayer):
         if self.indexer_position_ids is not None:
             self.indexer_position_ids = self.indexer_position_ids[..., :max_length]
 
+    def slots(self, length: int) -> dict[str, Tensor]:
+        """As of keys and values, with the indexer's."""
+        found = super().slots(length)
+        if self.indexer_keys is not None:
+            found["indexer_keys"] = self.indexer_keys[:, :length]
+        if self.indexer_position_ids is not None:
+            found["indexer_position_ids"] = self.indexer_position_ids[..., :length]
+        return found
+
+    def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
+        """As of keys and values, with the indexer's."""
+        super().restore({name: slots[name] for name in ("keys", "values") if name in slots}, length, device)
+        self._indexed, positions = 0, slots.get("indexer_position_ids")
+        if "indexer_keys" in slots:
+            self.update_indexer(slots["indexer_keys"][:, :length].to(device))
+        self.indexer_position_ids = None if positions is None else positions[..., :length].to(device)
+
     def reset(self) -> None:
         """Forget everything; the memory stays."""
         super().reset()
@@ -193,6 +228,15 @@ class TreeCache(Cache):  # type: ignore[misc]
             layer.keep(base, slots)
         if self.hidden is not None:
             self.hidden.keep(base, slots)
+
+    def whole(self, length: int) -> int:
+        """How many of the first `length` slots are written in every layer; a pass that failed may have left fewer."""
+        lengths = [layer.length for layer in self.attention if layer.is_initialized]
+        return min([length, *lengths, *([] if self.hidden is None else [self.hidden.length])])
+
+    def slots(self, length: int) -> tuple[dict[str, Tensor], ...]:
+        """Views of slots [0, length) of every layer that attends."""
+        return tuple(layer.slots(length) for layer in self.attention)
 
     def crop_to(self, length: int) -> None:
         """Forget every slot from `length` on, in every layer; of the states, the pending nodes that stand there."""

@@ -21,6 +21,24 @@ class Snapshot:
     layers: tuple[LayerState, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class KeptStates:
+    """A `StateCache` of a text that was set aside, in host memory: its root, and the snapshots on the way there."""
+
+    root: Snapshot
+    snapshots: tuple[Snapshot, ...]
+    behind_prompt: bool
+
+    @property
+    def nbytes(self) -> int:
+        """What all of it takes in memory."""
+        return sum(layer.nbytes for each in (self.root, *self.snapshots) for layer in each.layers)
+
+    def nearest(self, length: int) -> int:
+        """As `StateCache.nearest`."""
+        return max((each.length for each in (self.root, *self.snapshots) if each.length <= length), default=0)
+
+
 class StateCache:
     """The state layers of one cache; `length` tokens are behind their roots, and pending nodes behind these.
 
@@ -105,12 +123,32 @@ class StateCache:
         self._snapshots = [snapshot for snapshot in self._snapshots if snapshot.length <= length]
         return found
 
+    @property
+    def text_nbytes(self) -> int:
+        """What `copied` takes in memory."""
+        return self.nbytes + sum(layer.nbytes for each in self._snapshots for layer in each.layers)
+
+    def copied(self) -> KeptStates | None:
+        """All that is known of the text, in host memory; None without such layers."""
+        if not self.layers:
+            return None
+        return KeptStates(self._copied_root(), tuple(self._snapshots), self._behind_prompt)
+
+    def restore(self, kept: KeptStates, length: int, device: torch.device) -> None:
+        """Go on from the first `length` tokens of another text, which must be one of the lengths that were kept."""
+        assert kept.nearest(length) == length, "states are known at some lengths alone"
+        known = {each.length: each for each in (*kept.snapshots, kept.root)}
+        for number, layer in enumerate(self.layers):
+            layer.move(known[length].layers[number].copied_to(device) if length else LayerState())
+        self._snapshots = [each for each in kept.snapshots if each.length <= length]
+        self._behind_prompt = kept.behind_prompt or length != kept.root.length
+        self.length = length
+
     def remember(self) -> None:
         """Take a snapshot here, unless there is one; the one between the nearest neighbours goes if they are many."""
         if not self.layers or not self.length or any(known.length == self.length for known in self._snapshots):
             return
-        host = torch.device("cpu")
-        self._keep(Snapshot(self.length, tuple(layer.root.copied_to(host) for layer in self.layers)))
+        self._keep(self._copied_root())
 
     def due(self, lengths: Sequence[int]) -> list[int]:
         """At which of these lengths, ascending, a chain that is read through all of them leaves snapshots."""
@@ -130,6 +168,10 @@ class StateCache:
             self.length = snapshot.length
             self._keep(snapshot)
         self.length = length if self.layers else 0
+
+    def _copied_root(self) -> Snapshot:
+        host = torch.device("cpu")
+        return Snapshot(self.length, tuple(layer.root.copied_to(host) for layer in self.layers))
 
     def _keep(self, snapshot: Snapshot) -> None:
         if len(self._snapshots) >= self.most:

@@ -1,10 +1,16 @@
 """`/metrics`: the server in figures, for Prometheus."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from engine.serving.context import ServiceOf
-from engine.serving.guard.metrics import CONTENT_TYPE
+from engine.serving.guard.metrics import CONTENT_TYPE, Labels
+from engine.serving.model_names import served_name
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 router = APIRouter()
 
@@ -19,5 +25,9 @@ class MetricsResponse(PlainTextResponse):
 async def metrics(service: ServiceOf) -> MetricsResponse:
     """Counters since the server started, and what is loaded and waits now."""
     engine = service.desk.engine
-    model = (("target", engine.name), ("draft", engine.options.draft)) if engine else None
-    return MetricsResponse(service.metrics.text(service.desk.waiting, model))
+    return MetricsResponse(service.metrics.text(service.desk.waiting, _labels(engine) if engine else None))
+
+
+def _labels(engine: "Engine") -> Labels:
+    draft = engine.describe(0, seconds=0.0).draft
+    return ("target", served_name(engine)), ("draft", draft.name if draft else "none")

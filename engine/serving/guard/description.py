@@ -8,18 +8,18 @@ from engine.serving.guard.auth import OPEN_PATHS
 from engine.serving.guard.errors import AnthropicError, OpenAIError, form_of
 
 STATUSES = {
-    400: "The request cannot be understood, or asks for what cannot be.",
-    401: "The key is not the server's.",
-    403: "A web page asks that was not named.",
-    404: "There is no such thing.",
-    408: "The request did not come whole in time.",
-    413: "The request is too long.",
-    415: "The request is no JSON.",
-    421: "The server is called by a name that is not its own.",
-    429: "Too many requests; Retry-After says when to ask again.",
-    431: "The headers are too long.",
-    500: "The server met an unexpected error.",
-    503: "No model is loaded, or memory ran out.",
+    400: "The request cannot be understood, or asks for what cannot be",
+    401: "The key is not the server's",
+    403: "A web page asks that was not named",
+    404: "There is no such thing",
+    408: "The request did not come whole in time",
+    413: "The request is too long",
+    415: "The request is no JSON",
+    421: "The server is called by a name that is not its own",
+    429: "Too many requests; Retry-After says when to ask again",
+    431: "The headers are too long",
+    500: "The server met an unexpected error",
+    503: "No model is loaded, or memory ran out",
 }
 KEYS = {
     "bearer": {"type": "http", "scheme": "bearer"},

@@ -14,21 +14,21 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TOKENS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # of a pass: upper bounds of what is counted together
 
 COUNTERS = {
-    "coppice_http_requests_total": "Requests by path and status.",
-    "coppice_answers_total": "Answers by why they ended.",
-    "coppice_prompt_tokens_total": "Tokens of prompts.",
-    "coppice_cached_tokens_total": "Tokens of prompts that were in the cache already.",
-    "coppice_written_tokens_total": "Tokens of answers.",
-    "coppice_passes_total": "Passes of the target after prompts were read.",
-    "coppice_drafted_tokens_total": "Nodes of the trees that passes verified, roots left out.",
-    "coppice_accepted_tokens_total": "Nodes that were accepted, roots left out.",
-    "coppice_streamed_bytes_total": "Bytes of weights that were streamed.",
-    "coppice_prefill_seconds_total": "Seconds in which prompts were read.",
-    "coppice_decode_seconds_total": "Seconds in which answers were written.",
+    "coppice_http_requests_total": "Requests by path and status",
+    "coppice_answers_total": "Answers by why they ended",
+    "coppice_prompt_tokens_total": "Tokens of prompts",
+    "coppice_cached_tokens_total": "Tokens of prompts that were in the cache already",
+    "coppice_written_tokens_total": "Tokens of answers",
+    "coppice_passes_total": "Passes of the target after prompts were read",
+    "coppice_drafted_tokens_total": "Nodes of the trees that passes verified, roots left out",
+    "coppice_accepted_tokens_total": "Nodes that were accepted, roots left out",
+    "coppice_streamed_bytes_total": "Bytes of weights that were streamed",
+    "coppice_prefill_seconds_total": "Seconds in which prompts were read",
+    "coppice_decode_seconds_total": "Seconds in which answers were written",
 }
 GAUGES = {
-    "coppice_waiting_requests": "Requests that nobody works at yet.",
-    "coppice_model_info": "1 for the pair that is loaded; there is none while nothing is.",
+    "coppice_waiting_requests": "Requests that nobody works at yet",
+    "coppice_model_info": "1 for the pair that is loaded; there is none while nothing is",
 }
 PER_PASS = "coppice_tokens_per_pass"  # noqa: S105  # no password
 
@@ -95,7 +95,7 @@ def _counter(name: str, about: str, counts: Counter[tuple[str, Labels]]) -> Iter
 
 
 def _histogram(passes: list[int], tokens: int) -> Iterator[str]:
-    yield from (f"# HELP {PER_PASS} Tokens that answers grew by, per pass.", f"# TYPE {PER_PASS} histogram")
+    yield from (f"# HELP {PER_PASS} Tokens that answers grew by, per pass", f"# TYPE {PER_PASS} histogram")
     total = 0
     for bound, count in zip((*map(str, TOKENS), "+Inf"), passes, strict=True):
         total += count

@@ -39,10 +39,17 @@ def source_of(kind: str, text: str) -> str:
         case "json_schema":
             return LLMatcher.grammar_from_json_schema(text, {"whitespace_pattern": WHITE_SPACE})
         case "regex":
-            return LLMatcher.grammar_from_regex(text.removeprefix("^").removesuffix("$"))
+            return LLMatcher.grammar_from_regex(_without_anchors(text))
         case "lark":
             return LLMatcher.grammar_from_lark(text)
     return LLMatcher.grammar_from_lark(any_to_lark(text))
+
+
+def _without_anchors(pattern: str) -> str:
+    """The library matches whole texts, and knows no `^` and `$`; `\\$` is the character."""
+    bare = pattern.removesuffix("$")
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return (pattern if is_escaped else bare).removeprefix("^")
 
 
 def matcher_for(tokenizer: LLTokenizer, kind: str, text: str) -> LLMatcher:

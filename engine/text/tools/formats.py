@@ -12,6 +12,7 @@ from engine.text.tools.headed import EitherWay, Headed
 from engine.text.tools.objects import Objects
 from engine.text.tools.schemas import schemas_of
 from engine.text.tools.tagged import Tagged
+from engine.text.tools.unquoted import Unquoted
 from engine.text.tools.written import HARMONY_END, HARMONY_MARK, Written
 
 CALL_ENDS = ("<|call|>", "<|eom_id|>")  # end an answer that calls, though not every model's files say so
@@ -169,6 +170,21 @@ FUNCTIONARY = Format(
     Written("", "<function=", ">", "</function>"),
     closers=("</function>",),
 )
+# A call that is required is written as Hermes', which is understood from every model.
+GEMMA = Format(
+    "Gemma",
+    {"<|tool_call>": Unquoted('<|"|>')},
+    HERMES.written,
+    closers=("<tool_call|>",),
+    inner=('<|"|>',),
+)
+FUNCTION_GEMMA = Format(
+    "Function Gemma",
+    {"<start_function_call>": Unquoted("<escape>")},
+    HERMES.written,
+    closers=("<end_function_call>",),
+    inner=("<escape>",),
+)
 
 QWEN_TAGS = Tagged("<function=", (">",), "<parameter=", ">", "", "</parameter>", "</function>", on_lines=True)
 QWEN_CODER = Format(
@@ -206,6 +222,8 @@ MINIMAX = Format(
 FORMATS: tuple[tuple[Format, tuple[str, ...]], ...] = (
     (HARMONY, ("<|channel|>", "functions.")),
     (KIMI, ("<|tool_call_argument_begin|>",)),
+    (GEMMA, ("<|tool_call>call:",)),
+    (FUNCTION_GEMMA, ("<start_function_call>call:",)),
     (DEEPSEEK, ("<｜tool▁call▁begin｜>", "```json")),
     (DEEPSEEK_3_1, ("<｜tool▁call▁begin｜>",)),
     (MINIMAX, ("minimax:tool_call", "<invoke name=")),

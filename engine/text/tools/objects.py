@@ -9,6 +9,7 @@ from engine.text.tools.tape import Malformed, Reading, Tape
 
 NAMES = ("name", "tool_name", "function")
 ARGUMENTS = ("arguments", "parameters")
+SAID_BEFORE = ("type", "id")  # what else a call may say before its name
 NO_ARGUMENTS = ("", "null", '""')
 
 
@@ -97,6 +98,8 @@ class _Object:
             yield from self._arguments(character)
         else:
             tape.give_back(character)
+            if self._style.known and not self._has_begun and key not in SAID_BEFORE:
+                raise Malformed  # an answer in JSON, which should not wait for its end
             yield from skip_value(tape)
 
     def _begin(self, name: str) -> None:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from engine.text.tools.marks import expect, read_name
 from engine.text.tools.schemas import Schema, argument, to_json, types
 from engine.text.tools.tape import Malformed, Reading, Tape, Write
 
-LONGEST_NAME = 256  # characters
 STRING = frozenset({"string"})
 
 
@@ -31,8 +31,8 @@ class Tagged:
     def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
         if self.call:
-            yield from _expect(tape, self.call)
-        name, end = yield from _name(tape, self.named)
+            yield from expect(tape, self.call)
+        name, end = yield from read_name(tape, self.named)
         if end in (self.key, self.called):
             tape.give_back(end)
         tape.begin(name)
@@ -57,9 +57,9 @@ class Tagged:
         return found == self.key
 
     def _argument(self, tape: Tape, schema: Schema, count: int) -> Reading[None]:
-        name, _ = yield from _name(tape, (self.keyed,))
+        name, _ = yield from read_name(tape, (self.keyed,))
         if self.value:
-            yield from _expect(tape, self.value)
+            yield from expect(tape, self.value)
         kinds = types(argument(schema, name))
         tape.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")
         if self.on_lines:
@@ -77,25 +77,3 @@ class Tagged:
     def _until(self, tape: Tape, ends: tuple[str, ...], write: Write) -> Reading[None]:
         if not (yield from tape.copy_until(ends, write)):
             raise Malformed
-
-
-def _expect(tape: Tape, mark: str) -> Reading[None]:
-    character = yield from tape.skip_space()
-    tape.give_back(character)
-    if not (yield from tape.match((mark,))):
-        raise Malformed
-
-
-def _name(tape: Tape, ends: tuple[str, ...]) -> Reading[tuple[str, str]]:
-    """A name, and which of the marks came behind it."""
-    name = yield from tape.skip_space()
-    tape.give_back(name)
-    name = ""
-    while not (end := (yield from tape.match(ends))):
-        character = yield from tape.take()
-        name += character
-        if not character or character in "<>{}" or len(name) > LONGEST_NAME:
-            raise Malformed
-    if not name.strip():
-        raise Malformed
-    return name.strip(), end

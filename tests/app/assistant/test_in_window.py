@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.engine.process import EngineProgram, RuntimeProgram, engine_program
+from app.engine.program import EngineProgram, RuntimeProgram, engine_program
 from app.installation.assistant.dialog import EngineAssistant
 from app.installation.link import RuntimeLink
 from app.installation.runtime.manager import MissingRuntimeError, RuntimeManager, runtime_manager

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.process import ADDRESS_VARIABLE, KEY_VARIABLE, EngineChild, EngineProgram, engine_program
+from app.engine.process import ADDRESS_VARIABLE, KEY_VARIABLE, EngineChild
+from app.engine.program import EngineProgram, engine_program
 from app.installation.runtime.environment import engine_environment, engine_variables
 from engine.protocol.messages import Ready
 

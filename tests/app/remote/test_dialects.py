@@ -10,6 +10,7 @@ from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
 from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
+from engine.protocol.watching import Watch
 from tests.app.remote.fake_servers import (
     ENDING,
     ROUNDS,
@@ -103,12 +104,13 @@ def test_a_coppice_tells_its_rounds_as_the_local_engine_would(qtbot: QtBot) -> N
     script = coppice()
     with serving(script) as address, listening(address, qtbot) as engine:
         assert engine.connect().kind == COPPICE
+        engine.engine.look(Watch(verdicts=True))
         ending = engine.ask(replace(GenerateOptions(), speculation=SpeculationOptions("sequoia", budget=9)))
         assert engine.events[:3] == [Queued(1, 2), Queued(1, 0), Prefilled(1, 8, 0, 0.5)]
         assert engine.events[3:-1] == [replace(each, id=1) for each in ROUNDS]
         assert ending == replace(ENDING, id=1)
         assert engine.text == f"{STORY}!"
-        assert script.questions[0]["coppice"] == {"rounds": True, "method": "sequoia", "budget": 9}
+        assert script.questions[0]["coppice"] == {"rounds": True, "verdicts": True, "method": "sequoia", "budget": 9}
 
 
 def test_what_was_set_is_sent_under_the_names_that_the_server_knows(qtbot: QtBot) -> None:

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.engine.remote import wire
 from app.engine.remote.addresses import key_warning, may_carry_key, normalised
 from app.engine.remote.event_stream import COMMENT, EventStream, SentEvent, TooLongError
-from app.engine.remote.failures import unreachable
+from app.engine.remote.failures import is_link_down, unreachable
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Failed, Finished
 from engine.protocol.options import GenerateOptions
@@ -78,6 +78,13 @@ def test_why_there_is_no_connection_is_told_by_what_lies_below(cause: Exception,
     error = RuntimeError("all connection attempts failed")
     error.__cause__ = cause
     assert words in unreachable("cluster", error).message
+
+
+def test_a_host_that_does_not_acknowledge_is_no_silent_engine() -> None:
+    given_up = RuntimeError("timed out")
+    given_up.__cause__ = OSError(errno.ETIMEDOUT, "Connection timed out")
+    assert is_link_down(given_up)
+    assert not is_link_down(TimeoutError("timed out"))
 
 
 def test_a_host_without_tls_is_told_so(qtbot: QtBot) -> None:

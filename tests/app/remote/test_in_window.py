@@ -30,6 +30,7 @@ from tests.app.fake_link import FakeLink
 from tests.app.library.picker.conftest import Ring
 from tests.app.remote.fake_servers import Body, another, chunk, free_address, ollama, serving, vllm
 from tests.app.remote.listener import PATIENCE_MS
+from tests.app.test_accessibility import controls, described, heard, reachable
 
 
 @pytest.fixture(autouse=True)
@@ -110,13 +111,25 @@ def test_from_an_address_to_an_answer(person: Person, link: FakeLink, settings: 
         person.connect(address, "secret")
         assert not window.models.is_open, "what was asked for is there"
         assert window.status_area.words.text() == f"Ready: demo @ {host}"
+        asked = next(link.ids)
         person.ask()
         assert person.answer == ("There was a fox.", AnswerEnding.COMPLETE, f"demo @ {host}")
         assert not any(isinstance(each, Generate) for each in link.sent)
         assert sum(isinstance(each, Load) for each in link.sent) == loads, "nothing was loaded here"
         assert settings.current.engines == {
-            "127.0.0.1": {"address": address, "model": "demo", "kind": "vLLM", "context_tokens": 1024, "has_key": True}
+            "127.0.0.1": {
+                "address": address,
+                "model": "demo",
+                "kind": "vLLM",
+                "context_tokens": 1024,
+                "draft": "",
+                "has_key": True,
+            }
         }
+        window.engines.use_local()
+        window.chat.ask("And here?")
+        assert link.last_question.id > asked, "numbers grow over all engines"
+        window.chat.stop()
         assert "secret" not in Path(settings._path).read_text()
         assert "secret" in str(ring.__dict__)
 
@@ -137,6 +150,15 @@ def test_the_engine_of_last_time_is_taken_up_without_a_request(
         assert script.asked == []
         person.ask()
         assert person.answer[:2] == ("<think>\nHm.\n</think>\n\nThere was a fox.", AnswerEnding.COMPLETE)
+
+
+def test_the_dialog_is_heard_and_walked_through(person: Person) -> None:
+    person.page.connect_.click()
+    found = list(controls(person.dialog))
+    assert {"Address", "Key", "Name", "Model", "Test the connection"} <= {heard(each) for each in found}
+    assert [described(each) for each in found if not heard(each).strip()] == []
+    assert [described(each) for each in found if each.isEnabled() and not reachable(each)] == []
+    person.dialog.reject()
 
 
 def test_stop_and_a_broken_connection_keep_what_was_written(person: Person) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
-from app.engine.process import engine_program
+from app.engine.program import engine_program
 from app.system.paths import folders_below
 from app.ui.theme import Theme
 from tests.app.session.person import Session, opened

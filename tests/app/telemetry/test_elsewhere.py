@@ -8,11 +8,11 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.steps import LONGEST
 from app.telemetry.dock import TelemetryDock
-from app.telemetry.elsewhere_page import ARRIVED, BY_PLACE, NO_FIGURES, WRITING, ElsewherePage, describe
+from app.telemetry.elsewhere_page import ARRIVED, LATER, NO_FIGURES, WRITING, ElsewherePage, describe
 from app.telemetry.figures.acceptance import DEPTHS
 from app.telemetry.figures.elsewhere import ElsewhereFigures
 from app.ui.theme import DARK, LIGHT
-from engine.protocol.messages import Finished, Seconds, Statistics, Steps, Wrote
+from engine.protocol.messages import Failed, Finished, Seconds, Statistics, Steps, Wrote
 from engine.protocol.options import GenerateOptions
 from tests.app.fake_link import FakeLink
 from tests.app.telemetry.rounds import round_of
@@ -54,6 +54,9 @@ def test_an_engine_without_figures_and_one_with_impossible_ones(figures: Elsewhe
     assert describe(figures) == WRITING
     figures.take([Finished(1, "stop")], 11.0)
     assert describe(figures) == NO_FIGURES
+    figures.ask(3, 12.0)
+    figures.take([Wrote(3, "a"), Failed(3, "The connection broke.")], 13.0)
+    assert describe(figures) == NO_FIGURES
     figures.ask(2, math.inf)
     figures.take([Wrote(2, "a", 10**30), Wrote(2, "a", -5)], 1.0)
     strange = Statistics(new_tokens=10**30, passes=1, drafted_nodes=1, seconds=Seconds(decode=math.nan))
@@ -82,7 +85,7 @@ def test_the_panel_shows_them_in_place_of_the_charts_of_rounds(qapp: QApplicatio
     page = room.panel.findChildren(ElsewherePage)[0]
     assert page.isVisible()
     assert (room.panel.caption, page.arrived.reading) == (WRITING, ARRIVED.empty)
-    assert page.by_place.reading == BY_PLACE.empty
+    assert page.by_place.reading == LATER
     room.on_events([Wrote(1, "a", 2), Wrote(1, "a", 10**30), Steps(1, (4,) * 12, (2,) * 12), told(new_tokens=36)])
     room.set_theme(DARK)
     room.panel.refresh()

@@ -13,7 +13,7 @@ from app.tree.elsewhere import PLAIN, UNTOLD, WRITING
 from app.tree.panel import TreePanel
 from app.tree.picture.steps import StepsPicture, distribution, frame_of
 from app.ui.colors import DARK, DARK_CONTRAST, LIGHT
-from engine.protocol.messages import Finished, Statistics, Steps, Wrote
+from engine.protocol.messages import Failed, Finished, Statistics, Steps, Wrote
 from tests.app.fake_engine import round_of
 from tests.app.tree.panels import caption, colours, message, news
 
@@ -76,6 +76,12 @@ def test_without_steps_it_says_what_is_known(
     panel.follow(REQUEST)
     panel.on_events([Wrote(REQUEST, "Hi"), Finished(REQUEST, "stop", "", told)])
     qtbot.waitUntil(lambda: words in message(panel))
+
+
+def test_an_answer_that_fails_tells_nothing_more(panel: TreePanel, qtbot: QtBot) -> None:
+    panel.follow(REQUEST)
+    panel.on_events([Wrote(REQUEST, "Hi"), Failed(REQUEST, "The connection broke.")])
+    qtbot.waitUntil(lambda: message(panel) == UNTOLD)
 
 
 def test_no_number_breaks_the_picture(qtbot: QtBot) -> None:

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.chips_layout import ChipsPicture as Picture
+from app.tree.picture.chips_picture import ChipsPicture as Picture
 from app.tree.picture.picture import BONUS_NODE, Point
 from app.tree.rounds.snapshot import snapshot
 from app.ui.colors import DARK, LIGHT, Colors
@@ -29,7 +29,7 @@ LEFT = QPointF(4, 15)
 def panel(qtbot: QtBot) -> TreePanel:
     panel = TreePanel()
     qtbot.addWidget(panel)
-    panel.resize(500, 700)
+    panel.resize(500, 330)  # lower than the path is long, or it would stand whole from top to bottom
     panel.show()
     qtbot.waitExposed(panel)
     panel.activateWindow()
@@ -77,7 +77,7 @@ def test_long_path_says_how_many_tokens_are_to_the_left(qtbot: QtBot, panel: Tre
     hidden = len(picture.path) - len(in_view)
     assert 0 < hidden < 14
     assert re.search(rf"begins {hidden} tokens to the left: drag, or press Home", said(view))
-    assert view.tooltip_at(QPointF(4, 400)) is None
+    assert view.tooltip_at(QPointF(4, 150)) is None
 
 
 def test_path_that_fits_has_no_sign(qtbot: QtBot, panel: TreePanel) -> None:

@@ -126,6 +126,10 @@ class StubEngine:
             raise ERRORS[ask.text]
         return ask
 
+    def describe(self, _request: int, seconds: float) -> SimpleNamespace:
+        """There is no draft."""
+        return SimpleNamespace(draft=None)
+
     def generate(self, request: int, ask: Ask, _options: GenerateOptions, _watcher: Watcher | None) -> Iterator[Event]:
         """As the engine's, with as many tokens as rounds."""
         self.answered.append(ask.text)
@@ -200,7 +204,7 @@ class Running:
 
     def last_visit(self) -> Visit:
         """The one that ended last: what the window is told may come after what the client is."""
-        assert soon(lambda: bool(self.visits) and self.visits[-1].state in ("done", "failed", "gone"))
+        assert self.has_no_connections()
         return self.visits[-1]
 
     def room_taken(self) -> int:

@@ -2,28 +2,23 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from engine.engine import Engine
-from engine.observing.watcher import Watcher
-from engine.protocol.messages import Event
-from engine.protocol.options import GenerateOptions
-from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 from tests.engine.serving.conftest import PATIENCE_SECONDS, Running
+from tests.engine.serving.short_answers import short_answers
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the libraries that it stands on
     from schemathesis import checks
+    from schemathesis.core.result import Ok
     from schemathesis.generation import GenerationMode
     from schemathesis.openapi import from_url
     from schemathesis.specs.openapi import checks as openapi_checks
 
-MOST_TOKENS = 2
 EXAMPLES = choose(3, 60)  # of each operation, as it is described and otherwise
 OPERATIONS = (
     "GET /health",
@@ -50,16 +45,7 @@ CHECKS = [
 @pytest.fixture(scope="module", autouse=True)
 def few_tokens() -> Iterator[None]:
     """Answers end after two, whatever is asked for."""
-    generate = Engine.generate
-
-    def cut(
-        engine: Engine, request: int, prompt: Prompt, options: GenerateOptions, watcher: Watcher | None = None
-    ) -> Iterator[Event]:
-        few = replace(options, max_new_tokens=min(MOST_TOKENS, options.max_new_tokens))
-        return generate(engine, request, prompt, few, watcher)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "generate", cut)
+    with short_answers(2):
         yield
 
 
@@ -67,7 +53,7 @@ def few_tokens() -> Iterator[None]:
 def operations(running: Running) -> dict[str, Any]:
     """What the server says that it can be asked, by method and path."""
     described = from_url(f"{running.address}/openapi.json")
-    found = [each.ok() for each in described.get_all_operations()]
+    found = [each.ok() for each in described.get_all_operations() if isinstance(each, Ok)]
     return {operation.label: operation for operation in found}
 
 

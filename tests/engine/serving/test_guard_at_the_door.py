@@ -130,8 +130,8 @@ def test_every_page_may_ask_where_the_person_said_so() -> None:
 
 
 def test_who_tries_keys_is_slowed_down() -> None:
-    limits = Limits(requests_per_second=0.1, burst=50, wrong_key_requests=20)
+    limits = Limits(requests_per_second=1e-3, burst=50, wrong_key_requests=20)
     with running(limits=limits) as server:
         tried = [server.anyone.get("/metrics", headers={"x-api-key": str(key)}) for key in range(5)]
     assert [told.status_code for told in tried] == [401, 401, 401, 429, 429]
-    assert tried[-1].headers["retry-after"] == "10"
+    assert 990 < int(tried[-1].headers["retry-after"]) <= 1000

@@ -116,7 +116,7 @@ def test_more_connections_than_the_server_keeps_are_refused() -> None:
 
 
 def test_too_many_requests_are_told_when_to_come_again() -> None:
-    with running(limits=Limits(requests_per_second=0.5, burst=4)) as server:
+    with running(limits=Limits(requests_per_second=1e-3, burst=4)) as server:
         told = [server.http.get("/health") for _ in range(6)]
     assert [each.status_code for each in told] == [200] * 4 + [429] * 2
-    assert int(told[-1].headers["retry-after"]) in (1, 2)
+    assert 990 < int(told[-1].headers["retry-after"]) <= 1000

@@ -156,7 +156,7 @@ def test_figures_add_up(server: Running) -> None:
         "coppice_tokens_per_pass_sum": 3,
         "coppice_tokens_per_pass_count": 3,
     }
-    assert after['coppice_model_info{target="stub",draft="auto"}'] == 1
+    assert after['coppice_model_info{target="stub",draft="none"}'] == 1
 
 
 def test_figures_are_in_the_format_that_they_are_said_to_be_in(server: Running) -> None:

@@ -17,6 +17,7 @@ OPTIONS = GenerateOptions(
     sampling=SamplingOptions(temperature=0.8, top_p=0.9, seed=5),
     speculation=SpeculationOptions("specexec", 12),
     max_new_tokens=10,
+    verdicts=True,
 )
 
 
@@ -37,6 +38,7 @@ def test_the_live_tree_is_that_of_the_server(running: Running, trace: list[Event
     arrived += list(answer.end())
     told = [replace(each, id=1) for each in trace if isinstance(each, Prefilled | Round | Finished)]
     assert arrived == told, "to the last number, times too"
+    assert all(each.verdicts for each in arrived if isinstance(each, Round))
     assert sum(isinstance(each, Round) and len(each.tree.pieces) > 1 for each in arrived) > 0
 
 

@@ -161,6 +161,17 @@ def plainly(logits_of: TableModel | Context, sampling: SamplingOptions) -> list[
     return answer
 
 
+def assert_all_may_follow(outcome: Outcome) -> None:
+    """A draft that is masked rightly proposes nothing that the target could not say."""
+    said: list[int] = []
+    for each in outcome.rounds:
+        paths: list[list[int]] = [said]
+        for token, parent in list(zip(each.tree.tokens, each.tree.parents, strict=True))[1:]:
+            paths.append([*paths[parent], token])
+            assert END in paths[parent] or token in followers(paths[parent])
+        said = [*said, *each.tokens]
+
+
 class Branching(TableModel):
     """Keeps of a tree what it is told to."""
 
@@ -180,10 +191,36 @@ def test_the_same_text_as_from_a_plain_loop(make: str, temperature: float) -> No
         sampling = SamplingOptions(temperature=temperature, seed=seed)
         outcome = write_by(make, target, draft, sampling)
         assert outcome.tokens == plainly(target, sampling)
+        if make == "specexec":
+            assert_all_may_follow(outcome)
         accepted += len(outcome.tokens) - len(outcome.rounds)
         for each in outcome.rounds:
             assert all(log_prob > -torch.inf for log_prob in each.log_probs)
     assert accepted or make in ("lookup", "none")
+
+
+class Forgetful(Branching):
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        super().keep(nodes[:1])
+
+
+def finite(logits: Tensor) -> list[list[int]]:
+    return [row.isfinite().nonzero().flatten().tolist() for row in logits]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_what_is_left_of_a_tree_is_masked_by_its_own_paths(forgets: bool) -> None:
+    draft = (Forgetful if forgets else Branching)(SIZE, 2)
+    host, guest = held(TableModel(SIZE, 1), draft, forgets=forgets)
+    for each in (host, guest):
+        each.prefill(PROMPT[:-1])
+        each.score([PROMPT[-1], 0, 1, 3], [-1, 0, 1, 1])  # a, ab, ac
+    guest.keep([0, 1], [2, 3])
+    host.keep([0, 1])
+    if forgets:
+        assert finite(guest.score([0, 1, 3], [-1, 0, 0])) == [followers(path) for path in ([0], [0, 1], [0, 3])]
+    parents = [1, 2] if forgets else [0, 1]
+    assert finite(guest.score([1, END], parents)) == [followers([0, 1, 1]), [*range(SIZE)]]
 
 
 def test_the_same_in_real_contexts_and_behind_drafts_that_forget() -> None:
@@ -193,13 +230,10 @@ def test_the_same_in_real_contexts_and_behind_drafts_that_forget() -> None:
         sampling = SamplingOptions(temperature=1.0, seed=seed)
         expected = plainly(Context(target, 64), sampling)
         assert write_by("specexec", Context(target, 64), Context(small, 64), sampling).tokens == expected
-
-        class Forgetful(Branching):
-            def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
-                super().keep(nodes[:1])
-
         merged = MergedDraft(Branching(SIZE, 5), Forgetful(SIZE, 6), SIZE)
-        assert write_by("both", Context(target, 64), merged, sampling, forgets=True).tokens == expected
+        outcome = write_by("specexec", Context(target, 64), merged, sampling, forgets=True)
+        assert outcome.tokens == expected
+        assert_all_may_follow(outcome)
 
 
 def test_a_lookup_s_branch_that_may_not_be_is_never_accepted() -> None:

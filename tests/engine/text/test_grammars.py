@@ -16,7 +16,8 @@ from engine.text.grammars.reasoning_first import Masks, ThinkingInText
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.prompt import Prompt
 from engine.text.tokenizer import Tokenizer
-from tests.engine.text.tiny_tokenizers import library_tokenizer
+from tests.campaigns.extent import choose
+from tests.engine.text.tiny_tokenizers import BUILDERS, library_tokenizer
 
 JSON = Constraint("json")
 WORD = Constraint("regex", "[a-c]{1,3}")
@@ -100,6 +101,10 @@ def test_special_tokens_by_name_and_by_number() -> None:
         assert 21 not in allowed(root.follow(0))
 
 
+def test_a_pattern_may_have_its_anchors() -> None:
+    assert allowed(grammar(Constraint("regex", "^(a|bc)$")).root) == [0, 1, 4, 6]
+
+
 def test_a_grammar_of_llama_cpp_and_one_of_lark() -> None:
     for text in ('root ::= word "c"\nword ::= [ab]+', 'start: word "c"\nword: /[ab]+/'):
         assert allowed(grammar(Constraint("gbnf", text)).root) == [0, 1, 3, 4, 5, 6]
@@ -167,9 +172,9 @@ def test_the_embedded_model_s_own_tokens_write_json(embedded: Tokenizer) -> None
     assert refuses(embedded, root, "[")
 
 
-def opened(template: str | None = None, control: tuple[str, ...] = ()) -> Tokenizer:
+def opened(template: str | None = None, control: tuple[str, ...] = (), kind: str = "byte level") -> Tokenizer:
     """A tokenizer of its own; `</s>` ends its answers."""
-    return Tokenizer(library_tokenizer("byte level", template, control))
+    return Tokenizer(library_tokenizer(kind, template, control))
 
 
 TEXT_MARKS = "{{ messages }}{% if think %}<think>{% endif %}</think>"
@@ -242,3 +247,20 @@ def test_what_a_token_writes_behind_the_reasoning_s_end_belongs_to_the_answer() 
     assert not after(inside, [11, 13]).is_possible
     assert inside.follow(0).allowed() is None
     assert set(SPELLED) | {11, 12} == set(allowed(inside.follow(11))) & {*SPELLED, 11, 12, 13}
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_every_kind_of_tokenizer_writes_only_what_it_may(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any walk along allowed tokens, also over characters that several tokens make, ends in a text of the pattern."""
+    monkeypatch.setattr("engine.text.grammars.grammar.try_out", lambda *_: None)
+    tokenizer, numbers, pattern = opened(kind=kind), random.Random(3), "([a-zäß 猫]{2,4},){1,2}(one|two)"
+    root = Grammar(Constraint("regex", pattern), tokenizer.grammar_vocabulary).root
+    lead = tokenizer.encode("a")
+    for _ in range(choose(2, 50)):
+        state: AnswerState = root
+        said: list[int] = []
+        while not said or said[-1] not in tokenizer.eos_ids:
+            said.append(numbers.choice(allowed(state)))
+            state = state.follow(said[-1])
+        text = tokenizer.decode([*lead, *said])[len(tokenizer.decode(lead)) :]
+        assert re.fullmatch(pattern, text)

@@ -146,6 +146,22 @@ RECORDED = {
         "<tool_call>what-time.is_it</tool_call>",
         ["\nFine.", *BOTH, ("what-time.is_it", {})],
     ),
+    "Gemma": Recorded(
+        formats.GEMMA,
+        '<|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:3}<tool_call|><|tool_call>call:get_weather{'
+        'city:<|"|>Ro"me\n{<|"|>,metric:true}<tool_call|>',
+        BOTH,
+    ),
+    "Gemma, nested": Recorded(
+        formats.GEMMA,
+        '<|tool_call>call:f{a:{b:[1,<|"|>x,y<|"|>, {}],c:null},d:[],e:-1.5e3}<tool_call|>',
+        [("f", {"a": {"b": [1, "x,y", {}], "c": None}, "d": [], "e": -1500.0})],
+    ),
+    "Function Gemma": Recorded(
+        formats.FUNCTION_GEMMA,
+        "Fine.<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:3}<end_function_call>",
+        ["Fine.", ("get_weather", PARIS)],
+    ),
     "MiniMax": Recorded(
         formats.MINIMAX,
         '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n'

@@ -56,7 +56,7 @@ def test_the_cuts_of_a_text_do_not_matter(recorded: Recorded) -> None:
     assert divided(recorded.format, re.split(r"(?<=[<>|{}\n\"])", recorded.text)) == whole
 
 
-@settings(deadline=None, max_examples=choose(60, 2000))
+@settings(deadline=None, max_examples=choose(40, 2000))
 @given(format=st.sampled_from(list(ALL.values())), parts=st.lists(st.sampled_from(PARTS) | st.text(max_size=3)))
 def test_any_text_is_divided_and_any_cut_of_it_alike(format: Format, parts: list[str]) -> None:
     assert divided(format, parts) == divided(format, ["".join(parts)])
@@ -91,6 +91,7 @@ MALFORMED = {
     "a header without end": (formats.KIMI, "<|tool_call_begin|>" + 600 * "f"),
     "no function": (formats.QWEN_CODER, "<tool_call>\n<func>"),
     "an empty name": (formats.GLM, "<tool_call>\n<arg_key>a</arg_key>"),
+    "no call": (formats.GEMMA, "<|tool_call>name{}<tool_call|>"),
     "nested too often": (formats.HERMES, '<tool_call>{"function": {"function": {"name": "f"}}}'),
 }
 
@@ -111,6 +112,11 @@ def test_pieces_come_as_soon_as_they_are_certain() -> None:
     assert divider.push('me"}}\n</tool_call>\n') == [CallArguments(0, 'me"}')]
     assert divider.push("Done") == [Content("Done")]
     assert divider.flush() == []
+
+
+def test_an_answer_in_json_does_not_wait_for_its_end() -> None:
+    divider = formats.LLAMA.divider(TOOLS)
+    assert divider.push('{"dragons": ["Sm') == [Content('{"dragons": ["Sm')]
 
 
 def test_arguments_between_tags_come_as_they_are_written() -> None:

@@ -17,7 +17,7 @@ from engine.text.prompt import write_prompt
 from tests.campaigns.extent import choose
 from tests.engine.text.tools.recorded import TOOLS
 from tests.engine.text.tools.test_tool_answers import QUESTION, answered
-from tests.engine.text.tools.tool_templates import GEMMA, KNOWING, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 SIZES = Tool(
     "sizes",
@@ -26,8 +26,8 @@ SIZES = Tool(
     '"unit": {"enum": ["cm", "inch"]}, "each": {"type": "array", "items": {"$ref": "#/$defs/size"}, "maxItems": 2},'
     ' "note": {"type": "string", "maxLength": 5}}, "required": ["each", "note"], "additionalProperties": false}',
 )
-ALL = {**KNOWING, "Gemma": GEMMA, "Phi": PHI_MINI}
-SOME = ("Gemma", "Mistral, a list", "DeepSeek", "Qwen Coder", "GLM", "Harmony")
+ALL = {**KNOWING, "No tools": NO_TOOLS, "Phi": PHI_MINI}
+SOME = ("No tools", "Mistral, a list", "Qwen Coder", "Harmony")
 REASONING = "Qwen 3"  # may do so first, for as long as it likes
 LONGEST = 400
 

@@ -13,7 +13,7 @@ from engine.text.pieces import AllContent, AnswerPieces, CallArguments, CallBegu
 from engine.text.prompt import text_of_answer, write_prompt
 from engine.text.tools.tape import merged
 from tests.engine.text.tools.recorded import TOOLS
-from tests.engine.text.tools.tool_templates import GEMMA, KNOWING, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 QUESTION = [ChatMessage("user", "Weather?")]
 CALLS = (
@@ -109,7 +109,7 @@ def test_ids_are_the_model_s_own_or_new_ones_as_its_template_wants_them() -> Non
     assert one != other
 
 
-@pytest.mark.parametrize("family", [GEMMA, PHI_MINI], ids=["Gemma", "Phi"])
+@pytest.mark.parametrize("family", [NO_TOOLS, PHI_MINI], ids=["no tools", "Phi"])
 def test_a_model_that_was_told_in_words_is_understood(family: ToolFamily) -> None:
     hermes = family.tokenizer.encode(
         'Hm. <tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'
@@ -125,6 +125,14 @@ def test_reasoning_comes_before_calls() -> None:
     pieces = answered(family, family.tokenizer.encode(text))
     assert pieces[0] == Thought("Hm.")
     assert calls_in(pieces) == [("what-time.is_it", {})]
+
+
+def test_line_ends_around_reasoning_belong_to_nothing_however_the_text_is_cut() -> None:
+    text = "<think>\n\nHm.\n</think>\n\nYes.\n"
+    for cut in range(len(text)):
+        pieces = AnswerPieces(COMMON, AllContent())
+        found = [*pieces.push(text[:cut]), *pieces.push(text[cut:]), *pieces.flush()]
+        assert merged(found) == [Thought("Hm.\n"), Content("Yes.\n")]
 
 
 def test_tokens_that_end_calls_end_answers() -> None:

@@ -12,7 +12,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.tools.recorded import TOOLS
-from tests.engine.text.tools.tool_templates import GEMMA, KNOWING, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 FIRST = ToolCall("abcdefgh1", "get_weather", '{"city": "Köln \\"am\\" Rhein", "days": 3}')
 SECOND = ToolCall("abcdefgh2", "what-time.is_it", "{}")
@@ -102,7 +102,7 @@ def test_a_template_with_tools_in_the_system_message_gets_them_there() -> None:
     assert seen.endswith('}]<|end|><|tool|>{"sky": "blue"}<|end|><|assistant|>')
 
 
-@pytest.mark.parametrize("tokenizer", [GEMMA.tokenizer], ids=["Gemma"])
+@pytest.mark.parametrize("tokenizer", [NO_TOOLS.tokenizer], ids=["no tools"])
 def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -> None:
     assert tokenizer.tool_manner is None
     seen = shown(tokenizer, tokenizer.encode_chat([ChatMessage("system", "Be brief."), *BOTH], TOOLS))
@@ -111,14 +111,14 @@ def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -
     assert seen.endswith(
         '\n\nWeather?<end_of_turn>\n<start_of_turn>model\n<tool_call>\n{"name": "get_weather", "arguments": '
         '{"city": "Köln \\"am\\" Rhein", "days": 3}}\n</tool_call>\n<tool_call>\n{"name": "what-time.is_it", '
-        '"arguments": {}}\n</tool_call><end_of_turn>\n<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n</tool_response>\n'
-        "<tool_response>\nnoon\n</tool_response><end_of_turn>\n<start_of_turn>model\n"
+        '"arguments": {}}\n</tool_call><end_of_turn>\n<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n'
+        "</tool_response>\n<tool_response>\nnoon\n</tool_response><end_of_turn>\n<start_of_turn>model\n"
     )
 
 
-@pytest.mark.parametrize("name", [*KNOWING, "Gemma", "Phi"])
+@pytest.mark.parametrize("name", [*KNOWING, "No tools", "Phi"])
 def test_what_tools_and_their_results_say_stays_text(name: str) -> None:
-    family = KNOWING.get(name) or {"Gemma": GEMMA, "Phi": PHI_MINI}[name]
+    family = KNOWING.get(name) or {"No tools": NO_TOOLS, "Phi": PHI_MINI}[name]
     marks = (*family.control, *family.words, "</s>")
     typed = " ".join(marks)
     escaped = json.dumps(typed).replace("<", "\\u003c").replace("[", "\\u005b")
@@ -147,7 +147,7 @@ def test_tools_that_cannot_be_read_are_refused_in_words() -> None:
 @pytest.mark.parametrize("arguments", ["", "{", "[1]", '{"a":' * 5000])
 def test_calls_that_were_malformed_are_no_reason_to_fail(arguments: str) -> None:
     call = replace(FIRST, arguments=arguments)
-    for family in (KNOWING["Hermes"], GEMMA):
+    for family in (KNOWING["Hermes"], NO_TOOLS):
         assert family.tokenizer.encode_chat([ONE[0], ChatMessage("assistant", "", (call,)), RESULTS[0]], TOOLS)
 
 

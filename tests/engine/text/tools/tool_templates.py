@@ -77,7 +77,8 @@ QWEN_CODER = (
 )
 MINIMAX = (
     "{{ ']~!b[]~b]system\n' }}{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
-    "{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ '\n<tool>' + (tool.function | tojson) + '</tool>' }}{% endfor %}{{ '\n</tools>' }}{% endif %}{{ '[e~[\n' }}"
+    "{% if tools %}{{ '<tools>' }}{% for tool in tools %}{{ '\n<tool>' + (tool.function | tojson) + '</tool>' }}"
+    "{% endfor %}{{ '\n</tools>' }}{% endif %}{{ '[e~[\n' }}"
     "{% for m in messages %}{% if m.role == 'user' %}{{ ']~b]user\n' + m.content + '[e~[\n' }}"
     "{% elif m.role == 'assistant' %}{{ ']~b]ai\n' + m.content }}{% if m.tool_calls %}{{ '\n<minimax:tool_call>\n' }}"
     "{% for call in m.tool_calls %}{{ '<invoke name=\"' + call.function.name + '\">\n' }}"
@@ -240,6 +241,22 @@ FUNCTIONARY = (
     "{{ '<function=' + call.function.name + '>' + (call.function.arguments | tojson) + '</function>' }}{% endfor %}"
     "{{ '<|t|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|h|>assistant<|e|>' }}{% endif %}"
 )
+# Writes arguments in its own way, without quotes.
+GEMMA = (
+    "{% macro value(v) %}{% if v is string %}{{ '<|\"|>' + v + '<|\"|>' }}{% elif v is mapping %}{{ row(v) }}"
+    "{% elif v is sequence %}[{% for each in v %}{{ value(each) + (',' if not loop.last else '') }}{% endfor %}]"
+    "{% else %}{{ v | tojson }}{% endif %}{% endmacro %}"
+    "{% macro row(v) %}{{ '{' }}{% for k, each in v | dictsort %}{{ k + ':' + value(each) }}"
+    "{{ ',' if not loop.last else '' }}{% endfor %}{{ '}' }}{% endmacro %}"
+    "{{ bos_token + '<|turn>system\n' }}{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+    "{% for tool in tools or [] %}{{ '<|tool>declaration:' + tool.function.name + row(tool.function) + '<tool|>' }}"
+    "{% endfor %}{{ '<turn|>\n' }}{% for m in messages %}{% if m.role == 'user' %}"
+    "{{ '<|turn>user\n' + m.content + '<turn|>\n' }}{% elif m.role == 'assistant' %}{{ '<|turn>model\n' + m.content }}"
+    "{% for call in m.tool_calls %}{{ '<|tool_call>call:' + call.function.name + row(call.function.arguments) }}"
+    "{{ '<tool_call|>' }}{% endfor %}{{ '<turn|>\n' if not m.tool_calls }}{% elif m.role == 'tool' %}"
+    "{{ '<|tool_response>response:' + m.name + '{value:' + value(m.content) + '}<tool_response|>' }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt and messages[-1].role != 'tool' %}{{ '<|turn>model\n' }}{% endif %}"
+)
 # Has tools in the system message, and no word of how to call them.
 PHI = (
     "{% for m in messages %}{% if m.role == 'system' and 'tools' in m and m.tools is not none %}"
@@ -285,9 +302,14 @@ KNOWING = {
     ),
     "Command": ToolFamily(formats.COMMAND, COMMAND, COMMAND_CONTROL),
     "Kimi": ToolFamily(formats.KIMI, KIMI, KIMI_CONTROL),
+    "Gemma": ToolFamily(
+        formats.GEMMA, GEMMA,
+        ("<|turn>", "<turn|>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
+         "<tool_response|>", '<|"|>'),
+    ),
     "Functionary": ToolFamily(formats.FUNCTIONARY, FUNCTIONARY, ("<|h|>", "<|e|>", "<|t|>")),
 }  # fmt: skip
-GEMMA = ToolFamily(
+NO_TOOLS = ToolFamily(
     formats.HERMES,
     "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('No system') }}{% endif %}"
     "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate') }}{% endif %}"

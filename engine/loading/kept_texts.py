@@ -1,0 +1,157 @@
+"""Keeps in RAM what a pair has read of other texts: clients that take turns do not pay for each other's prompts.
+
+A context holds one text. Before it reads another one, what would be lost is copied to host memory, and what was kept of
+the new text is brought back, where a copy is cheaper than reading again. Compare the host cache of SGLang's HiCache
+(LMSYS, 2025): here a whole text is the unit, as one engine answers one request at a time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.model.context import same_tokens
+from engine.model.kept_text import KeptText
+from engine.weights.planning.machine import memory_now
+from engine.weights.planning.placement import Plan
+
+SHARE = 1 / 4  # of the RAM that a plan leaves free: the rest is for whatever else is begun on this machine
+MOST_TEXTS = 64  # more are not worth the search among them
+LEAST_TOKENS = 64  # fewer are read again in one short pass
+COPIES_PER_READ = 16  # a token is copied at least so many times faster than it is read, in RAM and over any link
+
+
+class TextHolder(Protocol):
+    """Reads one text at a time; `engine.model.context.Context` is one."""
+
+    tokens: list[int]
+
+    def common(self, tokens: Sequence[int]) -> int:
+        """How many of `tokens` it would not have to read."""
+
+    def common_with(self, kept: KeptText, tokens: Sequence[int]) -> int:
+        """The same with `kept` in place of what it holds."""
+
+    @property
+    def text_bytes(self) -> int:
+        """What `copied_text` takes."""
+
+    def copied_text(self) -> KeptText:
+        """All that it holds."""
+
+    def restore(self, kept: KeptText, length: int) -> None:
+        """Hold the first `length` tokens of `kept`."""
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """`turn`: of the answer that it was last of use to."""
+
+    holder: TextHolder
+    text: KeptText
+    turn: int
+
+
+class KeptTexts:
+    """Texts of a target and its drafts within one bound of bytes. What was not asked for longest goes first."""
+
+    def __init__(self, most_bytes: int, free_bytes: Callable[[], int] = lambda: 1 << 62) -> None:
+        """`free_bytes`: what may be taken of RAM now, beside what is taken; less than 0 where it runs short."""
+        self.most_bytes = most_bytes
+        self._free_bytes = free_bytes
+        self._entries: list[_Entry] = []  # in the order of keeping
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        """What all texts take."""
+        return sum(entry.text.nbytes for entry in self._entries)
+
+    def begin(self) -> None:
+        """An answer begins: give memory back that others need by now."""
+        self._turn += 1
+        if self._entries:
+            self._shrink(self._bound())
+
+    def clear(self) -> bool:
+        """Give all memory back; whether there was any."""
+        had = bool(self._entries)
+        self._entries.clear()
+        return had
+
+    def exchange(self, holder: TextHolder, tokens: Sequence[int]) -> None:
+        """Before `holder` reads `tokens`: keep what it would forget, and bring back what it knew of them once."""
+        if not self.most_bytes:
+            return
+        held = holder.common(tokens)
+        found = self._longest(holder, tokens) if len(tokens) - held >= LEAST_TOKENS else None
+        length = holder.common_with(found.text, tokens) if found else 0
+        if found and _pays(length - held, length):
+            found.turn = self._turn  # it stays until it is brought back
+        else:
+            found = None
+        if _pays(len(holder.tokens) - same_tokens(holder.tokens, tokens), len(holder.tokens)):
+            self._keep(holder)
+        if found:
+            holder.restore(found.text, length)
+            self._entries.remove(found)
+
+    def _longest(self, holder: TextHolder, tokens: Sequence[int]) -> _Entry | None:
+        own = (entry for entry in self._entries if entry.holder is holder)
+        return max(own, key=lambda entry: holder.common_with(entry.text, tokens), default=None)
+
+    def _keep(self, holder: TextHolder) -> None:
+        """Copy what it holds, if there is room, and no text that is kept has it already."""
+        tokens = tuple(holder.tokens)
+        for entry in [each for each in self._entries if each.holder is holder]:
+            same = same_tokens(entry.text.tokens, tokens)
+            if same == len(tokens):
+                entry.turn = self._turn
+                return
+            if same == len(entry.text.tokens) and entry.turn < self._turn:
+                self._entries.remove(entry)  # a part of this one
+        if self._has_room(holder.text_bytes):
+            self._entries.append(_Entry(holder, holder.copied_text(), self._turn))
+
+    def _has_room(self, new: int) -> bool:
+        """Whether `new` bytes fit, once older texts have made way for them; else all stay."""
+        bound, staying = self._bound(), sum(entry.text.nbytes for entry in self._of_this_turn())
+        if staying + new > bound:
+            return False
+        self._shrink(bound - new)
+        if len(self._entries) >= MOST_TEXTS:
+            self._entries.remove(self._first_to_go())
+        return True
+
+    def _bound(self) -> int:
+        return min(self.most_bytes, self.nbytes + self._free_bytes())
+
+    def _shrink(self, most: int) -> None:
+        while self._entries and self.nbytes > most:
+            self._entries.remove(self._first_to_go())
+
+    def _first_to_go(self) -> _Entry:
+        """The one kept last of the oldest turn: a draft's, if there is one, which is read again sooner."""
+        oldest = min(entry.turn for entry in self._entries)
+        return next(entry for entry in reversed(self._entries) if entry.turn == oldest)
+
+    def _of_this_turn(self) -> list[_Entry]:
+        return [entry for entry in self._entries if entry.turn == self._turn]
+
+
+def texts_of(plan: Plan, device: str) -> KeptTexts:
+    """As much as there is room for beside what is planned; none where that is all of the memory."""
+    room, taken = plan.room, plan.bytes
+
+    def free_bytes() -> int:
+        memory = memory_now(device)
+        return memory.ram_free - memory.ram_reserve
+
+    return KeptTexts(max(0, int(SHARE * (room.ram - room.ram_taken(taken.device, taken.ram)))), free_bytes)
+
+
+def _pays(tokens: int, copied: int) -> bool:
+    """Whether not reading so many tokens is worth a copy of so many."""
+    return tokens >= LEAST_TOKENS and tokens * COPIES_PER_READ >= copied

@@ -1,0 +1,96 @@
+"""Trees that grow downwards: chips never overlap, nothing is lost, the path is whole, the direction suits the tree."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.tree.picture.chips_layout import Extent, Place
+from app.tree.picture.chips_picture import ChipsPicture, compose_chips
+from app.tree.picture.levels_layout import arrange_downwards
+from app.tree.picture.picture import BONUS_NODE, Size, Type
+from app.tree.rounds.snapshot import Snapshot, snapshot
+from tests.app.tree.test_chips_layout import GAP, LINK, trees
+from tests.app.tree.trees import random_round, round_of
+
+TEXT = Type(line=17.0, gap=27.0, link=10.0, lead=80.0)
+DOCK, WIDE = Size(420, 700), Size(1600, 900)
+
+
+def composed(tree: Snapshot, view: Size, before: ChipsPicture | None = None) -> ChipsPicture:
+    widths = [30 + 10 * (node % 4) for node in range(tree.drafted + 1)]
+    return compose_chips(tree, widths, 40, view=view, zoom=1.0, text=TEXT, before=before)
+
+
+def chain(nodes: int, accepted: int) -> Snapshot:
+    return snapshot(round_of(list(range(nodes)), list(range(-1, nodes - 1)), [0.0] * nodes, tuple(range(accepted))))
+
+
+def bush(nodes: int) -> Snapshot:
+    return snapshot(round_of(list(range(nodes)), [-1] + [0] * (nodes - 1), [0.0] + [-1.0] * (nodes - 1), (0,)))
+
+
+@settings(deadline=None)
+@given(trees(), st.integers(1, 30), st.floats(0, 600), st.lists(st.integers(5, 80), min_size=60, max_size=60))
+def test_chips_of_a_level_never_touch_and_nothing_is_lost(
+    tree: Snapshot, rows: int, width: float, widths: list[int]
+) -> None:
+    layout = arrange_downwards(tree, widths[: tree.drafted + 1], 40, Extent(rows, width, GAP, LINK))
+    every = [*layout.places.items(), *([(BONUS_NODE, layout.bonus)] if layout.bonus else [])]
+    levels: dict[int, list[Place]] = {}
+    for node, place in every:
+        levels.setdefault(place.row, []).append(place)
+        assert node == BONUS_NODE or place.row == tree.depths[node]
+        assert place.left == 0 or place.right <= width
+    for level in levels.values():
+        assert all(one.right + GAP <= other.left for one, other in pairwise(sorted(level, key=lambda each: each.left)))
+    assert set(tree.accepted) <= set(layout.places)
+    assert all(not layout.places[node].left for node in tree.accepted)
+    assert all(int(tree.parents[node]) in layout.places for node in layout.places if node)
+    assert len(layout.places) + sum(layout.folded.values()) == tree.drafted + 1
+
+
+@pytest.mark.parametrize("accepted", [2, 14, 33])
+def test_a_long_path_stands_whole_in_a_narrow_dock(accepted: int) -> None:
+    picture = composed(chain(accepted + 1, accepted), DOCK)
+    assert picture.layout.is_downward == (accepted > 2)
+    home = picture.home()
+    for node in picture.path:
+        box = picture.chip(node)
+        assert home.x <= box.x < box.x + box.width <= home.x + DOCK.width
+        assert home.y <= box.y < box.y + box.height <= home.y + DOCK.height
+
+
+def test_a_bush_grows_to_the_right_where_that_shows_more() -> None:
+    assert not composed(bush(25), DOCK).layout.is_downward
+    assert not composed(snapshot(random_round(64, 3)), WIDE).layout.folded
+
+
+def test_most_of_64_nodes_are_seen_in_a_dock_and_all_in_a_window() -> None:
+    """These trees are bushier than a model's; of the embedded pair's rounds 43 to 64 nodes are seen in the dock."""
+    seen = []
+    for seed in range(12):
+        tree = snapshot(random_round(64, seed))
+        seen.append(composed(tree, DOCK).shown)
+        assert composed(tree, WIDE).shown == 64
+    assert sum(seen) / len(seen) >= 39
+    assert min(seen) >= 25
+
+
+def test_what_grows_does_not_turn_over_within_its_round() -> None:
+    deep = replace(chain(30, 1), has_bonus=False, number=2)
+    begun = composed(replace(bush(5), has_bonus=False, number=2), DOCK)
+    assert not begun.layout.is_downward
+    assert not composed(deep, DOCK, begun).layout.is_downward
+    assert composed(replace(deep, number=3), DOCK, begun).layout.is_downward
+
+
+def test_the_middle_of_every_chip_leads_back_to_its_node() -> None:
+    picture = composed(chain(40, 20), DOCK)
+    assert picture.layout.is_downward
+    for node in (*picture.layout.places, BONUS_NODE):
+        box = picture.chip(node)
+        middle = type(picture.home())(box.x + box.width / 2, box.y + box.height / 2)
+        assert picture.node_at(middle) == node

@@ -1,0 +1,106 @@
+"""The server over the embedded pair, asked more than the suite has time for: `python -m tests.campaigns.served`."""
+
+import argparse
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2 as httpx
+import psutil
+
+from engine.errors import Cancellation
+from engine.observing.watcher import Watcher
+from engine.protocol.messages import Event, Finished, Load
+from engine.protocol.options import LoadOptions
+from engine.protocol.serving import ServeOptions
+from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.guard.limits import Limits
+from engine.serving.listening import listen
+from engine.serving.worker import Worker
+from tests.engine.serving.short_answers import short_answers
+
+CHECKS = ",".join(
+    (
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_headers_conformance",
+        "response_schema_conformance",
+    )
+)
+IN_A_ROW, AT_ONCE, MOST_TOKENS = 1000, 32, 2
+LEAKED_BYTES = 32 << 20  # that a process may grow by: rates and acceptances are learned meanwhile
+PATIENCE_SECONDS = 600
+
+
+def main() -> int:
+    """Both parts; returns 1 if one of them fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=30, metavar="N", help="of each operation")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, short_answers(MOST_TOKENS), served(folder) as address:
+        found = described(address, Path(folder), arguments.examples, arguments.seed)
+        leaked = hammered(address)
+    print("schemathesis found nothing" if not found else "schemathesis found failures: see above")
+    return int(bool(found) or leaked)
+
+
+@contextmanager
+def served(folder: str) -> Iterator[str]:
+    """A server of its own, with so high a rate that only memory and the engine limit what is asked."""
+    desk, reading, heard = Desk(), Future[None](), queue.SimpleQueue[Event]()
+    reading.set_result(None)
+    worker = Worker(desk, Cancellation(), Watcher(lambda _event: None), reading)
+    threading.Thread(target=worker.run, name="answers", daemon=True).start()
+    desk.put(Job(Load(1, LoadOptions(device="cpu", cache_dir=folder)), WINDOW, heard.put))
+    while not isinstance(heard.get(timeout=PATIENCE_SECONDS), Finished):
+        pass
+    limits = Limits(requests_per_second=1e6, burst=1e6)
+    listening = listen(desk, ServeOptions(port=0), lambda _visit: None, limits)
+    try:
+        yield listening.address
+    finally:
+        listening.close()
+
+
+def described(address: str, folder: Path, examples: int, seed: int) -> int:
+    """Have schemathesis make requests of the server's description; its exit code."""
+    options = (f"--max-examples={examples}", f"--seed={seed}", f"--checks={CHECKS}", "--phases=examples,fuzzing")
+    command = (sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", "--continue-on-failure")
+    return subprocess.run((*command, "--no-shrink", *options), cwd=folder, check=False).returncode
+
+
+def hammered(address: str) -> bool:
+    """Ask a thousand times, one client after the other and then many at once; whether memory leaked."""
+    process = psutil.Process()
+    for _ in range(AT_ONCE):
+        _ask(address, 0)
+    before, begun = process.memory_info().rss, time.monotonic()
+    for place in range(IN_A_ROW):
+        _ask(address, place)
+    row_seconds, begun = time.monotonic() - begun, time.monotonic()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda place: _ask(address, place), range(IN_A_ROW)))
+    grown = int(process.memory_info().rss) - before
+    print(f"{IN_A_ROW} in a row: {row_seconds:.0f} s; {AT_ONCE} at once: {time.monotonic() - begun:.0f} s")
+    print(f"memory grew by {grown / 2**20:.1f} MiB")
+    return bool(grown > LEAKED_BYTES)
+
+
+def _ask(address: str, place: int) -> None:
+    message = {"role": "user", "content": f"Tell me about {place % 10} dragons."}
+    body = {"messages": [message], "max_tokens": 1, "stream": place % 2 == 0, "temperature": 0}
+    told = httpx.post(f"{address}/v1/chat/completions", json=body, timeout=PATIENCE_SECONDS)
+    told.raise_for_status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

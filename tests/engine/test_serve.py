@@ -1,0 +1,136 @@
+"""`serve`: what it says, and how it ends."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.__main__ import main
+from engine.cli.arguments import build_parser
+from engine.cli.serve import KEY_VARIABLE, serve, serve_options
+from engine.cli.serving_log import ServingLog, line_of
+from engine.protocol.options import LoadOptions
+from engine.protocol.serving import ServeOptions, Visit
+from engine.serving.worker import Worker
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture
+def process() -> Iterator["subprocess.Popen[str]"]:
+    """`coppice serve` at a free port."""
+    command = [sys.executable, "-m", "app", "serve", "--port", "0", "--json", "--draft", "none"]
+    pipe = subprocess.PIPE
+    begun = subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+    yield begun
+    begun.kill()
+    begun.communicate()
+
+
+def address_of(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    found = json.loads(process.stdout.readline())
+    assert found["pid"] == process.pid
+    address: str = found["address"]
+    return address
+
+
+def health(address: str) -> int:
+    try:
+        with urllib.request.urlopen(f"{address}/health", timeout=PATIENCE_SECONDS) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal there ends a process unheard")
+def test_the_application_becomes_a_server_that_ends_when_it_is_told(process: "subprocess.Popen[str]") -> None:
+    address = address_of(process)
+    assert health(address) in (200, 503), "it answers from the beginning"
+    assert process.stderr
+    said = next(line for line in process.stderr if " is loaded" in line)
+    assert said.startswith("demo-target is loaded, for ")
+    assert any(health(address) == 200 for _ in range(1000)), "as soon as the worker has what was loaded"
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, rest) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal there ends a process unheard")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_ends_by_a_signal_while_its_worker_works(
+    number: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, is_over = list[int](), threading.Event()
+
+    def work(_worker: Worker) -> None:
+        os.kill(os.getpid(), number)
+        is_over.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr(Worker, "run", work)
+    serve(ServeOptions(port=0), LoadOptions(), leave=left.append)
+    is_over.set()
+    assert left == [code]
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:")
+
+
+def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert said.startswith(f"error: The server cannot listen at 127.0.0.1:{port}: ")
+    assert said.count("\n") == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "0.0.0.0"], "without a key"),
+        (["--port", "70000"], "out of range"),
+        (["--port", "x"], "Argument --port"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_once(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    assert main(["serve", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "key"), [([], "from-outside"), (["--api-key", "given"], "given")])
+def test_the_key_comes_from_the_environment_and_does_not_stay_there(
+    given: list[str], key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "from-outside")
+    words = ["serve", "--host", "0.0.0.0", "--origin", "http://a", "--origin", "http://b", *given]
+    options = serve_options(build_parser().parse_args(words))
+    assert options == ServeOptions("0.0.0.0", 8383, key, ("http://a", "http://b"))
+    assert KEY_VARIABLE not in os.environ
+
+
+def test_a_request_that_is_over_is_one_line_whatever_a_client_calls_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    visit = Visit(1, "127.0.0.1", "evil\n\x1b[31m", "/v1/completions", "done", 0, 200, 12, 34, 1.5)
+    assert line_of(visit)[19:] == r"  127.0.0.1  'evil\n\x1b[31m'  '/v1/completions'  200  12 + 34 tokens  1.50 s"
+    log = ServingLog()
+    log.tell(Visit(1, "127.0.0.1", "", "/health", "answering"))
+    log.tell(Visit(1, "127.0.0.1", "", "/health", "failed", status=401, words="No key."))
+    ServingLog(quiet=True).tell(visit)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.endswith("401  0.00 s  failed  No key.\n")
