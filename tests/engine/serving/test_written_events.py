@@ -179,8 +179,8 @@ def test_a_failure_in_the_middle_is_an_event(kind: Any, words: str, code: str) -
     assert told.response.error.message.startswith(words)
 
 
-@pytest.mark.parametrize("arguments", ['{"at": "th', "[1]", "[" * 9999])
-def test_arguments_that_are_no_object_are_passed_on_as_text(arguments: str) -> None:
+@pytest.mark.parametrize("arguments", ['{"at": "th', "[1]", "[" * 9999, r'{"at": "\ud800"}', '{"at": 1e999}'])
+def test_arguments_that_cannot_be_an_object_are_passed_on_as_text(arguments: str) -> None:
     writer = MessageWriter("model", (), shows_thoughts=True)
     events_of(writer, steps_of([CallBegun(0, "call_7", "look"), CallArguments(0, arguments)], "length"))
     assert writer.message.model_dump()["content"][0]["input"] == {NO_JSON: arguments}
