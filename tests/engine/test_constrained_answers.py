@@ -22,7 +22,7 @@ from engine.protocol.options import (
 from tests.campaigns.extent import choose
 from tests.engine.random_schemas import random_schema
 
-SCHEMAS = choose(6, 500)
+SEEDS = choose((0, 2), range(500))
 LENGTH = 800
 METHODS = ("specexec", "sequoia", "specinfer", "auto", "chain", "lookup")
 ASKED = (ChatMessage("user", "Tell me about a dragon, as JSON."),)
@@ -56,7 +56,7 @@ def answer(engine: Engine, options: GenerateOptions) -> tuple[str, Finished]:
     return "".join(event.text for event in events if isinstance(event, Round | Finished)), events[-1]
 
 
-@pytest.mark.parametrize("seed", range(SCHEMAS))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_answer_is_valid_by_its_schema(engine: Engine, seed: int) -> None:
     schema, method = random_schema(seed), METHODS[seed % len(METHODS)]
     constraint = Constraint("json_schema", json.dumps(schema))

@@ -50,6 +50,8 @@ class Grammar:
             if complaint := self._fresh.get_error():
                 raise cannot_be_used(complaint)
             self._matcher = self._fresh.deep_copy()
+        ends = sum(1 << token for token in vocabulary.end_tokens)
+        self._ends = ends.to_bytes(-(-vocabulary.size // 32) * 4, "little")
         self.root = GrammarState(self, None, -1)
         self._here = self.root
         self.root.allowed()
@@ -62,18 +64,25 @@ class Grammar:
         become more complex than `limits` allow.
         """
         with _told():
-            if not self._go_to(state):
-                return IMPOSSIBLE
-            mask = bytes(self._matcher.compute_bitmask())
-            if self._matcher.is_error():
-                state.trouble = complaint_of(ValueError(self._matcher.get_error()))
-                self._matcher, self._here = self._fresh.deep_copy(), self.root
+            is_there = self._go_to(state)
+            mask = bytes(self._matcher.compute_bitmask()) if is_there else IMPOSSIBLE
+            if complaint := self._matcher.get_error():
+                state.trouble = complaint_of(ValueError(complaint))
+                self._begin_anew()
+                return self._ends
         return mask
 
     def is_possible(self, state: "GrammarState") -> bool:
         """Whether the grammar has a text that begins so."""
         with _told():
-            return self._go_to(state)
+            is_there = self._go_to(state)
+            if self._matcher.is_error():
+                self._begin_anew()
+        return is_there
+
+    def _begin_anew(self) -> None:
+        """A matcher never leaves an error."""
+        self._matcher, self._here = self._fresh.deep_copy(), self.root
 
     def _go_to(self, state: "GrammarState") -> bool:
         """Bring the matcher to the text of this state; False where it gets no further than before a wrong token."""
@@ -143,6 +152,7 @@ class GrammarState:
 
     def settle(self) -> None:
         """Forget what was beside this text. Raises `InputError` where it leads no further."""
+        assert self._mask != IMPOSSIBLE, "only what is allowed is said"
         if self.trouble:
             raise InputError(
                 say("The answer cannot go on in the form that is asked for: {reason}.", reason=self.trouble),

@@ -264,3 +264,32 @@ def test_every_kind_of_tokenizer_writes_only_what_it_may(kind: str, monkeypatch:
             state = state.follow(said[-1])
         text = tokenizer.decode([*lead, *said])[len(tokenizer.decode(lead)) :]
         assert re.fullmatch(pattern, text)
+
+
+class Failed:
+    """A matcher for which the grammar has become too complex."""
+
+    def rollback(self, tokens: int) -> bool:
+        return False
+
+    def try_consume_tokens(self, tokens: Sequence[int]) -> int:
+        return 0
+
+    def is_error(self) -> bool:
+        return True
+
+    def get_error(self) -> str:
+        return "too many items"
+
+
+def test_a_matcher_that_fails_on_its_way_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = grammar(WORD)
+    monkeypatch.setattr(one, "_matcher", Failed())
+    assert not one.root.follow(0).is_possible
+    monkeypatch.setattr(one, "_matcher", Failed())
+    state = one.root.follow(1)
+    assert allowed(state) == [20]
+    with pytest.raises(InputError, match="too many items"):
+        state.settle()
+    assert allowed(after(one.root, [3, 1])) == [20]
+    assert allowed(one.root.follow(0)) == [0, 1, 2, 3, 4, 6, 20]
