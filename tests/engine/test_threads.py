@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+import uvicorn
 
 import engine
 from engine.cli.serve import EXIT_BROKEN, Ending, _work
@@ -23,8 +24,10 @@ from engine.observing.answerer import Answerer
 from engine.process import _read_ahead
 from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted, Event, Failed, Generate, Load
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.serving import ServeOptions
 from engine.protocol.watching import Inspect
 from engine.serving.desk import Desk
+from engine.serving.listening import listen
 from engine.serving.worker import Worker
 from engine.text.template_renderer import TemplateRenderer
 from engine.weights.streaming.prefetch_ring import PrefetchRing
@@ -240,6 +243,20 @@ def server_without_window(error: BaseException, monkeypatch: pytest.MonkeyPatch,
     assert endings.get(timeout=0) == Ending(EXIT_BROKEN)
 
 
+def server(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    """The log tells of it, and what was listened at is free once the server is closed."""
+    told: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(uvicorn.Server, "serve", raises(error))
+        listening = listen(Desk(), ServeOptions(port=0), lambda _event: None)
+        listening.close()
+    assert [each.exc_value for each in told] == [error]
+    again = listen(Desk(), ServeOptions(port=int(listening.address.rpartition(":")[2])), lambda _event: None)
+    assert again.address == listening.address
+    again.close()
+
+
 SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] = {
     "process.py: self._listen": commands,
     "process.py: _read_ahead": imports,
@@ -250,6 +267,7 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "layer_file.py: ThreadPoolExecutor": hasher,
     "template_renderer.py: self._run": template_watch,
     "workers.py: ThreadPoolExecutor": decoders,
+    "listening.py: self._run": server,
     "serve.py: _work": server_without_window,
 }
 
