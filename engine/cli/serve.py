@@ -9,7 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ KEY_VARIABLE = "COPPICE_API_KEY"
 TERMINAL = "terminal"  # the asker of the one load
 EXIT_BROKEN, EXIT_INTERRUPTED = 1, 130
 EVERY_REQUEST = 2 * SERVED_FROM  # no id is larger
-SECONDS_DEAF = 0.5  # on Windows a signal is heard only between two waits
+SECONDS_BETWEEN_LOOKS = 0.5  # on Windows a signal is heard only between two waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def serve(
         _announce(listening, as_json)
         desk.put(Job(Load(desk.next_id(), load), TERMINAL, lambda event: _told(event, log, endings)))
         threading.Thread(target=_work, args=(desk, cancellation, endings), name="worker", daemon=True).start()
-        ending = _next(endings)
+        ending = _next(endings, listening)
         cancellation.cancel(EVERY_REQUEST)  # what is under way ends as if it were complete, within one layer
         listening.close()
     if ending.failed:
@@ -122,12 +122,11 @@ def _work(desk: Desk, cancellation: Cancellation, endings: "SimpleQueue[Ending]"
         endings.put(Ending(EXIT_BROKEN))
 
 
-def _next(endings: "SimpleQueue[Ending]") -> Ending:
-    while True:
-        try:
-            return endings.get(timeout=SECONDS_DEAF if sys.platform == "win32" else None)
-        except Empty:
-            continue
+def _next(endings: "SimpleQueue[Ending]", listening: "Listening") -> Ending:
+    while listening.is_running:
+        with suppress(Empty):
+            return endings.get(timeout=SECONDS_BETWEEN_LOOKS)
+    return Ending(EXIT_BROKEN)
 
 
 @contextmanager

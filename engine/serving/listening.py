@@ -28,6 +28,11 @@ class Listening:
         self._thread = threading.Thread(target=self._run, name="server", daemon=True)
         self._thread.start()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it listens; not where it has failed."""
+        return self._thread.is_alive()
+
     def close(self) -> None:
         """End it: answers under way are cut off; blocks until the address is free again."""
         self._server.should_exit = True

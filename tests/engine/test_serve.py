@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from engine.__main__ import main
 from engine.cli.arguments import build_parser
@@ -83,6 +84,17 @@ def test_it_ends_by_a_signal_while_its_worker_works(
     is_over.set()
     assert left == [code]
     assert capsys.readouterr().out.startswith("http://127.0.0.1:")
+
+
+def test_a_server_that_fails_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        pass
+
+    monkeypatch.setattr(uvicorn.Server, "serve", fail)
+    monkeypatch.setattr(Worker, "run", lambda _worker: None)
+    left = list[int]()
+    serve(ServeOptions(port=0), LoadOptions(), leave=left.append)
+    assert left == [1]
 
 
 def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
