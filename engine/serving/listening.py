@@ -47,6 +47,9 @@ class Listening:
         except BaseException as error:  # noqa: BLE001  # whoever switched it on would think that it listens
             failed = failed_by(0, error)
             self._tell(ServingEnded(failed.message, failed.hint))
+        else:
+            if not self._server.should_exit:
+                self._tell(ServingEnded(say("The server ended by itself."), say("Start it again.")))
 
 
 def listen(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], limits: Limits | None = None) -> Listening:

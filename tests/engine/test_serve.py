@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from engine.__main__ import main
 from engine.cli.arguments import build_parser
 from engine.cli.serve import KEY_VARIABLE, serve, serve_options
 from engine.cli.serving_log import ServingLog, line_of
+from engine.errors import CoppiceError
 from engine.protocol.options import LoadOptions
 from engine.protocol.serving import ServeOptions, Visit
 from engine.serving.worker import Worker
@@ -83,6 +85,16 @@ def test_it_ends_by_a_signal_while_its_worker_works(
     is_over.set()
     assert left == [code]
     assert capsys.readouterr().out.startswith("http://127.0.0.1:")
+
+
+def test_a_server_that_ends_by_itself_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def end(_server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        pass
+
+    monkeypatch.setattr(uvicorn.Server, "serve", end)
+    monkeypatch.setattr(Worker, "run", lambda _worker: None)
+    with pytest.raises(CoppiceError, match="ended by itself"):
+        serve(ServeOptions(port=0), LoadOptions())
 
 
 def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
