@@ -9318,8 +9318,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/listening.py" />
+            <source>Start it again.</source>
+            <translation>Starten Sie ihn noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/listening.py" />
             <source>The server cannot listen at {address}: {reason}.</source>
             <translation>Der Server kann nicht an {address} lauschen: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/listening.py" />
+            <source>The server ended by itself.</source>
+            <translation>Der Server hat sich selbst beendet.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/model_names.py" />

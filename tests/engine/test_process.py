@@ -57,7 +57,7 @@ def assert_cancel_ends_the_running_answer_and_those_waiting(child: Child) -> Non
     child.start_endless(7)
     child.connection.send(Generate(8, STORY, ENDLESS))
     child.connection.send(Cancel(through=8))
-    endings = {}
+    endings: dict[int, Finished] = {}
     while len(endings) < 2:  # what waits ends at once, so perhaps before what runs
         event = child.receive()
         if isinstance(event, Finished):
