@@ -48,7 +48,7 @@ class SavedEngine:
     @property
     def described(self) -> str:
         """Such as `qwen3 @ cluster:8000`."""
-        return f"{self.place.model} @ {self.host}"
+        return f"{self.place.name} @ {self.host}"
 
 
 def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, ...]:
@@ -263,7 +263,7 @@ class EngineChoice(QObject):
         model = server.model(engine.place.model)
         if model is None:
             names = ", ".join(each.name for each in server.models[:5])
-            words = tr("{host} has no model {model} any more.").format(host=engine.host, model=engine.place.model)
+            words = tr("{host} has no model {model} any more.").format(host=engine.host, model=engine.place.name)
             self._tell_of_failure(words, tr("It has: {names}. Connect to it anew to choose one.").format(names=names))
             return
         self._chosen = engine = replace(engine, place=place_of(engine.place.address, server.kind, model))
@@ -283,7 +283,7 @@ class EngineChoice(QObject):
     def _ready(self, engine: SavedEngine) -> EngineState:
         place = engine.place
         target, draft = (
-            ModelInfo(place.address, name, "", 0, 0, 0, "", place.kind) for name in (place.model, place.draft)
+            ModelInfo(place.address, name, "", 0, 0, 0, "", place.kind) for name in (place.name, place.draft)
         )
         pair = Loaded(0, target, draft if place.draft else None, place.context_tokens, 0.0)
         return EngineState(Phase.READY, pair=pair, host=engine.host, speculates_as_asked=place.kind == COPPICE)

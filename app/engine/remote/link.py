@@ -1,5 +1,6 @@
 """The way to one engine elsewhere: requests in threads, their events in the window's, as the local link has them."""
 
+import re
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -41,6 +42,12 @@ class Place:
 def place_of(address: str, kind: str, model: RemoteModel) -> Place:
     """A model that was found at an address."""
     return Place(address, model.name, kind, model.context_tokens, model.draft)
+
+    @property
+    def name(self) -> str:
+        """What the model is called, without the folders of a server that names it by its file."""
+        is_path = self.model.startswith(("/", "\\")) or self.model[1:3] in (":\\", ":/")
+        return (is_path and re.split(r"[/\\]", self.model)[-1]) or self.model
 
 
 @dataclass(frozen=True, slots=True)

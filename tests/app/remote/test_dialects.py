@@ -7,6 +7,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
+from app.engine.remote.link import Place
 from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
@@ -169,3 +170,18 @@ def test_who_counts_tokens_is_asked_and_others_are_not(
         counted = engine.count("ab", "")
         assert (counted.tokens, counted.texts, counted.context_tokens) == (tokens, texts, context)
         assert any(path == "/tokenize" for path, _, _ in script.asked) is bool(tokens)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("/srv/models/qwen3.gguf", "qwen3.gguf"),
+        ("C:\\models\\qwen3.gguf", "qwen3.gguf"),
+        ("\\\\server\\share\\qwen3.gguf", "qwen3.gguf"),
+        ("org/qwen3", "org/qwen3"),
+        ("qwen3:30b", "qwen3:30b"),
+        ("/", "/"),
+    ],
+)
+def test_a_model_that_is_named_by_its_file_is_called_without_its_folders(model: str, name: str) -> None:
+    assert Place("http://127.0.0.1:1", model).name == name
