@@ -35,7 +35,7 @@ CHECKS = ",".join(
         "response_schema_conformance",
     )
 )
-IN_A_ROW, AT_ONCE, MOST_TOKENS = 1000, 32, 2
+AT_ONCE, MOST_TOKENS = 32, 2
 LEAKED_BYTES = 32 << 20  # that a process may grow by: rates and acceptances are learned meanwhile
 PATIENCE_SECONDS = 600
 
@@ -45,10 +45,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=30, metavar="N", help="of each operation")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--requests", type=int, default=1000, metavar="N", help="in a row, and again at once")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, short_answers(MOST_TOKENS), served(folder) as address:
         found = described(address, Path(folder), arguments.examples, arguments.seed)
-        leaked = hammered(address)
+        leaked = hammered(address, arguments.requests)
     print("schemathesis found nothing" if not found else "schemathesis found failures: see above")
     return int(bool(found) or leaked)
 
@@ -78,19 +79,19 @@ def described(address: str, folder: Path, examples: int, seed: int) -> int:
     return subprocess.run((*command, "--no-shrink", *options), cwd=folder, check=False).returncode
 
 
-def hammered(address: str) -> bool:
-    """Ask a thousand times, one client after the other and then many at once; whether memory leaked."""
+def hammered(address: str, count: int) -> bool:
+    """Ask so often, one client after the other and then many at once; whether memory leaked."""
     process = psutil.Process()
     for _ in range(AT_ONCE):
         _ask(address, 0)
     before, begun = process.memory_info().rss, time.monotonic()
-    for place in range(IN_A_ROW):
+    for place in range(count):
         _ask(address, place)
     row_seconds, begun = time.monotonic() - begun, time.monotonic()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda place: _ask(address, place), range(IN_A_ROW)))
+        list(pool.map(lambda place: _ask(address, place), range(count)))
     grown = int(process.memory_info().rss) - before
-    print(f"{IN_A_ROW} in a row: {row_seconds:.0f} s; {AT_ONCE} at once: {time.monotonic() - begun:.0f} s")
+    print(f"{count} in a row: {row_seconds:.0f} s; {AT_ONCE} at once: {time.monotonic() - begun:.0f} s")
     print(f"memory grew by {grown / 2**20:.1f} MiB")
     return bool(grown > LEAKED_BYTES)
 
