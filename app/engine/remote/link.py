@@ -38,16 +38,16 @@ class Place:
     context_tokens: int = 0
     draft: str = ""
 
-
-def place_of(address: str, kind: str, model: RemoteModel) -> Place:
-    """A model that was found at an address."""
-    return Place(address, model.name, kind, model.context_tokens, model.draft)
-
     @property
     def name(self) -> str:
         """What the model is called, without the folders of a server that names it by its file."""
         is_path = self.model.startswith(("/", "\\")) or self.model[1:3] in (":\\", ":/")
         return (is_path and re.split(r"[/\\]", self.model)[-1]) or self.model
+
+
+def place_of(address: str, kind: str, model: RemoteModel) -> Place:
+    """A model that was found at an address."""
+    return Place(address, model.name, kind, model.context_tokens, model.draft)
 
 
 @dataclass(frozen=True, slots=True)
