@@ -14,9 +14,11 @@ def read_string(tape: Tape) -> Reading[str]:
     raw: list[str] = []
     yield from copy_string(tape, raw.append)
     try:
-        return str(json.loads('"' + "".join(raw)))
+        text = str(json.loads('"' + "".join(raw)))
+        text.encode()  # half a surrogate pair is no text
     except ValueError:  # such as \x
         raise Malformed from None
+    return text
 
 
 def copy_string(tape: Tape, write: Write) -> Reading[None]:

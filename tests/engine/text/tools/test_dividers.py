@@ -86,6 +86,7 @@ MALFORMED = {
     "two marks": (formats.HERMES, "<tool_call><tool_call>[]"),
     "no tool of that name": (formats.LLAMA, '\n{"name": "Ada", "parameters": {}} '),
     "no such escape": (formats.HERMES, '<tool_call>{"na\\xme": "f"}'),
+    "half a character": (formats.HERMES, '<tool_call>{"name": "\\ud800", "arguments": {}}</tool_call>'),
     "no header": (formats.HARMONY, "<|channel|>commentary to=functions.f"),
     "a header in the way": (formats.MISTRAL, "[TOOL_CALLS]get weather[ARGS]{}"),
     "a header without end": (formats.KIMI, "<|tool_call_begin|>" + 600 * "f"),
