@@ -10,7 +10,7 @@ Maker = Callable[[random.Random, int], Schema]
 NAMES = ("name", "age", "a b", "ünï", "tags", "x", 'q"', "is_open", "ref", "2")
 WORDS = ("red", "green", "", "two words", "ä", '"', "null", "\n")
 PATTERNS = ("^[a-z]{1,5}$", "^(ab|cd)+$", r"^\d{2}-\d{2}$", "^[A-Z][a-z]{0,6}!?$", r"^\w{1,4}$")
-FORMATS = ("ipv6", "duration", "uuid", "ipv4")  # not dates and times: as patterns, they have a 29 February every year
+FORMATS = ("ipv6", "ipv4", "uuid", "ipv4")  # as patterns, dates and times have a 29 February and a 61st second too many
 
 
 def random_schema(seed: int) -> Schema:
