@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import httpx2 as httpx
 import psutil
@@ -12,7 +13,7 @@ import pytest
 
 from engine.serving.guard.limits import Limits
 from tests.campaigns.extent import choose
-from tests.engine.serving.stub import KEY, PATH, PATIENCE_SECONDS, Running, running, soon
+from tests.engine.serving.stub import KEY, PATH, PATIENCE_SECONDS, Running, read_answer, running, soon
 
 IN_A_ROW = choose(80, 1000)
 AT_ONCE = 32
@@ -89,15 +90,15 @@ def test_who_asks_once_does_not_wait_for_all_of_who_asks_much(server: Running) -
 
 def test_aborts_of_many_are_all_heard(server: Running) -> None:
     server.engine.gate.clear()
-    bare = [server.connect() for _ in range(choose(8, AT_ONCE))]
+    leaving = ExitStack()
+    bare = [leaving.enter_context(server.connect()) for _ in range(choose(8, AT_ONCE))]
     body = b'{"rounds": 1000000, "seconds": 0.001}'
     head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\nContent-Type: application/json\r\n"
-    for each in bare:
-        each.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    assert soon(lambda: server.desk.waiting == len(bare) - 1)
-    server.engine.gate.set()
-    for each in bare:
-        each.close()
+    with leaving:
+        for each in bare:
+            each.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert soon(lambda: server.desk.waiting == len(bare) - 1)
+        server.engine.gate.set()
     assert soon(lambda: server.desk.waiting == 0)
     assert server.is_free()
     assert server.has_no_connections()
@@ -107,14 +108,14 @@ def test_aborts_of_many_are_all_heard(server: Running) -> None:
 
 def test_more_connections_than_the_server_keeps_are_refused() -> None:
     with running(limits=Limits(connections_of_one=3)) as server:
-        kept = [server.connect() for _ in range(3)]
-        assert soon(lambda: len(server.listening._server.server_state.connections) == 3)
-        with server.connect() as one_more:
-            told = one_more.recv(4096)
+        with ExitStack() as kept:
+            for _ in range(3):
+                kept.enter_context(server.connect())
+            assert soon(lambda: len(server.listening._server.server_state.connections) == 3)
+            with server.connect() as one_more:
+                told = read_answer(one_more)
         assert told.split()[1] == b"503"
         assert b"too_many_connections" in told
-        for each in kept:
-            each.close()
         assert server.has_no_connections()
         assert server.http.get("/health").status_code == 200
 
