@@ -1,5 +1,6 @@
 """The web application: which addresses there are, and what they are given."""
 
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -27,6 +28,7 @@ from engine.serving.guard.limits import Limits
 from engine.serving.guard.middleware import Guard
 
 ENDPOINTS = (health, metrics, models, chat_completions, completions, responses, messages, tokens)
+_BUILDING = threading.Lock()  # pydantic completes the types of all servers, and not from two threads at once
 
 
 class Application(FastAPI):
@@ -42,12 +44,19 @@ class Application(FastAPI):
 def build_application(
     desk: Desk, options: ServeOptions, tell: Callable[[Event], None], limits: Limits | None = None
 ) -> FastAPI:
-    """All endpoints, behind what checks who asks."""
+    """All endpoints, behind what checks who asks. The description is made at once: every request is counted by it."""
+    with _BUILDING:
+        application = _built(desk, options, tell, limits or Limits())
+        application.openapi()
+    return application
+
+
+def _built(desk: Desk, options: ServeOptions, tell: Callable[[Event], None], limits: Limits) -> FastAPI:
     application = Application(
         title="Coppice", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     application.state.service = Service(desk, options, tell)
-    application.add_middleware(Guard, service=application.state.service, limits=limits or Limits())
+    application.add_middleware(Guard, service=application.state.service, limits=limits)
     for error in (HTTPException, RequestValidationError):
         application.add_exception_handler(error, _leave_to_the_guard)
     for endpoint in ENDPOINTS:
