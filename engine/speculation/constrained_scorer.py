@@ -96,10 +96,21 @@ class ConstrainedScorer:
             some = rows[begin : begin + ROWS]
             forbidden = forbidden_of([masks[row] for row in some], logits.shape[-1], logits.device)
             if some[-1] - some[0] == len(some) - 1:
-                logits[some[0] : some[-1] + 1].masked_fill_(forbidden, -torch.inf)
+                _mask_rows(logits[some[0] : some[-1] + 1], forbidden)
             else:
                 at = sent(some, logits.device)
-                logits.index_copy_(0, at, logits.index_select(0, at).masked_fill_(forbidden, -torch.inf))
+                logits.index_copy_(0, at, _mask_rows(logits.index_select(0, at), forbidden))
+
+
+def _mask_rows(rows: Tensor, forbidden: Tensor) -> Tensor:
+    """Mask logits [n, vocabulary] in place.
+
+    A draft may know none of the allowed tokens, as one with another vocabulary: its row becomes uniform over them, or
+    over all where they are beyond its vocabulary. Whatever a draft proposes, the target decides.
+    """
+    rows.masked_fill_(forbidden, -torch.inf)
+    knows_none = rows.amax(-1, keepdim=True) == -torch.inf
+    return rows.masked_fill_(knows_none & (~forbidden | forbidden.all(-1, keepdim=True)), 0.0)
 
 
 def forbidden_of(masks: Sequence[bytes], vocabulary: int, device: torch.device) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.errors import InputError, OutOfMemory
 from engine.model.context import Context
 from engine.protocol.options import Constraint, SamplingOptions, SpeculationOptions
-from engine.speculation.constrained_scorer import ConstrainedScorer, forbidden_of
+from engine.speculation.constrained_scorer import ConstrainedScorer, _mask_rows, forbidden_of
 from engine.speculation.interfaces import Fixed, Method, PathState, Scorer
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.methods.lookup import Autoregression, Lookup
@@ -244,7 +244,35 @@ def test_a_lookup_s_branch_that_may_not_be_is_never_accepted() -> None:
     assert logits[2:].isfinite().all(), "a row that is never looked at stays as it was"
 
 
-def test_a_round_that_ran_out_of_memory_is_begun_again() -> None:
+class Lacking(TableModel):
+    """A draft with another vocabulary: it knows neither "c" nor "cb" nor the end."""
+
+    def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
+        logits = super().score(tokens, parents, last)
+        logits[:, [3, 4, END]] = -torch.inf
+        return logits
+
+
+@pytest.mark.parametrize(("name", "budget"), [("sequoia", 3), ("specinfer", 2), ("chain", 2)])
+def test_a_draft_that_knows_none_of_what_may_follow_changes_nothing(name: str, budget: int) -> None:
+    target, draft = TableModel(SIZE, seed=1), Lacking(SIZE, seed=2)
+
+    def run(rng: ForkedRng) -> tuple[int, ...]:
+        written = write_sampled(
+            METHODS[name], *held(target, draft), PROMPT, LONGEST, budget, SIZE, SETTINGS[1], rng, frozenset({END})
+        )
+        return tuple(written.tokens)
+
+    assert_same(probabilities(run), truth(target, SETTINGS[1]), within=1e-9)
+
+
+def test_rows_whose_allowed_tokens_are_beyond_a_draft_s_vocabulary_stay_numbers() -> None:
+    rows, forbidden = torch.zeros(2, 3), torch.tensor([[True, True, True], [True, False, True]])
+    assert _mask_rows(rows, forbidden).softmax(-1).tolist() == [pytest.approx([1 / 3] * 3), [0, 1, 0]]
+
+
+@pytest.mark.parametrize("is_target_short", [True, False])
+def test_a_round_that_ran_out_of_memory_is_begun_again(is_target_short: bool) -> None:
     class Short(Branching):
         failures = 2
 
@@ -255,9 +283,10 @@ def test_a_round_that_ran_out_of_memory_is_begun_again() -> None:
             return super().score(tokens, parents, last)
 
     sampling = SamplingOptions(temperature=1.0, seed=1)
-    assert write_by("specexec", Short(SIZE, 3), Branching(SIZE, 3), sampling).tokens == plainly(
-        TableModel(SIZE, 3), sampling
-    )
+    short, other = Short(SIZE, 3), Branching(SIZE, 3)
+    target, draft = (short, other) if is_target_short else (other, short)
+    assert write_by("specexec", target, draft, sampling).tokens == plainly(TableModel(SIZE, 3), sampling)
+    assert not short.failures, "it ran out of memory"
 
 
 def test_masks_of_padded_smaller_and_odd_vocabularies() -> None:
