@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 
-from engine.errors import NoModel
 from engine.protocol.messages import Event
-from engine.protocol.sentences import say
 from engine.protocol.serving import ServeOptions
 from engine.serving.desk import Desk
 from engine.serving.guard.metrics import Metrics
@@ -29,10 +27,7 @@ class Service:
     @property
     def engine(self) -> "Engine":
         """What is loaded; raises `NoModel`."""
-        engine = self.desk.engine
-        if engine is None:
-            raise NoModel(say("No model is loaded."), say("Choose a model first."))
-        return engine
+        return self.desk.engine_for()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import ReferenceType
 
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, NoModel
 from engine.protocol.messages import Event, Generate, Load
 from engine.protocol.sentences import say
 
@@ -31,12 +32,14 @@ class Job:
 
     `moved`: called with how many jobs are answered before it, whenever that may have changed, and with 0 when its turn
     has come; from any thread. `leave` may be called from any thread: what runs of it ends within one layer.
+    `made_for`: the only engine that may answer it, None for any.
     """
 
     request: Load | Generate
     asker: str
     tell: Callable[[Event], None]
     moved: Callable[[int], None] = lambda _ahead: None
+    made_for: "ReferenceType[Engine] | None" = None
     _left: threading.Event = field(default_factory=threading.Event)
 
     def leave(self) -> None:
@@ -60,6 +63,15 @@ class Desk:
         self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()  # the asker whose turn is next stands first
         self._is_answering = False
         self._ids = itertools.count(SERVED_FROM)
+
+    def engine_for(self, made_for: "ReferenceType[Engine] | None" = None) -> "Engine":
+        """What is loaded; raises `NoModel` where nothing is, or not the engine that a request was made for."""
+        engine = self.engine
+        if engine is None:
+            raise NoModel(say("No model is loaded."), say("Choose a model first."))
+        if made_for is not None and made_for() is not engine:
+            raise NoModel(say("Another model was loaded meanwhile."), say("Ask again."))
+        return engine
 
     def next_id(self) -> int:
         """An id for a request that came over the network."""

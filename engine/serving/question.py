@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from weakref import ref
 
 from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.options import GenerateOptions
@@ -34,10 +35,11 @@ async def events_of(
 
     Raises `InputError` for a choice of no tool, and for tools that are none.
     """
-    engine, tools = service.engine, question.request(0).tools
-    if held := await asyncio.to_thread(engine.tool_constraint, tools, question.choice) if tools else None:
+    made_for, tools = ref(service.engine), question.request(0).tools  # no more than a reference: weights are large
+    if held := await asyncio.to_thread(service.engine.tool_constraint, tools, question.choice) if tools else None:
         question = replace(question, options=replace(question.options, constraint=held))
-    async with aclosing(answer(service, asker, question.request, engine.divider(tools))) as steps:
+    divider = service.desk.engine_for(made_for).divider(tools)
+    async with aclosing(answer(service, asker, question.request, divider, made_for)) as steps:
         async for step in steps:
             for event in follow(step):
                 yield event

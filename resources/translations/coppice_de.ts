@@ -9107,11 +9107,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das sind mehr als {most} Antworten in einer Anfrage.</translation>
         </message>
         <message>
-            <location filename="../../engine/serving/context.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
             <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
@@ -9133,8 +9128,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
+            <source>Another model was loaded meanwhile.</source>
+            <translation>Inzwischen wurde ein anderes Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
             <source>Ask again when some are answered.</source>
             <translation>Fragen Sie noch einmal, wenn einige beantwortet sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Ask again.</source>
+            <translation>Fragen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />

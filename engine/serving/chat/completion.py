@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
+from weakref import ref
 
 from engine.protocol.messages import Generate
 from engine.protocol.options import Constraint
@@ -22,15 +23,16 @@ class ChatWriter:
     def __init__(self, asked: ChatFields, service: Service, asker: Asker, model: str) -> None:
         """`model`: what the loaded one is called."""
         self._asked, self._service, self._asker = asked, service, asker
-        self._engine = service.engine
+        engine = service.engine
+        self._made_for = ref(engine)  # no more than a reference: weights are large, and another model may be loaded
         self._head = head_of("chatcmpl", model)
-        self._chat = chat_of(asked.messages, self._engine.reasoning_marks)
+        self._chat = chat_of(asked.messages, engine.reasoning_marks)
         self._form: Constraint | None = None
-        self._choices = [ChoiceWriter(index, asked, self._engine.end_tokens) for index in range(asked.choices)]
+        self._choices = [ChoiceWriter(index, asked, engine.end_tokens) for index in range(asked.choices)]
 
     async def prepare(self) -> None:
         """What takes time, beside the server's other work. Raises `InputError` for what cannot be asked."""
-        self._form = await asyncio.to_thread(self._asked.form, self._engine)
+        self._form = await asyncio.to_thread(self._asked.form, self._service.desk.engine_for(self._made_for))
 
     async def chunks(self) -> AsyncGenerator[Chunk | Alive, None]:
         """All choices as they are written."""
@@ -38,8 +40,8 @@ class ChatWriter:
         head = {**self._head, "object": "chat.completion.chunk", **usage}
         for index, choice in enumerate(self._choices):
             ask = partial(self._request, index)
-            behind = self._engine.divider(self._asked.offered)
-            async with aclosing(answer(self._service, self._asker, ask, behind)) as steps:
+            behind = self._service.desk.engine_for(self._made_for).divider(self._asked.offered)
+            async with aclosing(answer(self._service, self._asker, ask, behind, self._made_for)) as steps:
                 async for step in steps:
                     if isinstance(step, Alive):
                         yield step

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
+from weakref import ref
 
 from engine.protocol.messages import Generate
 from engine.serving.answers import Alive, answer
@@ -21,6 +22,7 @@ class TextWriter:
         asked.check()
         self._asked, self._service, self._asker = asked, service, asker
         self._head = {**head_of("cmpl", model), "object": "text_completion"}
+        self._made_for = ref(service.engine)  # no more than a reference: weights are large
         ends, count = service.engine.end_tokens, len(asked.prompts) * asked.choices
         self._choices = [TextChoiceWriter(index, asked, ends) for index in range(count)]
 
@@ -28,7 +30,8 @@ class TextWriter:
         """All choices as they are written."""
         usage = {"usage": None} if self._asked.includes_usage else {}
         for index, choice in enumerate(self._choices):
-            async with aclosing(answer(self._service, self._asker, partial(self._request, index))) as steps:
+            ask = partial(self._request, index)
+            async with aclosing(answer(self._service, self._asker, ask, made_for=self._made_for)) as steps:
                 async for step in steps:
                     if isinstance(step, Alive):
                         yield step
