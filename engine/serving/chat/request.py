@@ -1,19 +1,16 @@
 """What a client asks of `/v1/chat/completions`."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.protocol.options import MOST_TOP_LOG_PROBS, Constraint, GenerateOptions
+from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, Name, Text
 from engine.serving.chat.turns import Message
 from engine.serving.endpoints.constraint_fields import ConstraintFields
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields, StopField, TokensField
-
-if TYPE_CHECKING:
-    from engine.engine import Engine
 
 MOST_CHOICES = 16
 
@@ -91,7 +88,7 @@ class ChatFields(SamplingFields, ConstraintFields):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
-    def choice_of_tools(self) -> ToolChoice:
+    def choice(self) -> ToolChoice:
         """Whether tools are called, and which."""
         parallel = self.parallel_tool_calls is not False
         if isinstance(self.tool_choice, NamedTool):
@@ -101,17 +98,10 @@ class ChatFields(SamplingFields, ConstraintFields):
     @property
     def offered(self) -> tuple[Tool, ...]:
         """The tools that may be called."""
-        return () if self.tool_choice == "none" else tuple(each.tool for each in self.tools or ())
+        return tuple(each.tool for each in self.tools or ())
 
-    def form(self, engine: "Engine") -> Constraint | None:
-        """What the answer must look like: a call where one is required, else what is asked for.
-
-        Raises `InputError` for fields that contradict each other, and for tools that are none.
-        """
-        return engine.tool_constraint(self.offered, self.choice_of_tools) or self.constraint()
-
-    def generation(self, choice: int, form: Constraint | None) -> GenerateOptions:
-        """The options of one choice."""
+    def generation(self, choice: int) -> GenerateOptions:
+        """The options of one choice. Raises `InputError` for fields that contradict each other."""
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         top = (self.top_logprobs or 0) if self.logprobs else 0
-        return self.options(most, self.stop, choice=choice, top_log_probs=top, constraint=form)
+        return self.options(most, self.stop, choice=choice, top_log_probs=top, constraint=self.constraint())

@@ -1,5 +1,7 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
+from weakref import ref
+
 from fastapi import APIRouter, Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
@@ -32,4 +34,4 @@ def question_of(asked: ResponsesFields, service: Service) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
     chat = chat_of(asked.input, asked.instructions or "", service.engine.reasoning_marks)
     options = asked.options(asked.max_output_tokens, constraint=asked.constraint())
-    return Question(chat, options, asked.offered, asked.choice)
+    return Question(ref(service.engine), chat, options, asked.offered, asked.choice)

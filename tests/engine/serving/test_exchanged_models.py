@@ -12,7 +12,7 @@ import pytest
 from openai import OpenAI
 
 from engine.engine import Engine
-from engine.protocol.messages import ChatMessage, Event, Failed, Generate
+from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Generate
 from engine.protocol.options import GenerateOptions
 from engine.serving.chat.completion import ChatWriter
 from engine.serving.chat.request import ChatFields
@@ -28,12 +28,14 @@ ASKER = Asker("a client")
 
 @pytest.fixture
 def exchanged(running: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Another model is loaded as soon as an answer has been written."""
+    """Another model is loaded while an answer is written."""
     engine, generate = running.engine, Engine.generate
 
     def answer_and_exchange(asked: Engine, *arguments: Any) -> Iterator[Event]:
-        yield from generate(asked, *arguments)
-        running.desk.engine = copy.copy(engine)
+        for event in generate(asked, *arguments):
+            if isinstance(event, Finished):
+                running.desk.engine = copy.copy(engine)
+            yield event
 
     monkeypatch.setattr(Engine, "generate", answer_and_exchange)
     yield
