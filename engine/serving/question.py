@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
+from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.options import GenerateOptions
+from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
@@ -41,8 +43,14 @@ class Question:
 async def held_to_its_choice(service: Service, question: Question) -> Question:
     """The question with a constraint that has its answer call tools, where it must.
 
-    Raises `InputError` for a choice of no tool, and for tools that are none.
+    Raises `InputError` for a choice of no tool, for tools that are none, and for a form of the answer beside tools that
+    it may call: calls have none of that form.
     """
+    if question.choice.mode == "auto" and question.offered and question.options.constraint:
+        raise InputError(
+            say("An answer that is held to a form cannot call tools as it likes."),
+            say("Leave out the form or the tools, or choose whether tools are called."),
+        )
     engine = service.desk.engine_for(question.made_for)
     held = await asyncio.to_thread(engine.tool_constraint, question.offered, question.choice)
     return replace(question, options=replace(question.options, constraint=held)) if held else question

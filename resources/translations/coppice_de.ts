@@ -9352,6 +9352,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Modell {name} gibt es hier nicht.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>An answer that is held to a form cannot call tools as it likes.</source>
+            <translation>Eine Antwort, die an eine Form gebunden ist, kann nicht nach Belieben Werkzeuge aufrufen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>Leave out the form or the tools, or choose whether tools are called.</source>
+            <translation>Lassen Sie die Form oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>Send the item itself.</source>
             <translation>Senden Sie das Gemeinte selbst.</translation>
