@@ -15,6 +15,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import Event
+from engine.serving.first_call import FirstCall
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -59,6 +60,8 @@ async def held_to_its_choice(service: Service, question: Question) -> Question:
 def steps_of(service: Service, asker: Asker, question: Question) -> AsyncGenerator[Step, None]:
     """The steps of the answer, which tell calls of tools too; see `answer`."""
     divider = service.desk.engine_for(question.made_for).divider(question.offered)
+    if not question.choice.parallel:
+        divider = FirstCall(divider)
     return answer(service, asker, question.request, divider, question.made_for)
 
 

@@ -229,6 +229,8 @@ def test_calls_of_tools_are_told_whole_and_in_parts(
     tool = ask(client, tools=tools, **short).choices[0].message
     assert [(call.id, call.function.name) for call in tool.tool_calls] == [("call_0", "fly"), ("call_1", "land")]
     assert json.loads(tool.tool_calls[0].function.arguments) == {"to": "Rome"}
+    alone = ask(client, tools=tools, parallel_tool_calls=False, **short).choices[0].message
+    assert alone.tool_calls == tool.tool_calls[:1], "the client takes no more than one"
     with client.chat.completions.stream(model="", messages=ASKED, tools=tools, **short) as stream:
         final = stream.get_final_completion().choices[0].message
     assert final.tool_calls
