@@ -9353,6 +9353,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />
+            <source>A tool has to be called, and there is none in the request.</source>
+            <translation>Ein Werkzeug muss aufgerufen werden, und in der Anfrage steht keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
             <source>An answer that is held to a form cannot call tools as it likes.</source>
             <translation>Eine Antwort, die an eine Form gebunden ist, kann nicht nach Belieben Werkzeuge aufrufen.</translation>
         </message>
@@ -9360,6 +9365,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/question.py" />
             <source>Leave out the form or the tools, or choose whether tools are called.</source>
             <translation>Lassen Sie die Form oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>Send the tools, or leave out their choice.</source>
+            <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />

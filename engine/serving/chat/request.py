@@ -7,7 +7,7 @@ from pydantic import Field
 
 from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
 from engine.serving.chat.turns import Message
 from engine.serving.endpoints.constraint_fields import ConstraintFields
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields, StopField, TokensField
@@ -18,7 +18,7 @@ MOST_CHOICES = 16
 class FunctionField(Asked):
     """A function of the client; `parameters`: the JSON schema of its arguments."""
 
-    name: Annotated[Name, Field(min_length=1)]
+    name: GivenName
     description: Text | None = None
     parameters: dict[str, Any] | None = None
 
@@ -39,7 +39,7 @@ class ToolField(Asked):
 class NamedFunction(Asked):
     """The name of one of the functions."""
 
-    name: Name
+    name: GivenName
 
 
 class NamedTool(Asked):

@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
 from engine.serving.responses.input_items import InputItem
@@ -36,7 +36,7 @@ class FunctionChoice(Asked):
     """This one function has to be called."""
 
     type: Literal["function"]
-    name: Name
+    name: GivenName
 
 
 class TextOptions(Asked):

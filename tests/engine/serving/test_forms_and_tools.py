@@ -67,6 +67,7 @@ def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
         {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "fly"}}},
         {"tools": [{"type": "function", "function": {"name": ""}}]},
         {"extra_body": {"grammar": "root ::= ("}},
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": ""}}},
         {"tools": [TOOL], "response_format": FORMAT},
         {"tools": [TOOL], "tool_choice": "required", "response_format": FORMAT, "extra_body": {"guided_regex": "a+"}},
     ],
@@ -74,3 +75,16 @@ def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
 def test_what_nothing_can_be_held_to_is_refused(client: OpenAI, fields: dict[str, Any]) -> None:
     with pytest.raises(openai.BadRequestError):
         ask(client, **fields)
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "fly"}])
+def test_a_choice_of_no_tool_is_refused_by_every_address(client: OpenAI, choice: Any) -> None:
+    named = choice if isinstance(choice, str) else {"type": "function", "function": {"name": "fly"}}
+    with pytest.raises(openai.BadRequestError, match="there is none in the request"):
+        ask(client, tool_choice=named)
+    with pytest.raises(openai.BadRequestError, match="there is none in the request"):
+        client.responses.create(model="", input=STORY, tool_choice=choice)
+    one = {"type": "any"} if isinstance(choice, str) else {"type": "tool", "name": "fly"}
+    body = {"messages": [{"role": "user", "content": STORY}], "max_tokens": 1, "tool_choice": one}
+    with pytest.raises(openai.BadRequestError, match="there is none in the request"):
+        client.post("/messages", body=body, cast_to=object)
