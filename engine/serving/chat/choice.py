@@ -11,9 +11,9 @@ from engine.serving.chat.resource import FinishReason
 from engine.serving.figures import timings_of
 from engine.serving.token_log_probs import Likely, said_tokens
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.text_stream import REPLACEMENT
 
 Part = dict[str, Any]
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class ChoiceWriter:

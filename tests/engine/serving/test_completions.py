@@ -43,6 +43,8 @@ def test_log_probs_have_their_old_form(client: OpenAI) -> None:
     for token, log_prob, top in zip(told.tokens, told.token_logprobs, told.top_logprobs, strict=True):
         assert len(top) == 2
         assert top[token] == pytest.approx(log_prob, abs=1e-6) == pytest.approx(max(top.values()), abs=1e-6)
+    held = ask(client, logprobs=2, stop=[token + "\N{SNOWMAN}" for token in told.tokens]).choices[0].logprobs
+    assert held.text_offset == told.text_offset, "stop strings that did not come held the text back"
     streamed = [chunk.choices[0].logprobs for chunk in ask(client, logprobs=0, stream=True)]
     assert [token for each in streamed if each for token in each.tokens] == told.tokens
     assert all(each.top_logprobs is None for each in streamed if each)
