@@ -97,7 +97,7 @@ async def events(
         if not unread.put(event):
             job.leave()
 
-    job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)), made_for)
+    job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)), made_for, asker.is_admitted)
     service.desk.put(job)
     try:
         while True:

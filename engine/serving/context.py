@@ -34,11 +34,14 @@ class Service:
 class Asker:
     """Who a request is from. `name`: requests of one name are answered in order, those of several in turn.
 
+    `is_admitted`: part of the request has been answered already.
+
     `hear` is told of everything that happens to its answers, from any thread, and must return at once.
     """
 
     name: str
     hear: Callable[[Event], None] = lambda _event: None
+    is_admitted: bool = False
 
 
 async def _service(request: Request) -> Service:  # async, as FastAPI would ask a thread for it

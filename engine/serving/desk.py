@@ -32,7 +32,8 @@ class Job:
 
     `moved`: called with how many jobs are answered before it, whenever that may have changed, and with 0 when its turn
     has come; from any thread. `leave` may be called from any thread: what runs of it ends within one layer.
-    `made_for`: the only engine that may answer it, None for any.
+    `made_for`: the only engine that may answer it, None for any. `is_admitted`: it goes on with a request that was let
+    in, and is taken however many wait.
     """
 
     request: Load | Generate
@@ -40,6 +41,7 @@ class Job:
     tell: Callable[[Event], None]
     moved: Callable[[int], None] = lambda _ahead: None
     made_for: "ReferenceType[Engine] | None" = None
+    is_admitted: bool = False
     _left: threading.Event = field(default_factory=threading.Event)
 
     def leave(self) -> None:
@@ -78,11 +80,15 @@ class Desk:
         return next(self._ids)
 
     def put(self, job: Job) -> None:
-        """Have it wait for its turn. Raises `Busy` where too many wait already; the window's are always taken."""
+        """Have it wait for its turn. Raises `Busy` where too many wait already.
+
+        The window's are always taken, and so is what goes on with a request.
+        """
         with self._changed:
             own = self._waiting.get(job.asker, ())
             total = sum(map(len, self._waiting.values()))
-            if job.asker != WINDOW and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
+            is_let_in = job.is_admitted or job.asker == WINDOW
+            if not is_let_in and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
                 raise Busy(say("Too many requests wait already."), say("Ask again when some are answered."))
             self._waiting.setdefault(job.asker, deque()).append(job)
             self._tell_places()

@@ -36,7 +36,8 @@ class ChatWriter:
         usage = {"usage": None} if self._asked.includes_usage else {}
         head = {**self._head, "object": "chat.completion.chunk", **usage}
         for index, choice in enumerate(self._choices):
-            async with aclosing(steps_of(self._service, self._asker, self._of_choice(index))) as steps:
+            asker = replace(self._asker, is_admitted=index > 0)
+            async with aclosing(steps_of(self._service, asker, self._of_choice(index))) as steps:
                 async for step in steps:
                     if isinstance(step, Alive):
                         yield step

@@ -6,6 +6,8 @@ import openai
 import pytest
 from openai import OpenAI
 
+from engine.protocol.messages import Event
+from engine.serving.desk import Desk, Job
 from tests.engine.serving.conftest import Running
 
 PROMPT = "Once upon a time there was a"
@@ -48,6 +50,23 @@ def test_log_probs_have_their_old_form(client: OpenAI) -> None:
     streamed = [chunk.choices[0].logprobs for chunk in ask(client, logprobs=0, stream=True)]
     assert [token for each in streamed if each for token in each.tokens] == told.tokens
     assert all(each.top_logprobs is None for each in streamed if each)
+
+
+def test_no_prompt_is_answered_where_a_later_one_cannot_be_read(client: OpenAI, trace: list[Event]) -> None:
+    for wrong, words in (("dragon " * 3000, "context"), ("", "prompt")):
+        with pytest.raises(openai.BadRequestError, match=words):
+            ask(client, ["Once", wrong])
+    assert not trace
+
+
+def test_a_request_that_is_let_in_is_answered_to_its_end(
+    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, jobs = Desk.put, list[Job]()
+    monkeypatch.setattr(Desk, "put", lambda desk, job: (jobs.append(job), put(desk, job)))
+    ask(client, ["Once", "Then"], max_tokens=1)
+    client.chat.completions.create(model="", messages=[{"role": "user", "content": PROMPT}], n=2, max_tokens=1)
+    assert [job.is_admitted for job in jobs] == [False, True] * 2
 
 
 def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
