@@ -90,8 +90,9 @@ class MessagesFields(CountFields, SamplingFields):
 
     @property
     def shows_thoughts(self) -> bool:
-        """Whether the answer's reasoning is sent."""
-        return self.thinking is None or (self.thinking.type != "disabled" and self.thinking.display != "omitted")
+        """Whether the answer's reasoning is sent: only to clients that ask for it."""
+        thinking = self.thinking
+        return thinking is not None and thinking.type != "disabled" and thinking.display != "omitted"
 
     def constraint(self) -> Constraint | None:
         """What the answer must look like; None for any text. Raises `InputError` for a schema that is not there."""

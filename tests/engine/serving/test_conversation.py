@@ -148,6 +148,12 @@ def test_the_result_of_no_call_is_refused() -> None:
         of_items({"type": "function_call_output", "call_id": "nobody", "output": "4"})
 
 
+def test_the_model_reads_that_a_tool_failed() -> None:
+    called = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "add", "input": {}}]}
+    failed = {"type": "tool_result", "tool_use_id": "c", "content": "no sum", "is_error": True}
+    assert of_messages(called, {"role": "user", "content": [failed]})[1].content == "Error: no sum"
+
+
 @pytest.mark.parametrize("kind", ["image", "input_image", "image_url"])
 def test_pictures_are_refused_in_words(kind: str) -> None:
     picture = {"role": "user", "content": [{"type": kind}]}
