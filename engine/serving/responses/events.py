@@ -54,7 +54,8 @@ class ResponseWriter:
             yield from self._end(step.finished)
 
     def fail(self, error: CoppiceError) -> Event:
-        """There is no more of the answer, and why."""
+        """There is no more of the answer, and why; the response has what was told of it."""
+        self._fill("incomplete")
         known = api_error_of(error)
         code: FailureCode = "invalid_prompt" if known.status < 500 else "server_error"
         self.response.status, self.response.error = "failed", ResponseFailure(code=code, message=str(known))
@@ -99,24 +100,35 @@ class ResponseWriter:
         elif isinstance(item, OutputReasoning):
             yield self._of_item("response.content_part.added", content_index=0, part=ReasoningText().model_dump())
 
+    def _fill(self, status: ItemStatus) -> None:
+        """Have the open item hold its text."""
+        text = "".join(self._text)
+        match self._open:
+            case OutputMessage() as item:
+                item.content = [OutputText(text=text)]
+            case OutputReasoning() as item:
+                item.content = [ReasoningText(text=text)]
+            case OutputCall() as item:
+                item.arguments = text
+            case None:
+                return
+        item.status = status
+
     def _close(self, status: ItemStatus) -> Iterator[Event]:
         """End the open item, if there is one."""
+        self._fill(status)
         item, text = self._open, "".join(self._text)
-        if item is None:
-            return
         match item:
             case OutputMessage():
-                item.content = [OutputText(text=text)]
                 yield self._of_item("response.output_text.done", content_index=0, text=text, logprobs=[])
             case OutputReasoning():
-                item.content = [ReasoningText(text=text)]
                 yield self._of_item("response.reasoning_text.done", content_index=0, text=text)
             case OutputCall():
-                item.arguments = text
                 yield self._of_item("response.function_call_arguments.done", name=item.name, arguments=text)
+            case None:
+                return
         if not isinstance(item, OutputCall):
             yield self._of_item("response.content_part.done", content_index=0, part=item.content[0].model_dump())
-        item.status = status
         yield self._of_item("response.output_item.done", item=item.model_dump(), with_id=False)
         self._open, self._text = None, []
 

@@ -177,6 +177,8 @@ def test_a_failure_in_the_middle_is_an_event(kind: Any, words: str, code: str) -
     told = OF_OPENAI.validate_python(writer.fail(failure))
     assert (told.type, told.response.status, told.response.error.code) == ("response.failed", "failed", code)
     assert told.response.error.message.startswith(words)
+    (item,) = told.response.output
+    assert (item.status, item.content[0].text) == ("incomplete", "Ye"), "what was told"
 
 
 @pytest.mark.parametrize("arguments", ['{"at": "th', "[1]", "[" * 9999, r'{"at": "\ud800"}', '{"at": 1e999}'])
