@@ -7,12 +7,10 @@ from pydantic import Field
 
 from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
+from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Text
 from engine.serving.chat.turns import Message
-from engine.serving.endpoints.constraint_fields import ConstraintFields
-from engine.serving.endpoints.sampling_fields import Asked, SamplingFields, StopField, TokensField
-
-MOST_CHOICES = 16
+from engine.serving.endpoints.chunked_fields import ChunkedFields
+from engine.serving.endpoints.sampling_fields import Asked, TokensField
 
 
 class FunctionField(Asked):
@@ -49,43 +47,20 @@ class NamedTool(Asked):
     function: NamedFunction
 
 
-class StreamOptions(Asked):
-    """`include_usage`: a last chunk without choices has the tokens of the request."""
-
-    include_usage: bool | None = None
-
-
-class ChatFields(SamplingFields, ConstraintFields):
+class ChatFields(ChunkedFields):
     """A request for chat completions. What is not known here is passed over, as OpenAI's older servers do.
 
     `max_completion_tokens` goes before `max_tokens`, its former name; without them an answer may fill the context.
-    `n`: so many choices, each with the next seed, one after the other. `top_logprobs` tell what the model itself found
-    likeliest, before temperature and filters.
+    `top_logprobs` tell what the model itself found likeliest, before temperature and filters.
     """
 
-    model: Name | None = None
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_TURNS)]
     max_completion_tokens: TokensField = None
-    max_tokens: TokensField = None
-    stop: StopField = None
-    n: int | None = Field(default=None, ge=1, le=MOST_CHOICES)
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)
     tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
-
-    @property
-    def choices(self) -> int:
-        """How many are asked for."""
-        return self.n or 1
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream has a chunk with the tokens at its end."""
-        return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
     def choice(self) -> ToolChoice:

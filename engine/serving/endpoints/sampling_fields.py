@@ -107,5 +107,5 @@ class SamplingFields(Asked):
             ignore_eos=bool(self.ignore_eos),
             constraint=constraint,
             top_log_probs=top_log_probs,
-            verdicts=speculation.rounds and speculation.verdicts,
+            verdicts=self.tells_rounds and speculation.verdicts,
         )
