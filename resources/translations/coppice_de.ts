@@ -9172,6 +9172,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Format json_schema kommt ohne Schema.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Leave out 'coppice.rounds', or ask at another address.</source>
+            <translation>Lassen Sie „coppice.rounds“ weg, oder fragen Sie unter einer anderen Adresse.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Rounds are told of chat completions and completions alone.</source>
+            <translation>Runden werden nur bei Chat Completions und Completions mitgeteilt.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/guard/auth.py" />
             <source>Send the one that the server was started with, as 'Authorization: Bearer KEY' or as 'x-api-key: KEY'.</source>
             <translation>Senden Sie den, mit dem der Server gestartet wurde, als „Authorization: Bearer SCHLÜSSEL“ oder als „x-api-key: SCHLÜSSEL“.</translation>
@@ -9380,6 +9390,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
             <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Ask for chat completions with 'logprobs'.</source>
+            <translation>Fragen Sie nach Chat Completions mit „logprobs“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Responses have no log-probabilities here.</source>
+            <translation>Responses haben hier keine Log-Wahrscheinlichkeiten.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />

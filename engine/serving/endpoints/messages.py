@@ -25,6 +25,7 @@ FORM = Form(named, partial(error_event, "anthropic"))
 async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
     model = require_served(service.engine, asked.model)
+    asked.refuse_rounds()
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
     events = events_of(service, asker, question_of(asked, service, options), writer.follow)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from engine.errors import InputError
 from engine.protocol.options import (
     METHODS,
     Constraint,
@@ -12,6 +13,7 @@ from engine.protocol.options import (
     SamplingOptions,
     SpeculationOptions,
 )
+from engine.protocol.sentences import say
 
 MOST_STOPS = 32
 LONGEST_STOP = 1024  # characters
@@ -71,6 +73,14 @@ class SamplingFields(Asked):
     def tells_rounds(self) -> bool:
         """Whether every round is asked for."""
         return self.coppice is not None and self.coppice.rounds
+
+    def refuse_rounds(self) -> None:
+        """Raise `InputError` if rounds are asked of an API whose streams have no place for them."""
+        if self.tells_rounds:
+            raise InputError(
+                say("Rounds are told of chat completions and completions alone."),
+                say("Leave out 'coppice.rounds', or ask at another address."),
+            )
 
     def sampling(self, choice: int = 0) -> SamplingOptions:
         """How the tokens of one choice are drawn; every further one of a request has the next seed."""

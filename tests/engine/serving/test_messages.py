@@ -167,6 +167,7 @@ def thoughts_of(text: str) -> list[Piece]:
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "Images"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]}, "'c'"),
         ({"messages": []}, "empty"),
+        ({"extra": {"coppice": {"rounds": True}}}, "Rounds"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": [{"role": "user", "content": STORY * 3000}]}, "tokens"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "document"),

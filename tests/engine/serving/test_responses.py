@@ -129,6 +129,9 @@ def test_a_call_that_is_required_comes(client: OpenAI) -> None:
     [
         ({"previous_response_id": "resp_1"}, "stores no responses"),
         ({"background": True}, "background"),
+        ({"include": ["message.output_text.logprobs"]}, "log-probabilities"),
+        ({"top_logprobs": 3}, "log-probabilities"),
+        ({"extra_body": {"coppice": {"rounds": True}}}, "Rounds"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "Images"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": "4"}]}, "'c'"),
         ({"input": []}, "empty"),
