@@ -44,7 +44,7 @@ class KeyBox(QWidget):
         self.show_.setCheckable(True)
         self.copy = self._button(tr("Copy"), tr("Copy the key"), self._on_copy)
         self.generate = self._button(tr("Generate"), tr("Generate a new key in place of this one"), self._on_generate)
-        self.remove = self._button(tr("Remove"), tr("Remove the key"), lambda: controller.set_key(""))
+        self.remove = self._button(tr("Remove"), tr("Remove the key"), self._on_remove)
         self.error = label("error", "", self)
         make_room(self.show_)
         row = QHBoxLayout()
@@ -66,16 +66,18 @@ class KeyBox(QWidget):
         return button
 
     def refresh(self) -> None:
-        """Show the key, and what is the matter with it."""
+        """Show the key, and what is the matter with it; what is being typed stays, and what is wrong with it."""
         key = self._controller.key
-        if not self.field.hasFocus() or not self.field.isModified():
-            self.field.setText(key.value or "")
         for button in (self.copy, self.remove):
             button.setEnabled(bool(key.value))
+        if self.field.isModified():
+            return
+        self.field.setText(key.value or "")
         self._tell("" if key.is_kept else tr("No keyring has kept this key: it holds until Coppice is closed."))
 
     def make(self) -> None:
         """Have a new key used from now on, and show it."""
+        self.field.setModified(False)
         self._controller.set_key(new_key())
         self.field.setText(self._controller.key.value or "")
         self.show_.setChecked(True)
@@ -96,13 +98,18 @@ class KeyBox(QWidget):
 
     def _on_typed(self) -> None:
         typed = self.field.text().strip()
-        self.field.setModified(False)
-        if typed == (self._controller.key.value or ""):
-            return
         if typed and not _FORM.fullmatch(typed):
             self._tell(tr("This cannot be used. A key has letters, digits and . _ ~ + / = - alone."))
             return
-        self._controller.set_key(typed)
+        self.field.setModified(False)
+        if typed == (self._controller.key.value or ""):
+            self.refresh()
+        else:
+            self._controller.set_key(typed)
+
+    def _on_remove(self) -> None:
+        self.field.setModified(False)
+        self._controller.set_key("")
 
     def _tell(self, words: str) -> None:
         self.error.setText(words)
@@ -152,6 +159,11 @@ class SettingsPage(QScrollArea):
                 if row.editor.value() != (value := value_of(self._settings.current, name)) and row.check():
                     row.load(self._settings.current, value)
             self._typed.stop()
+
+    def settle(self) -> None:
+        """Keep what was typed a moment ago."""
+        if self._typed.isActive():
+            self.keep()
 
     def keep(self) -> None:
         """Keep what can be used; what cannot says so beside its field."""

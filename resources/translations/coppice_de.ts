@@ -4560,13 +4560,13 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/controller.py" />
-            <source>Generate another one, or remove it.</source>
-            <translation>Erzeugen Sie einen neuen, oder entfernen Sie ihn.</translation>
+            <source>The key of the local server was not found in the keyring.</source>
+            <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
         </message>
         <message>
             <location filename="../../app/server/controller.py" />
-            <source>The key of the local server was not found in the keyring.</source>
-            <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
+            <source>Unlock the keyring and try again, generate another key, or remove it.</source>
+            <translation>Entsperren Sie den Schlüsselbund und versuchen Sie es noch einmal, erzeugen Sie einen anderen Schlüssel, oder entfernen Sie ihn.</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
@@ -4750,8 +4750,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
-            <source>The newest 500 requests. What they ask and get is not kept.</source>
-            <translation>Die neuesten 500 Anfragen. Was sie fragen und bekommen, wird nicht behalten.</translation>
+            <source>The newest {count} requests. What they ask and get is not kept.</source>
+            <translation>Die neuesten {count} Anfragen. Was sie fragen und bekommen, wird nicht aufbewahrt.</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
