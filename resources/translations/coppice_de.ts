@@ -7103,11 +7103,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
-            <source>It is on the clipboard, as text.</source>
-            <translation>Es ist als Text in der Zwischenablage.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
             <source>Open recording</source>
             <translation>Aufzeichnung öffnen</translation>
         </message>
@@ -7155,6 +7150,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/exports.py" />
             <source>There is no round to save yet.</source>
             <translation>Es gibt noch keine Runde zu speichern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>What is shown is on the clipboard, as text.</source>
+            <translation>Was zu sehen ist, ist als Text in der Zwischenablage.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />
