@@ -3,9 +3,9 @@
 import re
 import secrets
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.preferences.page import OptionRow, changes, options_on, value_of
@@ -13,7 +13,7 @@ from app.server.controller import ServerController
 from app.settings.preferences import SERVER
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
-from app.ui.widgets import fill, label, make_room
+from app.ui.widgets import fill, label, make_room, page_body
 
 _TYPED_MS = 500  # after the last change, before it is kept
 _RANDOM_BYTES = 24
@@ -123,12 +123,7 @@ class SettingsPage(QScrollArea):
         super().__init__(parent)
         self._controller = controller
         self._settings = settings
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        body = QWidget(self)
-        body.setObjectName("page")
+        body = page_body(self)
         self.rows = {name: OptionRow(each, body) for name, each in options_on(SERVER).items()}
         self.key = KeyBox(controller, body)
         column = QVBoxLayout(body)
@@ -139,7 +134,6 @@ class SettingsPage(QScrollArea):
             if not place:
                 column.addWidget(self.key)
         column.addStretch(1)
-        self.setWidget(body)
         self._typed = QTimer(self, singleShot=True, interval=_TYPED_MS)
         self._typed.timeout.connect(self.keep)
         self.load()
