@@ -71,6 +71,7 @@ class Head(QFrame):
         words.addLayout(title)
         words.addWidget(self.about)
         words.addWidget(self.warning)
+        words.addStretch(1)
         buttons = QVBoxLayout()
         for button in (self.switch, self.restart, self.remedy):
             buttons.addWidget(button)
