@@ -306,7 +306,7 @@ def test_events_are_the_same_however_they_arrive(size: int) -> None:
     assert stream.flush() == SentEvent("", b"last")
 
 
-@pytest.mark.parametrize("parts", [b"data: " + b"x" * 100, b"data: xxxxxxxxxx\n" * 20])
+@pytest.mark.parametrize("parts", [b"data: " + b"x" * 100, b"data: xxxxxxxxxx\n" * 20, b"data:\n" * 100])
 def test_an_event_without_an_end_is_refused(parts: bytes) -> None:
     stream = EventStream(longest=64)
     with pytest.raises(TooLongError):
