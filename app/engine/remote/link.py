@@ -4,7 +4,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -163,9 +163,13 @@ class RemoteEngine(QObject):
         self._send(list(answer.end(gained)), stop)
 
     def _read(self, answer: RemoteAnswer, body: dict[str, object], stop: Stop) -> None:
-        for sent in self._wire.events("/v1/chat/completions", body, stop):
-            stop.check()
-            self._send([event for each in sent for event in answer.take(each)], stop)
+        """Take what comes until the answer is over; who answers may hold the connection open beyond that."""
+        with closing(self._wire.events("/v1/chat/completions", body, stop)) as arriving:
+            for sent in arriving:
+                stop.check()
+                self._send([event for each in sent for event in answer.take(each)], stop)
+                if answer.is_over:
+                    return
 
     def _counters(self, stop: Stop) -> Counters | None:
         """vLLM's counters; None where there are none, or nobody may look at them."""

@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -92,7 +92,7 @@ class Wire:
         with self.request("GET", path, stop) as response:
             return self._whole(response)
 
-    def events(self, path: str, body: Mapping[str, Any], stop: Stop) -> Iterator[list[SentEvent]]:
+    def events(self, path: str, body: Mapping[str, Any], stop: Stop) -> Generator[list[SentEvent], None, None]:
         """The events of an answer, those that arrive together as one list; empty lists are signs of life.
 
         A server that does not stream gives its whole answer as one event.

@@ -19,7 +19,19 @@ from app.engine.remote.failures import is_link_down, unreachable
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Failed, Finished
 from engine.protocol.options import GenerateOptions
-from tests.app.remote.fake_servers import DONE, Body, Script, another, chunk, event, free_address, serving, sglang
+from engine.protocol.round_json import finished_to_json
+from tests.app.remote.fake_servers import (
+    DONE,
+    ENDING,
+    Body,
+    Script,
+    another,
+    chunk,
+    event,
+    free_address,
+    serving,
+    sglang,
+)
 from tests.app.remote.listener import listening
 
 BEGUN = chunk({"content": "Once"})
@@ -148,6 +160,27 @@ def test_an_answer_that_is_somehow_whole_is_taken(parts: tuple[bytes, ...], qtbo
     with serving(saying(*parts)) as address, listening(address, qtbot) as engine:
         assert isinstance(engine.ask(), Finished)
         assert engine.text == "Once"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(BEGUN, chunk({}, "stop"), DONE), (BEGUN, event({"coppice": {"finished": finished_to_json(ENDING)}}))],
+)
+def test_an_answer_ends_where_the_server_says_so_and_not_when_it_hangs_up(
+    parts: tuple[bytes, ...], qtbot: QtBot
+) -> None:
+    release = threading.Event()
+
+    def answer(_body: Body) -> Iterator[bytes]:
+        yield from parts
+        while not release.wait(0.01):
+            yield b": alive\n\n"
+
+    script = replace(another(), answer=answer)
+    with serving(script) as address, listening(address, qtbot) as engine:
+        assert isinstance(engine.ask(), Finished)
+        assert script.left.wait(5), "the connection is closed"
+        release.set()
 
 
 def test_a_line_without_an_end_is_cut_off_soon(qtbot: QtBot) -> None:
