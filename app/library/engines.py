@@ -116,6 +116,7 @@ class EngineChoice(QObject):
     def save(self, engine: SavedEngine, key: str = "") -> None:
         """Add an engine, or change the one of this name; `key`: a new one, if there is one."""
         if key:
+            self.keys.remember(engine.place.address, key)  # who connects now needs it before a keyring has answered
             job = self._jobs.start(lambda _stop: self.keys.keep(engine.place.address, key))
             job.done.connect(self._on_key_kept)
         self._write(self._settings.current.engines | {engine.name: _record(engine)})
@@ -153,6 +154,8 @@ class EngineChoice(QObject):
         """What was removed stays so: forget its keys."""
         gone = self._unsettled - {each.place.address for each in self.saved if each.has_key}
         self._unsettled.clear()
+        for each in gone:
+            self.keys.remember(each, "")
         if gone:
             self._jobs.start(lambda _stop: self.keys.forget(gone))
 
