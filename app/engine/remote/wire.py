@@ -60,9 +60,12 @@ class _Opened:
             for option, value in _ALIVE_OPTIONS:
                 if hasattr(socket, option):
                     connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        if self.has_key and not may_carry_key(self.address, connection.getpeername()[0]):
-            self.stream.close()
-            raise failures.exposed(host_of(self.address))
+        try:
+            if self.has_key and not may_carry_key(self.address, connection.getpeername()[0]):
+                raise failures.exposed(host_of(self.address))
+        except BaseException:
+            self.stream.close()  # nobody else has it yet
+            raise
 
 
 class Wire:
@@ -145,7 +148,7 @@ class Wire:
                     yield response
                 finally:
                     response.close()
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError, OSError) as error:
             stop.check()  # it may have been our own hanging up
             raise self._in_words(error, silent_seconds) from error
 

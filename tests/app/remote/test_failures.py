@@ -315,6 +315,16 @@ def test_a_key_is_not_sent_where_everybody_could_read_it(qtbot: QtBot, monkeypat
         assert script.asked == [], "not a byte of the request went out"
 
 
+def test_a_connection_that_is_gone_before_it_is_used_is_told_of(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_address: str, _peer: str) -> bool:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(wire, "may_carry_key", gone)
+    with serving(another()) as address, listening(address, qtbot, key="secret") as engine:
+        engine.ask()
+        assert "cannot be reached: Transport endpoint is not connected." in engine.failure.message
+
+
 def test_the_key_is_shown_to_its_own_server(qtbot: QtBot) -> None:
     script = replace(sglang(), key="secret")
     with serving(script) as address, listening(address, qtbot, key="secret") as engine:
