@@ -1674,6 +1674,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} answers too slowly.</source>
+            <translation>{host} antwortet zu langsam.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
             <source>{host} cannot be reached.</source>
             <translation>{host} ist nicht erreichbar.</translation>
         </message>

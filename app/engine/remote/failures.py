@@ -61,6 +61,11 @@ def no_answer(host: str) -> RemoteError:
     )
 
 
+def slow(host: str) -> RemoteError:
+    """What it has begun to send does not come to an end."""
+    return RemoteError(say("{host} answers too slowly.", host=host), say("Try again in a while."), "lost")
+
+
 def cut(host: str) -> RemoteError:
     """The connection broke while an answer was written."""
     return RemoteError(

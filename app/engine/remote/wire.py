@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who asks a
 CONNECT_SECONDS = 10.0
 LOOK_UP_SECONDS = 10.0  # for what a server knows without computing
 SILENT_SECONDS = 300.0  # a model that reads a long prompt may say nothing for minutes
+_WHOLE_SECONDS = 60.0  # for a body that is no stream, as the hub's
 _LARGEST_BODY = 8 << 20
 _LARGEST_REFUSAL = 64 << 10
 
@@ -61,11 +63,14 @@ class _Opened:
                 if hasattr(socket, option):
                     connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         try:
-            if self.has_key and not may_carry_key(self.address, connection.getpeername()[0]):
-                raise failures.exposed(host_of(self.address))
+            self._guard_key(connection)
         except BaseException:
             self.stream.close()  # nobody else has it yet
             raise
+
+    def _guard_key(self, connection: socket.socket) -> None:
+        if self.has_key and not may_carry_key(self.address, connection.getpeername()[0]):
+            raise failures.exposed(host_of(self.address))
 
 
 class Wire:
@@ -166,19 +171,25 @@ class Wire:
         )
 
     def _refusal(self, response: "httpx2.Response", model: str) -> failures.RemoteError:
-        body = bytearray()
-        for arrived in response.iter_raw():
-            body += arrived
-            if len(body) > _LARGEST_REFUSAL:
-                break
-        return failures.refusal(self.host, model, response.status_code, response.headers, bytes(body))
+        body = self._read_some(response, _LARGEST_REFUSAL)
+        return failures.refusal(self.host, model, response.status_code, response.headers, body)
 
     def _whole(self, response: "httpx2.Response") -> bytes:
-        body = bytearray()
+        body = self._read_some(response, _LARGEST_BODY)
+        if len(body) > _LARGEST_BODY:
+            raise failures.garbled(self.host, say("more than {size} MB", size=_LARGEST_BODY >> 20))
+        return body
+
+    def _read_some(self, response: "httpx2.Response", most_bytes: int) -> bytes:
+        """The body up to `most_bytes`, and more where there is more. Once begun it must not take too long."""
+        body, deadline = bytearray(), 0.0
         for arrived in response.iter_raw():
+            deadline = deadline or time.monotonic() + _WHOLE_SECONDS  # before it begins, an answer is computed
             body += arrived
-            if len(body) > _LARGEST_BODY:
-                raise failures.garbled(self.host, say("more than {size} MB", size=_LARGEST_BODY >> 20))
+            if len(body) > most_bytes:
+                break
+            if time.monotonic() > deadline:
+                raise failures.slow(self.host)
         return bytes(body)
 
     def _parsed(self, body: bytes) -> Any:

@@ -218,6 +218,19 @@ def test_a_listing_without_an_end_is_not_read(qtbot: QtBot, monkeypatch: pytest.
         assert "sent what cannot be read" in engine.stopped[0].message
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_body_that_trickles_in_is_given_up(status: int, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "_WHOLE_SECONDS", -1.0)  # the first bytes are late already
+    script = replace(another(), status=status, refusal={"error": "busy"})
+    with serving(script) as address, listening(address, qtbot) as engine:
+        if status == 200:
+            engine.engine.look_for()
+            engine.wait(lambda: engine.stopped)
+        else:
+            engine.ask()
+        assert "answers too slowly" in (engine.stopped or [engine.failure])[0].message
+
+
 @pytest.mark.parametrize("models", [[], "none", [{"id": 5}], [None]])
 def test_a_server_without_models_is_told_so(models: list[Body], qtbot: QtBot) -> None:
     with serving(replace(another(), models=models)) as address, listening(address, qtbot) as engine:
