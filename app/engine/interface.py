@@ -125,12 +125,12 @@ class EngineSwitch(QObject):
         return self._chosen.count(chat, texts)
 
     def look(self, command: Watch | Inspect) -> None:
-        """A node is asked about where its round was; what is watched, both engines should know, and those to come."""
-        self._chosen.look(command)
+        """Both engines are told: either may have had the round. What is watched, those to come should know too."""
         if isinstance(command, Watch):
             self._watch = command
-            if self._chosen is not self._local:
-                self._local.look(command)
+        self._chosen.look(command)
+        if self._chosen is not self._local:
+            self._local.look(command)
 
     def cancel(self, through: int) -> None:
         """Both engines are told: either may have such requests."""
