@@ -19,11 +19,14 @@ _NO_MODEL = re.compile(r"model", re.IGNORECASE)
 
 
 class RemoteError(CoppiceError):
-    """An engine elsewhere could not answer. `kind`: of what sort that is; `lost` where the connection broke."""
+    """An engine elsewhere could not answer. `kind`: of what sort that is; `lost` where the connection broke.
+
+    `status`: that of HTTP with which it refused; 0 where it did not get so far.
+    """
 
     def __init__(self, message: str, hint: str = "", kind: FailureKind = "internal") -> None:
         super().__init__(message, hint)
-        self.kind = kind
+        self.kind, self.status = kind, 0
 
 
 def unreachable(host: str, error: BaseException) -> RemoteError:
@@ -136,7 +139,12 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def refusal(host: str, model: str, status: int, headers: Mapping[str, str], body: bytes) -> RemoteError:
     """Why a request was refused, by its status and the server's own words."""
-    reason = reason_in(body)
+    error = _refusal(host, model, status, headers, reason_in(body))
+    error.status = status
+    return error
+
+
+def _refusal(host: str, model: str, status: int, headers: Mapping[str, str], reason: str) -> RemoteError:
     if status in (401, 403):
         return RemoteError(
             say("{host} does not accept the key.", host=host), say("Give another key in Models, Engines."), "input"

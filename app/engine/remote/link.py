@@ -151,7 +151,7 @@ class RemoteEngine(QObject):
         try:
             self._read(answer, body, stop)
         except failures.RemoteError as error:
-            if error.kind == "input" and place.kind in KINDS_THAT_MAY_REFUSE and not answer.first:
+            if _is_of_options(error) and place.kind in KINDS_THAT_MAY_REFUSE:
                 self._read(answer, reduced(body), stop)
             elif not (answer.has_ended and error.kind == "lost"):  # else all that was said is there
                 raise
@@ -218,6 +218,11 @@ class RemoteEngine(QObject):
         if self._going.pop(request, None):
             kind: FailureKind = error.kind if isinstance(error, failures.RemoteError) else "internal"
             self.events_arrived.emit([Failed(request, error.message, error.hint, kind)])
+
+
+def _is_of_options(error: failures.RemoteError) -> bool:
+    """Whether a server may have refused an option that it does not know."""
+    return error.kind == "input" and error.status in (400, 422)
 
 
 class _Unread:

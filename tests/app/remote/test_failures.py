@@ -68,6 +68,16 @@ def test_a_refusal_is_told_in_words(
         assert (failed.kind, bool(failed.hint)) == (kind, True)
 
 
+@pytest.mark.parametrize(("status", "questions"), [(307, 1), (401, 1), (404, 1), (400, 2), (422, 2)])
+def test_only_a_refusal_of_the_request_itself_is_answered_with_a_smaller_one(
+    status: int, questions: int, qtbot: QtBot
+) -> None:
+    script = replace(another(), status=status, refusal={"error": "no"})
+    with serving(script) as address, listening(address, qtbot, key="secret") as engine:
+        assert isinstance(engine.ask(), Failed)
+        assert len(script.questions) == questions
+
+
 def test_who_does_not_listen_is_told_so(qtbot: QtBot) -> None:
     with listening(free_address(), qtbot) as engine:
         engine.engine.look_for()
