@@ -24,7 +24,7 @@ from app.library.picker.engines_page import EnginesPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
-from engine.protocol.messages import Generate, Load
+from engine.protocol.messages import PROTOCOL, Generate, Load, Ready
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.library.picker.conftest import Ring
@@ -144,8 +144,8 @@ def test_the_engine_of_last_time_is_taken_up_without_a_request(
         link = FakeLink()
         person = Person(open_window(link), qtbot)
         link.engine_starting.emit()
-        link.become_ready() if any(isinstance(each, Load) for each in link.sent) else None
-        assert link.sent == [], "no model is loaded for an engine elsewhere"
+        link.answer(Ready(PROTOCOL, 4711))
+        assert not any(isinstance(each, Load) for each in link.sent), "no model is loaded for an engine elsewhere"
         assert person.window.engines.state.ready
         assert script.asked == []
         person.ask()
@@ -293,3 +293,4 @@ def test_what_the_settings_hold_is_looked_at_with_care() -> None:
         ("numbers", "m @ host:2", 0),
     ]
     assert unused_name("good", kept) == "good 2"
+    assert unused_name("good", kept | {"good 2": {}}) == "good 3"
