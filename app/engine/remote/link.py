@@ -66,7 +66,6 @@ class RemoteEngine(QObject):
 
     requested = Signal(int)
     cancelled = Signal(int)
-    engine_starting = Signal()
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
     found = Signal(object)  # `Server`
@@ -92,7 +91,6 @@ class RemoteEngine(QObject):
         """Ask what is there; `found` or `engine_stopped` tells."""
         if self._looking:
             self._looking.cancel()
-        self.engine_starting.emit()
         self._looking = self._jobs.start(partial(look_at, self._wire))
         self._looking.done.connect(self._on_found)
         self._looking.failed.connect(lambda error: self.engine_stopped.emit(Failed(0, error.message, error.hint)))
@@ -129,10 +127,6 @@ class RemoteEngine(QObject):
             if going := self._going.pop(request, None):
                 going.job.cancel()
                 self.events_arrived.emit([Finished(request, "cancelled", "", going.answer.statistics)])
-
-    def restart(self) -> None:
-        """Look for it again."""
-        self.look_for()
 
     def close(self) -> None:
         """End every request and the threads."""
