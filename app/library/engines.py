@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, count
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -69,10 +70,7 @@ def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, .
 def unused_name(wanted: str, taken: Mapping[str, object]) -> str:
     """The name, with a number behind it where another engine has it already."""
     name = wanted.strip()[:_LONGEST] or tr("Engine")
-    number = 2
-    while (found := name if number == 2 else f"{name} {number - 1}") in taken:
-        number += 1
-    return found
+    return next(each for each in chain([name], (f"{name} {number}" for number in count(2))) if each not in taken)
 
 
 class EngineChoice(QObject):
