@@ -158,7 +158,7 @@ class RemoteEngine(QObject):
 
     def _read(self, answer: RemoteAnswer, body: dict[str, object], stop: Stop) -> None:
         """Take what comes until the answer is over; who answers may hold the connection open beyond that."""
-        with closing(self._wire.events("/v1/chat/completions", body, stop)) as arriving:
+        with closing(self._wire.events("/v1/chat/completions", body, stop, self.place.name)) as arriving:
             for sent in arriving:
                 stop.check()
                 self._send([event for each in sent for event in answer.take(each)], stop)

@@ -100,12 +100,13 @@ class Wire:
         with self.request("GET", path, stop) as response:
             return self._whole(response)
 
-    def events(self, path: str, body: Mapping[str, Any], stop: Stop) -> Generator[list[SentEvent], None, None]:
+    def events(
+        self, path: str, body: Mapping[str, Any], stop: Stop, model: str = ""
+    ) -> Generator[list[SentEvent], None, None]:
         """The events of an answer, those that arrive together as one list; empty lists are signs of life.
 
-        A server that does not stream gives its whole answer as one event.
+        A server that does not stream gives its whole answer as one event. `model`: what errors call the model.
         """
-        model = str(body.get("model", ""))
         with self.request("POST", path, stop, body, self._silent_seconds, model) as response:
             if "json" in response.headers.get("content-type", ""):
                 yield [SentEvent("", self._whole(response))]

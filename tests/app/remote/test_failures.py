@@ -68,6 +68,15 @@ def test_a_refusal_is_told_in_words(
         assert (failed.kind, bool(failed.hint)) == (kind, True)
 
 
+def test_a_model_that_is_a_file_is_named_without_its_folders(qtbot: QtBot) -> None:
+    script = replace(another(), status=400, refusal={"error": "the context is too small"})
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.engine.place = replace(engine.engine.place, model="/srv/models/demo.gguf")
+        engine.ask()
+        assert "too long for demo.gguf at" in engine.failure.message
+        assert script.questions[0]["model"] == "/srv/models/demo.gguf"
+
+
 @pytest.mark.parametrize(("status", "questions"), [(307, 1), (401, 1), (404, 1), (400, 2), (422, 2)])
 def test_only_a_refusal_of_the_request_itself_is_answered_with_a_smaller_one(
     status: int, questions: int, qtbot: QtBot
