@@ -1,6 +1,5 @@
 """HTTP to one engine elsewhere: one connection a request, which can be cut at any moment, and guards the key."""
 
-import logging
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from app.engine.remote import failures
 from app.engine.remote.addresses import host_of, may_carry_key
 from app.engine.remote.event_stream import EventStream, SentEvent, TooLongError
-from app.hub.transport import hang_up, trust
 from app.system import json_text as json
 from app.system.background import Stop
+from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from app.system.json_text import parse_json
 from engine import __version__
 from engine.protocol.sentences import say
@@ -161,8 +160,7 @@ class Wire:
     def _session(self, seconds: float) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
 
-        for library in ("httpx2", "httpcore2"):  # they log addresses
-            logging.getLogger(library).setLevel(logging.WARNING)
+        keep_addresses_out_of_log()
         is_encrypted = self.address.startswith("https:")
         return httpx2.Client(
             verify=trust() if is_encrypted else False,
