@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Iterable
 
-from app.system.passwords import forget_secret, keep_secret, read_secret
+from app.system.secret_store import forget_secret, keep_secret, read_secret
 from engine.errors import InputError
 from engine.protocol.sentences import say
 
