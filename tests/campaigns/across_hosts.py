@@ -78,7 +78,7 @@ class Watched:
         from PySide6.QtWidgets import QApplication
 
         from app.engine.remote.link import Place
-        from app.library.engines import SavedEngine
+        from app.library.remote.engines import SavedEngine
         from app.settings.store import SettingsFile
         from app.shell.wiring import connected_window
         from app.system.paths import folders_below

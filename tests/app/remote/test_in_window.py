@@ -18,10 +18,10 @@ from app.chat.archive.formats import exported_json, exported_markdown, from_json
 from app.chat.history.message import AnswerEnding
 from app.engine.remote.link import Place
 from app.engine.state import Phase
-from app.library.engines import KEY_NOTICE, SavedEngine, saved_engines, unused_name
-from app.library.picker.connect_dialog import ConnectDialog
 from app.library.picker.engines_page import EnginesPage
 from app.library.picker.page import Page
+from app.library.remote.connect_dialog import ConnectDialog
+from app.library.remote.engines import KEY_NOTICE, SavedEngine, saved_engines, unused_name
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from engine.protocol.messages import PROTOCOL, Generate, Load, Ready

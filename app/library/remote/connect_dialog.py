@@ -24,7 +24,7 @@ from app.engine.remote.wire import Wire
 from app.i18n.number_text import Number
 from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
-from app.library.engines import SavedEngine
+from app.library.remote.engines import SavedEngine
 from app.ui.jobs import Job, Jobs
 from app.ui.widgets import label
 from engine.errors import CoppiceError, InputError
