@@ -4180,6 +4180,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Give another key.</source>
+            <translation>Geben Sie einen anderen Schlüssel an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
             <source>It is kept in the system's keyring, and sent to this address alone.</source>
             <translation>Er liegt im Schlüsselbund des Systems und wird nur an diese Adresse gesendet.</translation>
         </message>

@@ -12,6 +12,9 @@ from engine.errors import CoppiceError
 from engine.protocol.messages import FailureKind
 from engine.protocol.sentences import Sentence, reason_of, say
 
+REFUSED_KEY = (401, 403)
+"""The status with which a key is refused, or that there is none."""
+
 _LONGEST_REASON = 300
 _MOST_SECONDS = 86_400
 _TOO_LONG = re.compile(r"context|too long|too many tokens|maximum.{0,20}(length|tokens)", re.IGNORECASE)
@@ -145,7 +148,7 @@ def refusal(host: str, model: str, status: int, headers: Mapping[str, str], body
 
 
 def _refusal(host: str, model: str, status: int, headers: Mapping[str, str], reason: str) -> RemoteError:
-    if status in (401, 403):
+    if status in REFUSED_KEY:
         return RemoteError(
             say("{host} does not accept the key.", host=host), say("Give another key in Models, Engines."), "input"
         )

@@ -20,7 +20,7 @@ from app.library.controller import LibraryController
 from app.settings.store import SettingsFile
 from app.system import json_text as json
 from app.ui.jobs import Jobs
-from app.ui.notices import Notice
+from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Loaded, ModelInfo
 from engine.protocol.options import LoadOptions
@@ -172,7 +172,7 @@ class EngineChoice(QObject):
             return
         words = tr("This system has no keyring that would keep the key of the engine.")
         hint = tr("It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.")
-        self.notice_raised.emit(Notice(KEY_NOTICE, words, hint))
+        self.notice_raised.emit(Notice(KEY_NOTICE, words, hint, tone=Tone.HINT))
 
     # ---- the choice -------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from app.library.remote.connect_dialog import ConnectDialog
 from app.library.remote.engines import KEY_NOTICE, SavedEngine, saved_engines, unused_name
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.ui.notices import Tone
 from engine.protocol.messages import PROTOCOL, Generate, Load, Ready
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
@@ -210,7 +211,13 @@ def test_a_test_says_what_is_wrong_and_can_be_cancelled(person: Person) -> None:
     person.dialog.reject()
     person.test(free_address())
     assert "Nothing listens" in person.dialog.words.text()
+    words = person.dialog.words
+    person.wait(lambda: words.height() >= words.heightForWidth(words.width()) > words.fontMetrics().height() * 1.5)
     person.dialog.reject()
+    with serving(replace(another(), key="secret")) as address:
+        person.test(address, "wrong")
+        assert person.dialog.words.text().endswith("does not accept the key. Give another key.")
+        person.dialog.reject()
     person.page.connect_.click()
     dialog = person.dialog
     QTest.keyClicks(dialog.address, "192.168.0.7:8000")
@@ -258,6 +265,7 @@ def test_a_key_that_no_keyring_takes_is_told_of(person: Person, ring: Ring, monk
     with serving(replace(another(), key="secret")) as address:
         person.connect(address, "secret")
         person.wait(lambda: any(each.key == KEY_NOTICE for each in person.window.notices.notices))
+        assert [each.tone for each in person.window.notices.notices if each.key == KEY_NOTICE] == [Tone.HINT]
         person.ask()
         assert person.answer[0] == "There was a fox.", "it holds for this run"
 
