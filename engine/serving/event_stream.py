@@ -13,8 +13,8 @@ from engine.errors import CoppiceError
 from engine.serving.answers import Alive
 
 Event = dict[str, Any]
-EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
-"""What the description of an endpoint says of its streams."""
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+"""What the description of an endpoint says of its streams: that there are some. OpenAPI 3.1 has no words for events."""
 
 
 @dataclass(frozen=True, slots=True)

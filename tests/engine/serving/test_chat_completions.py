@@ -170,7 +170,7 @@ def test_a_client_that_leaves_frees_the_engine(
 
 
 @contextmanager
-def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch, until: Wait) -> Iterator[None]:
+def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Until the block is left, the engine reads no prompt."""
     go_on, prompt_of = threading.Event(), type(running.engine).prompt_of
 
@@ -179,16 +179,18 @@ def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch, unti
         return prompt_of(*arguments)
 
     monkeypatch.setattr(type(running.engine), "prompt_of", slow)
-    yield
-    go_on.set()
+    try:
+        yield
+    finally:
+        go_on.set()
 
 
 def test_a_slow_prompt_is_bridged_by_comments(
-    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch, until: Wait
+    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "SECONDS_ALIVE", 0.02)
     body = {"messages": ASKED, "max_tokens": 3, "temperature": 0, "stream": True}
-    with reading_stands_still(running, monkeypatch, until):
+    with reading_stands_still(running, monkeypatch):
         raw = client.chat.completions.with_streaming_response.create(model="", **body)  # type: ignore[call-overload]
         response = raw.__enter__()
         lines = response.iter_lines()

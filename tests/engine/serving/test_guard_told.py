@@ -41,18 +41,30 @@ def refused(kind: FailureKind) -> Refused:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("asked", [{}, {"in_the_middle": True}, {"stream": True}], ids=str)
 def test_what_the_engine_fails_with_has_its_status(
-    server: Running, error: Exception, status: int, kind: str, code: str, stream: bool
+    server: Running, error: Exception, status: int, kind: str, code: str, asked: dict[str, bool]
 ) -> None:
+    """A stream, too, as long as nothing of it was sent."""
     ERRORS["!"] = error
-    told = server.http.post(PATH, json={"text": "!", "stream": stream})
-    body = json.loads(told.text.removeprefix("data: ")) if stream else told.json()
-    assert told.status_code == (200 if stream else status)
-    assert (body["error"]["type"], body["error"]["code"]) == (kind, code)
+    told = server.http.post(PATH, json={"text": "!", **asked})
+    problem = told.json()["error"]
+    assert (told.status_code, problem["type"], problem["code"]) == (status, kind, code)
     assert "secret" not in told.text
     assert server.last_visit().state == "failed"
     assert server.last_visit().words
+
+
+@pytest.mark.parametrize(("error", "code"), [(TooLong("a"), "context_length_exceeded"), (RuntimeError("secret"), None)])
+def test_what_fails_in_the_middle_of_a_stream_is_its_last_event(
+    server: Running, error: Exception, code: str | None
+) -> None:
+    ERRORS["!"] = error
+    told = server.http.post(PATH, json={"text": "!", "stream": True, "in_the_middle": True, "rounds": 2})
+    *written, last = told.text.removesuffix("\n\n").split("\n\n")
+    assert (told.status_code, written) == (200, 2 * ['data: {"text":"!"}'])
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == (code or "internal_error")
+    assert "secret" not in told.text
 
 
 def test_what_nobody_expected_is_told_without_its_details_and_logged(

@@ -1,5 +1,6 @@
 """Events by the types of the clients of OpenAI and Anthropic, and by their own accumulation of them."""
 
+import json
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -68,6 +69,8 @@ def test_openais_client_makes_the_response_of_its_events(pieces: list[Piece]) ->
     assert Response.model_validate(whole, strict=True).output_text == text_of(pieces)
     assert accumulated_by_openai(events).output_text == text_of(pieces)
     assert events[-1] == {"type": "response.completed", "sequence_number": len(events) - 1, "response": whole}
+    assert [event["delta"] for event in events if event["type"].endswith(".delta")] == texts_of(pieces)
+    assert arguments_of_response(whole) == arguments_of(pieces)
 
 
 def assert_items_are_told_in_turn(events: list[dict[str, Any]]) -> None:
@@ -83,6 +86,23 @@ def assert_items_are_told_in_turn(events: list[dict[str, Any]]) -> None:
         )
 
 
+def texts_of(pieces: list[Piece]) -> list[str]:
+    return [piece.text for piece in pieces if not isinstance(piece, CallBegun)]
+
+
+def arguments_of(pieces: list[Piece]) -> list[str]:
+    """Of each call."""
+    return [
+        "".join(piece.text for piece in pieces if isinstance(piece, CallArguments) and piece.place == begun.place)
+        for begun in pieces
+        if isinstance(begun, CallBegun)
+    ]
+
+
+def arguments_of_response(whole: dict[str, Any]) -> list[str]:
+    return [item["arguments"] for item in whole["output"] if item["type"] == "function_call"]
+
+
 def text_of(pieces: list[Piece]) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, Content))
 
@@ -91,11 +111,17 @@ def text_of(pieces: list[Piece]) -> str:
 @given(pieces=answers(), shows_thoughts=st.booleans())
 def test_anthropics_client_makes_the_message_of_its_events(pieces: list[Piece], shows_thoughts: bool) -> None:
     writer = MessageWriter("model", (), shows_thoughts)
-    told = accumulated_by_anthropic(events_of(writer, steps_of(pieces)))
+    events = events_of(writer, steps_of(pieces))
+    told = accumulated_by_anthropic(events)
     whole = Message.model_validate(writer.message.model_dump(), strict=True)
     assert told.to_dict(exclude_none=True) == whole.to_dict(exclude_none=True)
     assert whole.usage.output_tokens == 2 * len(pieces)
     assert "".join(block.text for block in whole.content if block.type == "text") == text_of(pieces)
+    deltas = [list(event["delta"].values())[1] for event in events if event["type"] == "content_block_delta"]
+    assert deltas == texts_of([piece for piece in pieces if shows_thoughts or not isinstance(piece, Thought)])
+    assert [block.input for block in whole.content if block.type == "tool_use"] == [
+        json.loads(arguments) for arguments in arguments_of(pieces)
+    ]
     assert shows_thoughts or all(block.type != "thinking" for block in whole.content)
 
 
