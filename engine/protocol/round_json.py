@@ -79,7 +79,7 @@ def round_from_json(given: object) -> Round:
         method=read.text("method"),
         budget=read.count("budget"),
         bytes_streamed=read.count("bytes_streamed"),
-        verdicts=_verdicts(read, len(tree.pieces) + 1),
+        verdicts=_target_log_probs(read, len(tree.pieces) + 1),
         lengths=array("I", lengths).tobytes(),
         log_probs=array("f", log_probs).tobytes(),
         top=_top(read, new_tokens),
@@ -176,7 +176,7 @@ def _is_path(accepted: tuple[int, ...], parents: list[int]) -> bool:
     return accepted[:1] == (0,) and all(0 < node < len(parents) and parents[node] == above for above, node in steps)
 
 
-def _verdicts(read: _Fields, count: int) -> TargetLogProbs | None:
+def _target_log_probs(read: _Fields, count: int) -> TargetLogProbs | None:
     log_probs, ranks = read.floats("target_log_probs"), read.integers("ranks")
     _require(len(log_probs) == len(ranks) in (0, count), "the target's word on some nodes is missing")
     return TargetLogProbs(array("f", log_probs).tobytes(), array("i", ranks).tobytes()) if ranks else None
