@@ -46,7 +46,7 @@ def round_to_json(of: Round) -> dict[str, Any]:
         "budget": of.budget,
         "bytes_streamed": of.bytes_streamed,
         "lengths": array("I", of.lengths).tolist(),
-        "said_log_probs": _finite(of.log_probs),
+        "token_log_probs": _finite(of.log_probs),
         "target_log_probs": _finite(of.verdicts.log_probs) if of.verdicts else [],
         "ranks": array("i", of.verdicts.ranks).tolist() if of.verdicts else [],
         "top": [[[piece, _finite_or_none(log_prob)] for piece, log_prob in each] for each in of.top],
@@ -59,7 +59,7 @@ def round_from_json(given: object) -> Round:
     tree = _tree(read)
     accepted = tuple(read.integers("accepted"))
     new_tokens, text = read.count("new_tokens", len(accepted)), read.text("text")
-    lengths, log_probs = read.integers("lengths", largest=LONGEST_TEXT), read.floats("said_log_probs")
+    lengths, log_probs = read.integers("lengths", largest=LONGEST_TEXT), read.floats("token_log_probs")
     _require(_is_path(accepted, read.integers("parents", least=-1)), "the accepted path does not lead down the tree")
     _require(new_tokens == len(accepted), "the path has another length than what it wrote")
     _require(
