@@ -14,7 +14,7 @@ from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
-from engine.serving.event_stream import Event
+from engine.serving.event_stream import SentEvent
 from engine.serving.first_call import FirstCall
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def steps_of(service: Service, asker: Asker, question: Question) -> AsyncGenerat
 
 
 async def events_of(
-    service: Service, asker: Asker, question: Question, follow: Callable[[Step], Iterable[Event | Alive]]
-) -> AsyncGenerator[Event | Alive, None]:
+    service: Service, asker: Asker, question: Question, follow: Callable[[Step], Iterable[SentEvent | Alive]]
+) -> AsyncGenerator[SentEvent | Alive, None]:
     """The events of the answer: what `follow` makes of its steps. Raises what `held_to_its_choice` and `answer` do."""
     question = await held_to_its_choice(service, question)
     async with aclosing(steps_of(service, asker, question)) as steps:

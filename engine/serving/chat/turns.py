@@ -20,14 +20,14 @@ class TextPart(Asked):
     text: Text
 
 
-Parts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+TextParts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class SpokenMessage(Asked):
     """What a person says, or who tells the model how to behave."""
 
     role: Literal["system", "developer", "user"]
-    content: Text | Parts
+    content: Text | TextParts
 
 
 class CalledFunction(Asked):
@@ -49,7 +49,7 @@ class AssistantMessage(Asked):
     """What the model said. As the last message it is gone on with."""
 
     role: Literal["assistant"]
-    content: Text | Parts | None = None
+    content: Text | TextParts | None = None
     reasoning_content: Text | None = None
     tool_calls: list[CallMessage] | None = Field(default=None, max_length=MOST_TOOLS)
 
@@ -58,7 +58,7 @@ class ToolMessage(Asked):
     """What a tool gave back."""
 
     role: Literal["tool"]
-    content: Text | Parts
+    content: Text | TextParts
     tool_call_id: Name = ""
 
 

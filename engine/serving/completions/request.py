@@ -15,9 +15,11 @@ MOST_PROMPT_TOKENS = 1 << 20
 MOST_ANSWERS = 64  # to all prompts of a request
 DEFAULT_TOKENS = 16
 
-Tokens = Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(min_length=1, max_length=MOST_PROMPT_TOKENS)]
-Texts = Annotated[list[Text], Field(min_length=1, max_length=MOST_PROMPTS)]
-TokenLists = Annotated[list[Tokens], Field(min_length=1, max_length=MOST_PROMPTS)]
+TokenPrompt = Annotated[
+    list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(min_length=1, max_length=MOST_PROMPT_TOKENS)
+]
+TextPrompts = Annotated[list[Text], Field(min_length=1, max_length=MOST_PROMPTS)]
+TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=MOST_PROMPTS)]
 
 
 class CompletionFields(ChunkedFields):
@@ -28,7 +30,7 @@ class CompletionFields(ChunkedFields):
     `echo`, and no `suffix`.
     """
 
-    prompt: Text | Texts | Tokens | TokenLists
+    prompt: Text | TextPrompts | TokenPrompt | TokenPrompts
     logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)
     echo: bool | None = None
     suffix: Text | None = None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 
 from engine.protocol.options import GenerateOptions
 from engine.serving.context import AskerOf, Service, ServiceOf
-from engine.serving.event_stream import EVENTS, EventStream, Form, named
+from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.guard.errors import error_event
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
@@ -18,7 +18,7 @@ from engine.serving.model_names import require_served
 from engine.serving.question import Question, events_of
 
 router = APIRouter()
-FORM = Form(named, partial(error_event, "anthropic"))
+FORMAT = EventFormat(named, partial(error_event, "anthropic"))
 
 
 @router.post("/v1/messages", response_model=MessageResource, responses=EVENTS)
@@ -30,7 +30,7 @@ async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> 
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
     events = events_of(service, asker, question_of(asked, service, options), writer.follow)
     if asked.stream:
-        return await EventStream.begin(events, FORM)
+        return await EventStream.begin(events, FORMAT)
     async for _ in events:
         pass
     return writer.message

@@ -14,11 +14,11 @@ from engine.protocol.options import (
     SpeculationOptions,
 )
 from engine.protocol.sentences import say
+from engine.serving.bounds import MOST_TOKENS
 
 MOST_STOPS = 32
 LONGEST_STOP = 1024  # characters
 MOST_BIASES = 2048
-MOST_TOKENS = 1 << 31
 SEEDS = 1 << 63
 
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]

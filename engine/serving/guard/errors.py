@@ -19,7 +19,7 @@ from engine.protocol.messages import FailureKind
 from engine.protocol.sentences import say
 from engine.serving.desk import Busy
 
-Form = Literal["openai", "responses", "anthropic"]
+ErrorForm = Literal["openai", "responses", "anthropic"]
 """Whose form an error has: OpenAI's, that of an event in the stream of its Responses, or Anthropic's."""
 
 SECONDS_TO_LOAD = 10  # when to ask again where no model is loaded yet
@@ -92,7 +92,7 @@ class AnthropicError(BaseModel):
     error: AnthropicProblem
 
 
-def form_of(path: str) -> Form:
+def form_of(path: str) -> ErrorForm:
     """In which form errors of this address are told."""
     is_anthropic = path == "/v1/messages" or path.startswith("/v1/messages/")
     return "anthropic" if is_anthropic else "openai"
@@ -111,7 +111,7 @@ def api_error_of(error: BaseException) -> ApiError:
     return _internal()
 
 
-def body_of(error: ApiError, form: Form) -> dict[str, Any]:
+def body_of(error: ApiError, form: ErrorForm) -> dict[str, Any]:
     """The JSON that tells of it."""
     message = str(error)[:LONGEST_WORDS]
     if form == "anthropic":
@@ -128,7 +128,7 @@ def response_to(path: str, error: BaseException) -> JSONResponse:
     return JSONResponse(body_of(known, form_of(path)), known.status, known.headers)
 
 
-def error_event(form: Form, error: Exception, **more: Any) -> str:
+def error_event(form: ErrorForm, error: Exception, **more: Any) -> str:
     """A server-sent event that tells of `error` at the end of a stream.
 
     `more`: fields that this stream's events have besides, such as `sequence_number`.

@@ -16,7 +16,7 @@ from engine.protocol.serving import LOOPBACK, ServeOptions
 from engine.serving.guard.errors import ApiError
 
 EVERY_ORIGIN = "*"
-METHODS = "GET, POST"
+ALLOWED_METHODS = "GET, POST"
 SECONDS_ALLOWED = 600  # for which a browser need not ask again
 
 
@@ -57,7 +57,7 @@ def is_preflight(method: str, headers: Headers) -> bool:
 def preflight_answer(headers: Headers) -> Response:
     """What a browser may send for a page whose origin is known; everything but methods that nothing here has."""
     told = {
-        "access-control-allow-methods": METHODS,
+        "access-control-allow-methods": ALLOWED_METHODS,
         "access-control-allow-headers": headers.get("access-control-request-headers", ""),
         "access-control-max-age": str(SECONDS_ALLOWED),
     }

@@ -44,7 +44,7 @@ class ToolUseBlock(Asked):
     input: dict[str, Any]
 
 
-Texts = Annotated[list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+TextBlocks = Annotated[list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class ToolResultBlock(Asked):
@@ -52,7 +52,7 @@ class ToolResultBlock(Asked):
 
     type: Literal["tool_result"]
     tool_use_id: Name
-    content: Text | Texts | None = None
+    content: Text | TextBlocks | None = None
     is_error: bool | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from engine.errors import CoppiceError
 from engine.protocol.messages import Finished
 from engine.serving.answers import Alive, Ended, Progress, Step
-from engine.serving.event_stream import Event
+from engine.serving.event_stream import SentEvent
 from engine.serving.guard.errors import api_error_of
 from engine.serving.reasoning_tokens import ReasoningTokens
 from engine.serving.responses.output_items import (
@@ -38,7 +38,7 @@ class ResponseWriter:
         self._text: list[str] = []  # of the open item
         self._reasoning = ReasoningTokens()
 
-    def follow(self, step: Step) -> Iterator[Event | Alive]:
+    def follow(self, step: Step) -> Iterator[SentEvent | Alive]:
         """The next step of the answer; with the first, the response as it is before there is any."""
         if not self._events:
             yield self._of_response("response.created")
@@ -53,7 +53,7 @@ class ResponseWriter:
         if isinstance(step, Ended):
             yield from self._end(step.finished)
 
-    def fail(self, error: CoppiceError) -> Event:
+    def fail(self, error: CoppiceError) -> SentEvent:
         """There is no more of the answer, and why; the response has what was told of it."""
         self._fill("incomplete")
         known = api_error_of(error)
@@ -61,7 +61,7 @@ class ResponseWriter:
         self.response.status, self.response.error = "failed", ResponseFailure(code=code, message=str(known))
         return self._of_response("response.failed")
 
-    def _take(self, piece: Piece) -> Iterator[Event]:
+    def _take(self, piece: Piece) -> Iterator[SentEvent]:
         match piece:
             case Thought(text):
                 if not isinstance(self._open, OutputReasoning):
@@ -78,7 +78,7 @@ class ResponseWriter:
                 yield self._of_item("response.function_call_arguments.delta", delta=text)
         self._text.append(text)
 
-    def _end(self, finished: Finished) -> Iterator[Event]:
+    def _end(self, finished: Finished) -> Iterator[SentEvent]:
         response, is_cut = self.response, finished.reason == "length"
         yield from self._close("incomplete" if is_cut else "completed")
         if finished.statistics:
@@ -90,7 +90,7 @@ class ResponseWriter:
             response.status, response.completed_at = "completed", int(time.time())
         yield self._of_response(f"response.{response.status}")
 
-    def _add(self, item: OutputMessage | OutputReasoning | OutputCall) -> Iterator[Event]:
+    def _add(self, item: OutputMessage | OutputReasoning | OutputCall) -> Iterator[SentEvent]:
         yield from self._close("completed")
         self._open = item
         self.response.output.append(item)
@@ -114,7 +114,7 @@ class ResponseWriter:
                 return
         item.status = status
 
-    def _close(self, status: ItemStatus) -> Iterator[Event]:
+    def _close(self, status: ItemStatus) -> Iterator[SentEvent]:
         """End the open item, if there is one."""
         self._fill(status)
         item, text = self._open, "".join(self._text)
@@ -132,14 +132,14 @@ class ResponseWriter:
         yield self._of_item("response.output_item.done", item=item.model_dump(), with_id=False)
         self._open, self._text = None, []
 
-    def _of_item(self, kind: str, *, with_id: bool = True, **fields: object) -> Event:
+    def _of_item(self, kind: str, *, with_id: bool = True, **fields: object) -> SentEvent:
         assert self._open, "an item is written"
         named = {"item_id": self._open.id} if with_id else {}
         return self._event(kind, output_index=len(self.response.output) - 1, **named, **fields)
 
-    def _of_response(self, kind: str) -> Event:
+    def _of_response(self, kind: str) -> SentEvent:
         return self._event(kind, response=self.response.model_dump(by_alias=True))
 
-    def _event(self, kind: str, **fields: object) -> Event:
+    def _event(self, kind: str, **fields: object) -> SentEvent:
         self._events += 1
         return {"type": kind, "sequence_number": self._events - 1, **fields}

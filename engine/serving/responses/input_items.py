@@ -21,7 +21,7 @@ class ItemText(Asked):
     text: Text
 
 
-Parts = Annotated[list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+ItemParts = Annotated[list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class MessageItem(Asked):
@@ -29,7 +29,7 @@ class MessageItem(Asked):
 
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
-    content: Text | Parts
+    content: Text | ItemParts
 
 
 class CallItem(Asked):
@@ -46,7 +46,7 @@ class ResultItem(Asked):
 
     type: Literal["function_call_output"]
     call_id: Name
-    output: Text | Parts
+    output: Text | ItemParts
 
 
 class ThoughtPart(Asked):
