@@ -11,7 +11,7 @@ from engine.protocol.sentences import say
 
 ConstraintText = Annotated[str, Field(max_length=MOST_CONSTRAINT)]
 Schema = dict[str, Any]
-_LOOSE = ConfigDict(extra="ignore", populate_by_name=True)
+_LOOSE = ConfigDict(extra="ignore")
 
 
 class TextFormat(BaseModel):

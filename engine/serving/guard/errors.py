@@ -19,8 +19,8 @@ from engine.protocol.messages import FailureKind
 from engine.protocol.sentences import say
 from engine.serving.desk import Busy
 
-ErrorForm = Literal["openai", "responses", "anthropic"]
-"""Whose form an error has: OpenAI's, that of an event in the stream of its Responses, or Anthropic's."""
+ErrorForm = Literal["openai", "anthropic"]
+"""Whose form an error has."""
 
 SECONDS_TO_LOAD = 10  # when to ask again where no model is loaded yet
 SECONDS_TO_WAIT = 2  # and where too many wait
@@ -117,8 +117,6 @@ def body_of(error: ApiError, form: ErrorForm) -> dict[str, Any]:
     if form == "anthropic":
         kind = TYPES_OF_ANTHROPIC.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
-    if form == "responses":
-        return {"type": "error", "code": error.code or _type_of(error), "message": message, "param": error.param}
     return {"error": {"message": message, "type": _type_of(error), "param": error.param, "code": error.code}}
 
 
@@ -128,12 +126,9 @@ def response_to(path: str, error: BaseException) -> JSONResponse:
     return JSONResponse(body_of(known, form_of(path)), known.status, known.headers)
 
 
-def error_event(form: ErrorForm, error: Exception, **more: Any) -> str:
-    """A server-sent event that tells of `error` at the end of a stream.
-
-    `more`: fields that this stream's events have besides, such as `sequence_number`.
-    """
-    body = {**body_of(api_error_of(error), form), **more}
+def error_event(form: ErrorForm, error: Exception) -> str:
+    """A server-sent event that tells of `error` at the end of a stream."""
+    body = body_of(api_error_of(error), form)
     name = "" if form == "openai" else "event: error\n"
     return f"{name}data: {json.dumps(body)}\n\n"
 

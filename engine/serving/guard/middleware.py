@@ -40,7 +40,7 @@ class Guard:
             return
         headers, path, client = Headers(scope=scope), scope["path"], (scope["client"] or ("",))[0]
         visit = self._visits.begin(client, path, headers)
-        scope.setdefault("state", {}).update(visit=visit, asker=_asker(client, headers, visit))
+        scope.setdefault("state", {}).update(asker=_asker(client, headers, visit))
         response = Watched(send, response_headers(headers, self._service.options))
         try:
             await self._answer(scope, receive, response)

@@ -63,7 +63,12 @@ def test_a_request_that_is_let_in_is_answered_to_its_end(
     running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, jobs = Desk.put, list[Job]()
-    monkeypatch.setattr(Desk, "put", lambda desk, job: (jobs.append(job), put(desk, job)))
+
+    def recorded(desk: Desk, job: Job) -> None:
+        jobs.append(job)
+        put(desk, job)
+
+    monkeypatch.setattr(Desk, "put", recorded)
     ask(client, ["Once", "Then"], max_tokens=1)
     client.chat.completions.create(model="", messages=[{"role": "user", "content": PROMPT}], n=2, max_tokens=1)
     assert [job.is_admitted for job in jobs] == [False, True] * 2
