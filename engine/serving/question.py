@@ -52,11 +52,6 @@ async def held_to_its_choice(service: Service, question: Question) -> Question:
             say("An answer that is held to a form cannot call tools as it likes."),
             say("Leave out the form or the tools, or choose whether tools are called."),
         )
-    if question.choice.mode == "required" and not question.offered:
-        raise InputError(
-            say("A tool has to be called, and there is none in the request."),
-            say("Send the tools, or leave out their choice."),
-        )
     engine = service.desk.engine_for(question.made_for)
     held = await asyncio.to_thread(engine.tool_constraint, question.offered, question.choice)
     return replace(question, options=replace(question.options, constraint=held)) if held else question

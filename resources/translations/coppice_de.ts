@@ -9298,6 +9298,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>Send less of it, or have the model loaded with a larger context.</source>
+            <translation>Senden Sie weniger davon, oder lassen Sie das Modell mit einem größeren Kontext laden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>The server met an unexpected error.</source>
             <translation>Der Server ist auf einen unerwarteten Fehler gestoßen.</translation>
         </message>
@@ -9338,6 +9343,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
+            <source>Web pages of other sites may not ask this server.</source>
+            <translation>Webseiten anderer Anbieter dürfen diesen Server nicht fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
             <source>Web pages of {name} may not ask this server.</source>
             <translation>Webseiten von {name} dürfen diesen Server nicht fragen.</translation>
         </message>
@@ -9373,11 +9383,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />
-            <source>A tool has to be called, and there is none in the request.</source>
-            <translation>Ein Werkzeug muss aufgerufen werden, und in der Anfrage steht keines.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/question.py" />
             <source>An answer that is held to a form cannot call tools as it likes.</source>
             <translation>Eine Antwort, die an eine Form gebunden ist, kann nicht nach Belieben Werkzeuge aufrufen.</translation>
         </message>
@@ -9385,11 +9390,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/question.py" />
             <source>Leave out the form or the tools, or choose whether tools are called.</source>
             <translation>Lassen Sie die Form oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/question.py" />
-            <source>Send the tools, or leave out their choice.</source>
-            <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
@@ -9583,18 +9583,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
+            <source>A tool has to be called, and there is none in the request.</source>
+            <translation>Ein Werkzeug muss aufgerufen werden, und in der Anfrage steht keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
-            <source>There is no tool '{name}' to call.</source>
-            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
+            <source>Send the tools, or leave out their choice.</source>
+            <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool {name} to call.</source>
+            <translation>Es gibt kein Werkzeug {name}, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
-            <source>Start a new chat, or choose another model.</source>
-            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
+            <source>Change the conversation, or choose another model.</source>
+            <translation>Ändern Sie die Unterhaltung, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />

@@ -149,7 +149,9 @@ def _input(error: Any) -> ApiError:
 
 
 def _too_long(error: Any) -> ApiError:
-    return ApiError(400, error.message, error.hint, code="context_length_exceeded", param="messages")
+    """The engine's own hint is for the window."""
+    hint = say("Send less of it, or have the model loaded with a larger context.")
+    return ApiError(400, error.message, hint, code="context_length_exceeded", param="messages")
 
 
 def _no_model(error: Any) -> ApiError:
@@ -175,9 +177,21 @@ def _http(error: Any) -> ApiError:
 
 def _invalid(error: Any) -> ApiError:
     """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields."""
-    flaws = [(".".join(map(str, flaw["loc"][1:])), str(flaw["msg"])) for flaw in error.errors()]
+    flaws = list(dict.fromkeys((_field_of(flaw, error.body), str(flaw["msg"])) for flaw in error.errors()))
     told = "; ".join(f"{where}: {words}" if where else words for where, words in flaws[:MOST_FLAWS])
     return ApiError(400, told, code="invalid_value", param=flaws[0][0][:LONGEST_WORDS] or None if flaws else None)
+
+
+def _field_of(flaw: Mapping[str, Any], body: Any) -> str:
+    """Where the flaw is, as the client wrote it: pydantic's places have the kinds in them that a value was tried as."""
+    names, value = list[str](), body
+    for name in flaw["loc"][1:]:
+        is_field = isinstance(value, dict) and name in value
+        if is_field or (isinstance(value, list) and isinstance(name, int)):
+            names, value = [*names, str(name)], value[name]
+    if flaw["type"] == "missing" and flaw["loc"][1:]:
+        names.append(str(flaw["loc"][-1]))
+    return ".".join(names)
 
 
 _TRANSLATIONS: tuple[tuple[type[BaseException], Callable[[Any], ApiError]], ...] = (

@@ -40,10 +40,12 @@ def require_known_origin(headers: Headers, options: ServeOptions) -> None:
     # A picture or a link asks without an `Origin`; browsers of today say all the same where it came from.
     is_sideways = not origins and headers.get("sec-fetch-site") in ("cross-site", "same-site")
     if is_foreign or is_sideways:
-        whose = origins[0] if origins else headers["sec-fetch-site"]
+        words = say("Web pages of other sites may not ask this server.")
+        if origins:
+            words = say("Web pages of {name} may not ask this server.", name=shown(origins[0]))
         raise ApiError(
             403,
-            say("Web pages of {name} may not ask this server.", name=shown(whose)),
+            words,
             say("Name the page's origin where the server is started."),
             code="foreign_origin",
         )

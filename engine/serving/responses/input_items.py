@@ -78,7 +78,11 @@ InputItem = Annotated[
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[ResultItem, Tag("function_call_output")]
     | Annotated[ThoughtItem, Tag("reasoning")],
-    Discriminator(_kind_of),
+    Discriminator(
+        _kind_of,
+        custom_error_type="item",
+        custom_error_message="Input should be a message, a function_call, a function_call_output or a reasoning",
+    ),
 ]
 
 

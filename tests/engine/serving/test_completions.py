@@ -84,3 +84,23 @@ def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
     ):
         with pytest.raises(openai.BadRequestError, match=words):
             ask(client, **fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "prompt"),
+        ({"prompt": "", "stop": 7}, "stop"),
+        ({"prompt": "", "stop": ["a", 7]}, "stop"),
+        ({"prompt": "", "logit_bias": {"x": 1}}, "logit_bias.x"),
+        ({"prompt": "", "response_format": {"type": "json_schema", "schema": 7}}, "response_format.schema"),
+        ({"prompt": "", "response_format": {}}, "response_format"),
+        ({"prompt": "", "structured_outputs": {"json": 7}}, "structured_outputs.json"),
+    ],
+)
+def test_a_field_that_does_not_fit_has_the_client_s_own_name(client: OpenAI, body: Any, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.post("/completions", body=body, cast_to=object)
+    assert raised.value.param == param
+    assert f"{param}: " in raised.value.message
+    assert "constrained" not in raised.value.message

@@ -67,6 +67,13 @@ def test_what_fails_in_the_middle_of_a_stream_is_its_last_event(
     assert "secret" not in told.text
 
 
+def test_the_hint_of_a_long_conversation_is_for_who_sent_it(server: Running) -> None:
+    ERRORS["!"] = TooLong("The conversation has 9 tokens.", "Start a new chat.")
+    told = server.http.post(PATH, json={"text": "!"}).json()["error"]["message"]
+    assert told.startswith("The conversation has 9 tokens. Send less of it")
+    assert "chat" not in told
+
+
 def test_what_nobody_expected_is_told_without_its_details_and_logged(
     server: Running, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,7 @@ def test_a_call_that_is_required_comes(client: OpenAI) -> None:
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "Images"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": "4"}]}, "'c'"),
         ({"input": []}, "empty"),
+        ({"input": [{"type": "computer_call"}]}, "Input should be a message, a function_call, a function_call_output"),
         ({"input": STORY * 3000}, "tokens"),
         ({"temperature": -1}, "temperature"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "swim"}}, "swim"),
