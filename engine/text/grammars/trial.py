@@ -16,7 +16,7 @@ from engine.text.backend import complaint_of
 PROGRAM = Path(__file__).with_name("trial_process.py")
 SECONDS = 30.0  # where the system bounds no processor time, or has none to spare
 REMEMBERED = 64
-_ADVICE = re.compile(r"\s*Enable '\w+' option[^.]*\.?")
+_ADVICE = re.compile(r"\s*Enable '\w+' option[^.]*")
 
 
 def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
