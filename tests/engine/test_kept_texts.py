@@ -262,6 +262,23 @@ def test_a_copy_that_there_is_no_memory_for_is_not_made(monkeypatch: pytest.Monk
     assert context.length == 100
 
 
+@pytest.mark.parametrize(("error", "left"), [(torch.OutOfMemoryError("CUDA out of memory"), 2), (MemoryError(), 0)])
+def test_a_text_that_cannot_be_brought_back_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, left: int
+) -> None:
+    """What RAM holds is given up where RAM ran out; a GPU gets its cached memory back in either case."""
+    context, texts, given_back = Context(tiny_network("llama"), CAPACITY), KeptTexts(PLENTY), Mock()
+    guarded = GuardedContext(context, "the target", texts)
+    guarded.prefill(list(range(3, 103)))
+    guarded.prefill(list(range(20, 120)))
+    monkeypatch.setattr(Context, "restore", Mock(side_effect=error))
+    monkeypatch.setattr("engine.loading.oom_retry.give_back_memory", given_back)
+    assert guarded.prefill(list(range(3, 103))) == 0
+    assert context.length == 100
+    assert len(texts) == left
+    given_back.assert_called_once_with()
+
+
 @pytest.mark.parametrize("draft", choose(("auto",), ("auto", "none", "self")))
 def test_clients_that_take_turns_get_the_same_for_a_part_of_the_reading(draft: str, tmp_path: Path) -> None:
     options = LoadOptions(draft=draft, place="ssd" if draft == "self" else "auto", cache_dir=str(tmp_path))
