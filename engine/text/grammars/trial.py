@@ -24,11 +24,12 @@ def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
     """
     if constraint.kind == "json":
         return
-    refused = _refusal(constraint, json.dumps(special))
-    if refused is None:
+    try:
+        refused = _refusal(constraint, json.dumps(special))
+    except _NoVerdict:
         raise InputError(
             say("The form that is asked for is too complex."), say("Give a smaller schema or a simpler grammar.")
-        )
+        ) from None
     if refused:
         raise cannot_be_used(refused)
 
@@ -41,9 +42,13 @@ def cannot_be_used(reason: str) -> InputError:
     )
 
 
+class _NoVerdict(Exception):  # noqa: N818  # it says nothing of the grammar
+    """The process did not survive the grammar, or was too slow, which may be due to a busy machine."""
+
+
 @lru_cache(maxsize=REMEMBERED)
-def _refusal(constraint: Constraint, special: str) -> str | None:
-    """Why not, empty where nothing speaks against it; None where the process did not survive it."""
+def _refusal(constraint: Constraint, special: str) -> str:
+    """Why not, empty where nothing speaks against it. Raises `_NoVerdict`, which is not remembered."""
     request = {"kind": constraint.kind, "text": constraint.text, "special": json.loads(special)}
     try:
         # -P: the folder of the program holds modules of ours, which must not stand in for others.
@@ -56,7 +61,7 @@ def _refusal(constraint: Constraint, special: str) -> str | None:
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
     except subprocess.TimeoutExpired:
-        return None
+        raise _NoVerdict from None
     if ended.returncode or not ended.stdout:
-        return None
+        raise _NoVerdict
     return str(json.loads(ended.stdout)["refused"])
