@@ -24,6 +24,7 @@ from engine.text.chat_template import (
     write_plain,
 )
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
+from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
@@ -171,6 +172,11 @@ class Tokenizer:
             reason = say("The model has no token that ends an answer, so that no form can be kept to.")
             raise InputError(reason, say("Choose another model, or leave the form out."))
         return GrammarVocabulary(self._spelled(), self._specials, sorted(self.eos_ids), self)
+
+    @cached_property
+    def grammar_masks(self) -> Masks:
+        """Sets of tokens for forms that begin behind reasoning; each is found once for all answers."""
+        return Masks(self.grammar_vocabulary)
 
     def role(self, name: str) -> int | None:
         """The id of the special token of this role, such as `eos_token`, if there is one."""

@@ -10,7 +10,6 @@ from engine.text.grammars.reasoning_first import (
     Choosing,
     ChoosingInText,
     Gap,
-    Masks,
     Thinking,
     ThinkingInText,
 )
@@ -49,7 +48,7 @@ def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) ->
     if reasoning.own == CHANNELS:
         is_answer = tail.endswith("<|message|>") and ANSWER_CHANNEL in tail.rpartition("<|channel|>")[2]
         return answer if is_answer else Channels(signs, tokenizer.decode, answer, header=())
-    masks = Masks(tokenizer.grammar_vocabulary)
+    masks = tokenizer.grammar_masks
     behind = Gap(masks, answer)
     if reasoning.is_control:
         ends = [token for token, sign in signs.items() if sign is Sign.ANSWER]
