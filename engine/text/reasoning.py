@@ -12,7 +12,7 @@ from engine.text.tools.headers import Headers
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
-_LONGEST_HEADER = 32  # tokens; what is longer is no header
+LONGEST_HEADER = 32  # tokens of a message's header; what is longer is none
 ANSWER_CHANNEL = "final"
 _NAME = "thought\n"  # of a channel, in the first line of what it says
 
@@ -171,7 +171,7 @@ class ReasoningStream:
         if self._header is None:
             return shown + self._without_name(self._text.push(token))
         self._header.append(token)
-        if len(self._header) <= _LONGEST_HEADER:
+        if len(self._header) <= LONGEST_HEADER:
             return shown
         tokens, self._header = self._header, None
         return shown + "".join(map(self._text.push, tokens))

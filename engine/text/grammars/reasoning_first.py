@@ -6,10 +6,9 @@ from functools import reduce
 
 from engine.text.grammars.grammar import NOTHING, AnswerState
 from engine.text.grammars.vocabulary import GrammarVocabulary
-from engine.text.reasoning import ANSWER_CHANNEL, Sign
+from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, Sign
 
 GAP = 2  # tokens of line breaks between reasoning and answer, which are part of neither
-LONGEST_HEADER = 32  # tokens of a channel's name; what is longer is none
 
 
 class Masks:

@@ -9,7 +9,7 @@ from engine.text.tools.json_text import copy_value
 from engine.text.tools.schemas import Schema
 from engine.text.tools.tape import Malformed, Reading, Tape
 
-LONGEST_HEADER = 512  # characters
+MOST_HEADER_CHARACTERS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Headed:
         while not end and (character := (yield from tape.take())) != "{":
             text += character
             end = next(filter(text.endswith, self.ends), "")
-            if not character or len(text) > LONGEST_HEADER:
+            if not character or len(text) > MOST_HEADER_CHARACTERS:
                 raise Malformed
         tape.give_back(end or character)
         found = self.header.fullmatch(text.removesuffix(end) if end else text)
