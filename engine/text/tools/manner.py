@@ -96,7 +96,9 @@ def find_manner(render: Render, own: Written) -> Manner | None:
 
 def _find_calls(manner: Manner, own: Written, nones: int, render: Render) -> Manner | None:
     tried = [replace(manner, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
-    for each in [*tried, replace(manner, written=own)]:
+    if own.tags is None:
+        tried.append(replace(manner, written=own))
+    for each in tried:
         written = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST,)), RESULTS[0]], render)
         if written.count("None") <= nones and _has(written, FIRST, RESULTS[0]):
             both = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST, SECOND)), *RESULTS], render)

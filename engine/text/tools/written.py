@@ -30,6 +30,7 @@ class Written:
 
     def text(self, calls: Iterable[ToolCall]) -> str:
         """Calls as an answer has them; only for a format whose arguments are JSON."""
+        assert self.tags is None, "arguments are written as JSON"
         each = []
         for place, call in enumerate(calls):
             before, middle = (part.replace(PLACE, str(place)) for part in (self.before, self.middle))

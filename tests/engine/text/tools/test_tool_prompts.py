@@ -12,7 +12,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.tools.recorded import TOOLS
-from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import FORGETFUL, KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 FIRST = ToolCall("abcdefgh1", "get_weather", '{"city": "Köln \\"am\\" Rhein", "days": 3}')
 SECOND = ToolCall("abcdefgh2", "what-time.is_it", "{}")
@@ -114,6 +114,15 @@ def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -
         '"arguments": {}}\n</tool_call><end_of_turn>\n<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n'
         "</tool_response>\n<tool_response>\nnoon\n</tool_response><end_of_turn>\n<start_of_turn>model\n"
     )
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_a_template_that_forgets_calls_is_told_in_words_where_arguments_are_no_json(name: str) -> None:
+    family = FORGETFUL[name]
+    assert family.tokenizer.call_format is family.format
+    assert family.tokenizer.tool_manner is None
+    seen = shown(family.tokenizer, family.tokenizer.encode_chat(ONE, TOOLS))
+    assert '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Köln' in seen
 
 
 @pytest.mark.parametrize("name", [*KNOWING, "No tools", "Phi"])

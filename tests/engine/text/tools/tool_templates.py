@@ -322,3 +322,17 @@ PHI_MINI = ToolFamily(
     PHI,
     ("<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>"),
 )
+# Of a model that calls with tags, but writes no calls: the tools are told in words instead.
+FORGETFUL = {
+    name: ToolFamily(
+        format,
+        f"{{# {marks} #}}{LISTED}{{% for m in messages %}}"
+        "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" + ASKED,
+        CHATML,
+        HERMES_WORDS,
+    )
+    for name, format, marks in (
+        ("Qwen Coder, no calls", formats.QWEN_CODER, "<function= <parameter="),
+        ("GLM, no calls", formats.GLM, "<arg_key> <tool_call>"),
+    )
+}
