@@ -29,7 +29,7 @@ from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
-from engine.text.tools.formats import CALL_ENDS, choose_format
+from engine.text.tools.formats import CALL_ENDS, HERMES, Format, choose_format
 from engine.text.tools.manner import Functions, Manner, Turn, find_manner, function_of
 from engine.text.tools.turns import fitted, in_plain_words, map_message, map_strings, mentions_calls, texts_of
 
@@ -99,6 +99,11 @@ class Tokenizer:
         return find_manner(self._render, self.call_format.written) if self._template else None
 
     @property
+    def tool_format(self) -> Format:
+        """How the model is told to write calls; the first time its template is asked, which takes a while."""
+        return self.call_format if self.tool_manner else HERMES
+
+    @property
     def special_tokens(self) -> dict[str, int]:
         """The ids of the special tokens, by name."""
         return {name: token for token, name in self._specials.items()}
@@ -106,7 +111,7 @@ class Tokenizer:
     @property
     def call_marks(self) -> dict[int, str]:
         """The control tokens that stand around calls of tools, which are no text otherwise."""
-        marks = self.call_format.and_hermes().marks
+        marks = self.tool_format.and_hermes().marks
         return {token: name for token, name in self._specials.items() if name in marks}
 
     def same_as(self, other: "Tokenizer") -> bool:

@@ -14,10 +14,11 @@ from engine.text.calling import tool_constraint
 from engine.text.grammars.answer_form import state_of_answer
 from engine.text.pieces import CallArguments, CallBegun
 from engine.text.prompt import write_prompt
+from engine.text.tokenizer import Tokenizer
 from tests.campaigns.extent import choose
 from tests.engine.text.tools.recorded import TOOLS
 from tests.engine.text.tools.test_tool_answers import QUESTION, answered
-from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import FORGETFUL, KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 SIZES = Tool(
     "sizes",
@@ -26,7 +27,7 @@ SIZES = Tool(
     '"unit": {"enum": ["cm", "inch"]}, "each": {"type": "array", "items": {"$ref": "#/$defs/size"}, "maxItems": 2},'
     ' "note": {"type": "string", "maxLength": 5}}, "required": ["each", "note"], "additionalProperties": false}',
 )
-ALL = {**KNOWING, "No tools": NO_TOOLS, "Phi": PHI_MINI}
+ALL = {**KNOWING, **FORGETFUL, "No tools": NO_TOOLS, "Phi": PHI_MINI}
 SOME = ("No tools", "Mistral, a list", "Qwen Coder", "Harmony")
 REASONING = "Qwen 3"  # may do so first, for as long as it likes
 LONGEST = 400
@@ -92,3 +93,10 @@ def test_a_tool_that_is_named_is_the_one_that_is_called() -> None:
 @pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice("none")])
 def test_without_need_answers_are_free(choice: ToolChoice) -> None:
     assert tool_constraint(KNOWING["Hermes"].tokenizer, TOOLS, choice) is None
+
+
+def test_the_template_is_asked_before_a_divider_is_made() -> None:
+    """Constraints are found in a thread, dividers are made on the server's event loop."""
+    tokenizer = Tokenizer(KNOWING["GLM"].library)
+    assert tool_constraint(tokenizer, TOOLS, ToolChoice()) is None
+    assert "tool_manner" in vars(tokenizer)
