@@ -13,6 +13,7 @@ from engine.text.grammars.reasoning_first import (
     Thinking,
     ThinkingInText,
 )
+from engine.text.grammars.trial import try_out
 from engine.text.prompt import Prompt
 from engine.text.reasoning import ANSWER_CHANNEL, Sign
 from engine.text.tokenizer import Tokenizer
@@ -36,6 +37,14 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
             say("Ask for a new answer, or leave the form out."),
         )
     return state
+
+
+def check_form(tokenizer: Tokenizer, constraint: Constraint) -> None:
+    """Raise the `InputError` of `state_of_answer` for a constraint that cannot be used.
+
+    May take seconds, from any thread; the verdict is remembered, so that `state_of_answer` is quick behind it.
+    """
+    try_out(constraint, tokenizer.grammar_vocabulary.special)
 
 
 def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) -> AnswerState:

@@ -4,13 +4,14 @@ import json
 import random
 import re
 from collections.abc import Iterator, Sequence
+from unittest.mock import Mock
 
 import pytest
 
 from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT, Constraint, GenerateOptions
 from engine.text.grammars import trial
-from engine.text.grammars.answer_form import state_of_answer
+from engine.text.grammars.answer_form import check_form, state_of_answer
 from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar, GrammarState
 from engine.text.grammars.reasoning_first import Choosing, ChoosingInText, Masks, ThinkingInText
 from engine.text.grammars.vocabulary import GrammarVocabulary
@@ -236,6 +237,16 @@ def test_an_answer_in_channels_begins_in_that_of_answers() -> None:
         assert refuses(tokenizer, write(tokenizer, each, "<|channel|>final<|message|>"), "no")
     begun = prompt_of(tokenizer, "Well?<|start|>assistant<|channel|>final<|message|>", "tru")
     assert not refuses(tokenizer, state_of_answer(tokenizer, begun, BOOLEAN), "e")
+
+
+def test_a_form_that_was_checked_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server checks forms beside the engine's work."""
+    tokenizer, constraint = opened(), Constraint("regex", "checked")
+    check_form(tokenizer, constraint)
+    monkeypatch.setattr("engine.text.grammars.trial.subprocess.run", Mock(side_effect=AssertionError("tried again")))
+    assert state_of_answer(tokenizer, prompt_of(tokenizer, "Well?"), constraint).is_possible
+    with pytest.raises(AssertionError, match="tried again"):
+        check_form(tokenizer, Constraint("regex", "not checked"))
 
 
 def test_a_model_without_an_end_cannot_keep_to_a_form() -> None:
