@@ -6,13 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.text.tools.schemas import Schema, argument, types
+from engine.text.tools.schemas import DEFINITIONS, Schema, argument, types, values_of
 from engine.text.tools.written import HARMONY_MARK, PLACE, Written
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 # Other ways to tell of names.
 COMBINED = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if", "patternProperties", "unevaluatedProperties"})
+# What a schema without a type says of values that are no strings: as JSON they fit it.
+NO_TEXT = COMBINED | {
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "not", "items", "prefixItems",
+    "minItems", "maxItems", "uniqueItems", "contains", "properties", "required", "additionalProperties",
+    "minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas",
+}  # fmt: skip
 NUMBER = "/[0-9]{1,3}/"
 
 
@@ -69,7 +75,7 @@ class CallGrammar:
         for place, name in enumerate(names):
             behind = f"{tags.keyed}\n{tags.value}" if tags.value else f"{tags.keyed}{line}"
             key, part = f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
-            if _is_text(part):
+            if _is_text(part, schema):
                 end = self._token(tags.valued)
                 yield f'{rule}_{place}: {key} {rule}_{place}_text {end} "\\n"'
                 yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
@@ -94,28 +100,35 @@ def _properties(schema: Schema) -> tuple[list[str], list[str]]:
     return names, required if isinstance(required, list) else []
 
 
-def _is_text(part: Schema) -> bool:
-    return "string" in types(part) and not _words(part)
-
-
-def _words(part: Schema) -> list[str]:
-    """The strings that an argument has to be one of."""
-    words = part.get("enum")
-    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+def _is_text(part: Schema, whole: Schema) -> bool:
+    """Whether an argument is written as plain text: strings, and what may be one as far as the schema tells."""
+    kinds = types(part, whole)
+    return not values_of(part, whole) and ("string" in kinds or (not kinds and not part.keys() & NO_TEXT))
 
 
 def _text(part: Schema, line: str) -> str:
     """A string as plain text, up to its end tag: of its length, where the schema bounds it, but of any pattern."""
-    least, most = (part.get(key) for key in ("minLength", "maxLength"))
+    least, most = (_length(part.get(key)) for key in ("minLength", "maxLength"))
+    if most is not None and (least or 0) > most:
+        least = most = None
     bounds = f"{{{least or 0},{'' if most is None else most}}}" if least or most is not None else "*"
     return rf"/(.|\n){bounds}{json.dumps(line)[1:-1]}/"
 
 
+def _length(bound: object) -> int | None:
+    """A number of characters; None for anything else that a schema may have in its place."""
+    if not isinstance(bound, int | float) or isinstance(bound, bool):
+        return None
+    return int(bound) if bound >= 0 and bound % 1 == 0 else None
+
+
 def _value(part: Schema, whole: Schema) -> str:
-    """An argument that is no text of its own: one of some words, or JSON."""
-    if words := _words(part):
+    """An argument that is no text of its own: one of some values, or JSON."""
+    values = values_of(part, whole)
+    if any(isinstance(value, str) for value in values):
+        words = dict.fromkeys(value if isinstance(value, str) else json.dumps(value) for value in values)
         return f"({' | '.join(map(_quoted, words))})"
-    return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
+    return _json({**{key: whole[key] for key in DEFINITIONS if key in whole}, **part})
 
 
 def _json(schema: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.text.tools.marks import expect, read_name
-from engine.text.tools.schemas import Schema, argument, to_json, types
+from engine.text.tools.schemas import Schema, argument, to_json, types, values_of
 from engine.text.tools.tape import Malformed, Reading, Tape, Write
 
 STRING = frozenset({"string"})
@@ -60,7 +60,8 @@ class Tagged:
         name, _ = yield from read_name(tape, (self.keyed,))
         if self.value:
             yield from expect(tape, self.value)
-        kinds = types(argument(schema, name))
+        part = argument(schema, name)
+        kinds = types(part, schema)
         tape.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")
         if self.on_lines:
             yield from tape.match(("\n",))
@@ -70,9 +71,11 @@ class Tagged:
             yield from self._until(tape, ends, lambda text: tape.write(json.dumps(text, ensure_ascii=False)[1:-1]))
             tape.write('"')
             return
-        text: list[str] = []
-        yield from self._until(tape, ends, text.append)
-        tape.write(to_json("".join(text), kinds))
+        characters: list[str] = []
+        yield from self._until(tape, ends, characters.append)
+        text = "".join(characters)
+        is_word = any(value == text for value in values_of(part, schema))
+        tape.write(json.dumps(text, ensure_ascii=False) if is_word else to_json(text, kinds))
 
     def _until(self, tape: Tape, ends: tuple[str, ...], write: Write) -> Reading[None]:
         if not (yield from tape.copy_until(ends, write)):

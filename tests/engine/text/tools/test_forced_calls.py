@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -27,7 +28,20 @@ SIZES = Tool(
     '"unit": {"enum": ["cm", "inch"]}, "each": {"type": "array", "items": {"$ref": "#/$defs/size"}, "maxItems": 2},'
     ' "note": {"type": "string", "maxLength": 5}}, "required": ["each", "note"], "additionalProperties": false}',
 )
+WORDS = Tool(
+    "words",
+    "",
+    '{"type": "object", "$defs": {"colour": {"enum": ["red", "two words"]}, "pen": {"$ref": "#/$defs/colour"}},'
+    ' "definitions": {"a/b": {"type": "string", "minLength": 1.0, "maxLength": 3}}, "properties": {'
+    '"const": {"const": "x"}, "typed": {"type": "string", "const": "y"}, "mixed": {"enum": ["x", null, 7, "true"]},'
+    ' "typed_mixed": {"type": "string", "enum": ["null", null]}, "pen": {"$ref": "#/$defs/pen", "title": "Pen"},'
+    ' "ink": {"anyOf": [{"$ref": "#/$defs/pen"}, {"type": "null"}]}, "short": {"$ref": "#/definitions/a~1b"},'
+    ' "any": {}}, "required": ["const", "typed", "mixed", "typed_mixed", "pen", "ink", "short", "any"],'
+    ' "additionalProperties": false}',
+)
+UNBOUNDED = [{"minLength": 4, "maxLength": 2}, {"minLength": -1}, {"minLength": "3"}, {"maxLength": 1.5}]
 ALL = {**KNOWING, **FORGETFUL, "No tools": NO_TOOLS, "Phi": PHI_MINI}
+TAGGED = [name for name in KNOWING if KNOWING[name].format.written.tags]
 SOME = ("No tools", "Mistral, a list", "Qwen Coder", "Harmony")
 REASONING = "Qwen 3"  # may do so first, for as long as it likes
 LONGEST = 400
@@ -73,6 +87,23 @@ def test_forced_calls_are_valid(name: str) -> None:
         assert len(begun) == len(arguments) == 1
         for call, given in zip(begun, arguments, strict=True):
             jsonschema_rs.validate(json.loads(tools[call.name].parameters), given)
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_arguments_between_tags_are_valid_however_their_schema_tells_of_strings(name: str) -> None:
+    family = ALL[name]
+    for seed in range(choose(3, 20)):
+        pieces = answered(family, drawn(family, [WORDS], ToolChoice("required", "words"), seed), tools=(WORDS,))
+        (given,) = [json.loads(piece.text) for piece in pieces if isinstance(piece, CallArguments)]
+        jsonschema_rs.validate(json.loads(WORDS.parameters), given)
+
+
+@pytest.mark.parametrize("bounds", UNBOUNDED, ids=str)
+def test_lengths_that_no_text_can_have_are_no_bounds(bounds: dict[str, Any]) -> None:
+    schema = {"properties": {"note": {"type": "string", **bounds}}, "required": ["note"]}
+    tool, family = Tool("note", "", json.dumps(schema)), ALL["GLM"]
+    pieces = answered(family, drawn(family, [tool], ToolChoice("required"), 1), tools=(tool,))
+    assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == ["note"]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -269,6 +269,10 @@ KNOWING = {
     "Hermes": ToolFamily(formats.HERMES, HERMES, CHATML, HERMES_WORDS),
     "Qwen 3": ToolFamily(formats.HERMES, QWEN_3, CHATML, HERMES_WORDS),
     "Qwen Coder": ToolFamily(formats.QWEN_CODER, QWEN_CODER, CHATML, HERMES_WORDS),
+    "Seed": ToolFamily(
+        formats.SEED, QWEN_CODER.replace("tool_call>", "seed:tool_call>"), CHATML,
+        ("<seed:tool_call>", "</seed:tool_call>"),
+    ),
     "MiniMax": ToolFamily(
         formats.MINIMAX, MINIMAX, ("]~!b[", "]~b]", "[e~["), ("<minimax:tool_call>", "</minimax:tool_call>")
     ),
