@@ -30,7 +30,7 @@ from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
 from engine.text.tools.formats import CALL_ENDS, HERMES, Format, choose_format
-from engine.text.tools.manner import Functions, Manner, Turn, find_manner, function_of
+from engine.text.tools.tool_template import Functions, ToolTemplate, Turn, function_of, probe_template
 from engine.text.tools.turns import fitted, in_plain_words, map_message, map_strings, mentions_calls, texts_of
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
@@ -94,14 +94,14 @@ class Tokenizer:
         return () if self._template else (PLAIN_STOP,)
 
     @cached_property
-    def tool_manner(self) -> Manner | None:
+    def tool_template(self) -> ToolTemplate | None:
         """How the template is given tools and calls; None where it knows none, and they are put in plain words."""
-        return find_manner(self._render, self.call_format.written) if self._template else None
+        return probe_template(self._render, self.call_format.written) if self._template else None
 
     @property
     def tool_format(self) -> Format:
         """How the model is told to write calls; the first time its template is asked, which takes a while."""
-        return self.call_format if self.tool_manner else HERMES
+        return self.call_format if self.tool_template else HERMES
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -257,18 +257,18 @@ class Tokenizer:
         """The conversation as the template can be given it, and the tools if it is given them."""
         if not tools and not mentions_calls(messages):
             return messages, []
-        if self.tool_manner is None:
+        if self.tool_template is None:
             return in_plain_words(messages, tools), []
         functions = map_strings([function_of(tool) for tool in tools], _well_formed)
-        return fitted(messages, self.tool_manner, self.call_format.id_length), functions
+        return fitted(messages, self.tool_template, self.call_format.id_length), functions
 
     def _renderer(self, functions: Functions, add_generation_prompt: bool = True) -> Render:
         """Writes a conversation with the model's template."""
 
         def render(messages: Sequence[ChatMessage]) -> str:
-            manner = self.tool_manner if functions or mentions_calls(messages) else None
-            manner = manner or Manner()
-            turns, given = manner.given([manner.turn(message) for message in messages], functions)
+            template = self.tool_template if functions or mentions_calls(messages) else None
+            template = template or ToolTemplate()
+            turns, given = template.given([template.turn(message) for message in messages], functions)
             return self._render(turns, given, add_generation_prompt)
 
         return render

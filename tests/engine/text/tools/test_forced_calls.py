@@ -133,4 +133,4 @@ def test_the_template_is_asked_before_a_divider_is_made() -> None:
     """Constraints are found in a thread, dividers are made on the server's event loop."""
     tokenizer = Tokenizer(KNOWING["GLM"].library)
     assert tool_constraint(tokenizer, TOOLS, ToolChoice()) is None
-    assert "tool_manner" in vars(tokenizer)
+    assert "tool_template" in vars(tokenizer)

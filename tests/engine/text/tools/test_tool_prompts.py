@@ -63,9 +63,9 @@ def test_the_prompt_is_that_of_transformers(name: str) -> None:
     family = KNOWING[name]
     tokenizer = family.tokenizer
     assert tokenizer.call_format is family.format
-    manner = tokenizer.tool_manner
-    assert manner is not None
-    assert (manner.empty, manner.as_text, manner.one_each) == (family.empty, family.as_text, family.one_each)
+    template = tokenizer.tool_template
+    assert template is not None
+    assert (template.empty, template.as_text, template.one_each) == (family.empty, family.as_text, family.one_each)
     for messages in (ONE[:1], ONE, [ChatMessage("system", "Be brief."), *ONE]):
         assert tokenizer.encode_chat(messages, TOOLS) == theirs(family, messages)
     assert tokenizer.encode_chat(ONE) == theirs(family, ONE, ())
@@ -104,7 +104,7 @@ def test_a_template_with_tools_in_the_system_message_gets_them_there() -> None:
 
 @pytest.mark.parametrize("tokenizer", [NO_TOOLS.tokenizer], ids=["no tools"])
 def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -> None:
-    assert tokenizer.tool_manner is None
+    assert tokenizer.tool_template is None
     seen = shown(tokenizer, tokenizer.encode_chat([ChatMessage("system", "Be brief."), *BOTH], TOOLS))
     assert seen.startswith("<s><start_of_turn>user\nBe brief.\n\nYou may call tools.")
     assert '\n{"type": "function", "function": {"name": "get_weather", ' in seen
@@ -120,7 +120,7 @@ def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -
 def test_a_template_that_forgets_calls_is_told_in_words_where_arguments_are_no_json(name: str) -> None:
     family = FORGETFUL[name]
     assert family.tokenizer.call_format is family.format
-    assert family.tokenizer.tool_manner is None
+    assert family.tokenizer.tool_template is None
     seen = shown(family.tokenizer, family.tokenizer.encode_chat(ONE, TOOLS))
     assert '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Köln' in seen
 

@@ -25,7 +25,7 @@ BARE_SYSTEM = "You are a helpful assistant with some tools."  # as Phi-4-mini's 
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ToolTemplate:
     """What one template wants.
 
     `tools`: they are a variable of its own, or a part of the system message, as JSON. `empty`: the content of a turn
@@ -81,23 +81,23 @@ def function_of(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": told}
 
 
-def find_manner(render: Render, own: Written) -> Manner | None:
+def probe_template(render: Render, own: Written) -> ToolTemplate | None:
     """What the template wants that `render` writes with; None where it does not know tools, or loses their results.
 
     `own`: how the model writes calls.
     """
     for tools in ("variable", "system"):
-        manner = Manner(tools)
-        written = _written(manner, [QUESTION], render)
+        template = ToolTemplate(tools)
+        written = _written(template, [QUESTION], render)
         if TOOL.name in written and "probe_asks" in written:
-            return _find_calls(manner, own, written.count("None"), render)
+            return _find_calls(template, own, written.count("None"), render)
     return None
 
 
-def _find_calls(manner: Manner, own: Written, nones: int, render: Render) -> Manner | None:
-    tried = [replace(manner, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
+def _find_calls(template: ToolTemplate, own: Written, nones: int, render: Render) -> ToolTemplate | None:
+    tried = [replace(template, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
     if own.tags is None:
-        tried.append(replace(manner, written=own))
+        tried.append(replace(template, written=own))
     for each in tried:
         written = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST,)), RESULTS[0]], render)
         if written.count("None") <= nones and _has(written, FIRST, RESULTS[0]):
@@ -107,9 +107,9 @@ def _find_calls(manner: Manner, own: Written, nones: int, render: Render) -> Man
     return None
 
 
-def _written(manner: Manner, messages: Sequence[ChatMessage], render: Render) -> str:
+def _written(template: ToolTemplate, messages: Sequence[ChatMessage], render: Render) -> str:
     try:
-        return render(*manner.given([manner.turn(message) for message in messages], [function_of(TOOL)]))
+        return render(*template.given([template.turn(message) for message in messages], [function_of(TOOL)]))
     except TemplateRefusal:
         return ""
 
