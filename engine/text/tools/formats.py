@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.protocol.tools import Tool
-from engine.text.tools.divider import PASSED, CallDivider, Reader
+from engine.text.tools.divider import IGNORED_MARK, CallDivider, Reader
 from engine.text.tools.headed import EitherWay, Headed
 from engine.text.tools.objects import Objects
 from engine.text.tools.schemas import schemas_of
@@ -98,11 +98,11 @@ HARMONY = Format(
 DEEPSEEK = Format(
     "DeepSeek",
     {
-        "<｜tool▁calls▁begin｜>": PASSED,
+        "<｜tool▁calls▁begin｜>": IGNORED_MARK,
         "<｜tool▁call▁begin｜>": Headed(
             re.compile(r"\s*(?:function<｜tool▁sep｜>(?P<name>[^\s{}]+)\s*(?:```json\s*)?)"), ("<｜tool▁call▁end｜>",)
         ),
-        "<｜tool▁calls▁end｜>": PASSED,
+        "<｜tool▁calls▁end｜>": IGNORED_MARK,
     },
     Written(
         "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
@@ -129,12 +129,12 @@ DEEPSEEK_3_1 = Format(
 KIMI = Format(
     "Kimi",
     {
-        "<|tool_calls_section_begin|>": PASSED,
+        "<|tool_calls_section_begin|>": IGNORED_MARK,
         "<|tool_call_begin|>": Headed(
             re.compile(r"\s*(?P<id>(?:functions\.)?(?P<name>[^\s:<>{}]+)(?::\d+)?)\s*<\|tool_call_argument_begin\|>\s*"),
             ("<|tool_call_end|>",),
         ),
-        "<|tool_calls_section_end|>": PASSED,
+        "<|tool_calls_section_end|>": IGNORED_MARK,
     },
     Written(
         "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.", ":{place}<|tool_call_argument_begin|>",

@@ -11,7 +11,7 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.text.calling import divider_for
 from engine.text.pieces import AllContent, AnswerPieces, CallArguments, CallBegun, Content, Piece, Thought
 from engine.text.prompt import text_of_answer, write_prompt
-from engine.text.tools.tape import merged
+from engine.text.tools.character_reader import merged
 from tests.engine.text.tools.recorded import TOOLS
 from tests.engine.text.tools.tool_templates import FORGETFUL, KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
