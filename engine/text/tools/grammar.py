@@ -73,14 +73,15 @@ class CallGrammar:
         yield f"{rule}: {' '.join(each) or _quoted('')}"
         line = "\n" if tags.on_lines else ""
         for place, name in enumerate(names):
-            behind = f"{tags.keyed}\n{tags.value}" if tags.value else f"{tags.keyed}{line}"
-            key, part = f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
+            behind = f"{tags.key_close}\n{tags.value_open}" if tags.value_open else f"{tags.key_close}{line}"
+            key, part = f"{self._said(tags.key_open)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
             if _is_text(part, schema):
-                end = self._token(tags.valued)
+                end = self._token(tags.value_close)
                 yield f'{rule}_{place}: {key} {rule}_{place}_text {end} "\\n"'
-                yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
+                suffix = "" if end else f"[suffix={_quoted(tags.value_close)}]"
+                yield f"{rule}_{place}_text{suffix}: {_text(part, line)}"
             else:
-                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.valued}{chr(10)}')}"
+                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.value_close}{chr(10)}')}"
 
 
 def _closed(schema: Schema) -> dict[str, Any]:

@@ -13,27 +13,28 @@ STRING = frozenset({"string"})
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Reads `call` name `named`, and for each argument `key` its name `keyed` `value` its text `valued`; then `called`.
+    """Reads calls of this form, whose `call_open` and `value_open` may be empty.
 
-    `call` and `value` may be empty. `named`: any of these ends the name. `on_lines`: a line end on both sides of a
-    value does not belong to it.
+    A call is `call_open` name `name_ends`, then `key_open` name `key_close` `value_open` text `value_close` for each
+    argument, then `call_close`. `name_ends`: any of these ends the name. `on_lines`: a line end on both sides of a value
+    does not belong to it.
     """
 
-    call: str
-    named: tuple[str, ...]
-    key: str
-    keyed: str
-    value: str
-    valued: str
-    called: str
+    call_open: str
+    name_ends: tuple[str, ...]
+    key_open: str
+    key_close: str
+    value_open: str
+    value_close: str
+    call_close: str
     on_lines: bool = False
 
     def read(self, characters: CharacterReader, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
-        if self.call:
-            yield from expect(characters, self.call)
-        name, end = yield from read_name(characters, self.named)
-        if end in (self.key, self.called):
+        if self.call_open:
+            yield from expect(characters, self.call_open)
+        name, end = yield from read_name(characters, self.name_ends)
+        if end in (self.key_open, self.call_close):
             characters.give_back(end)
         characters.begin(name)
         count = 0
@@ -43,29 +44,29 @@ class Tagged:
         characters.write("}" if count else "{}")
 
     def without_call(self) -> "Tagged":
-        """The same behind a mark that is `call` itself."""
-        return replace(self, call="")
+        """The same behind a mark that is `call_open` itself."""
+        return replace(self, call_open="")
 
     def _has_another(self, characters: CharacterReader, count: int) -> Reading[bool]:
         character = yield from characters.skip_space()
         characters.give_back(character)
-        found = yield from characters.match((self.key, self.called))
+        found = yield from characters.match((self.key_open, self.call_close))
         if not found and character:
             characters.write("}" if count else "{}")
         if not found:
             raise Malformed
-        return found == self.key
+        return found == self.key_open
 
     def _argument(self, characters: CharacterReader, schema: Schema, count: int) -> Reading[None]:
-        name, _ = yield from read_name(characters, (self.keyed,))
-        if self.value:
-            yield from expect(characters, self.value)
+        name, _ = yield from read_name(characters, (self.key_close,))
+        if self.value_open:
+            yield from expect(characters, self.value_open)
         part = argument(schema, name)
         kinds = types(part, schema)
         characters.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")
         if self.on_lines:
             yield from characters.match(("\n",))
-        ends = (f"\n{self.valued}", self.valued) if self.on_lines else (self.valued,)
+        ends = (f"\n{self.value_close}", self.value_close) if self.on_lines else (self.value_close,)
         if kinds == STRING:
             characters.write('"')
             yield from self._until(

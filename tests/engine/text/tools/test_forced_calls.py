@@ -70,7 +70,7 @@ def leading_on(family: ToolFamily, tokens: Sequence[int], allowed: Sequence[int]
     pieces = {tokenizer.piece(token): token for token in allowed}
     names = ["<|end|>", '"', "}", "]"]
     if tags:
-        end, text = f"{chr(10) if tags.on_lines else ''}{tags.valued}", tokenizer.decode(tokens)
+        end, text = f"{chr(10) if tags.on_lines else ''}{tags.value_close}", tokenizer.decode(tokens)
         begun = max(size for size in range(len(end)) if text.endswith(end[:size]))
         names = [end[begun:until] for until in range(len(end), begun, -1)]
     return next((pieces[name] for name in names if name in pieces), allowed[0])
