@@ -38,6 +38,6 @@ def tool_constraint(tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolCho
         raise InputError(
             say("There is no tool '{name}' to call.", name=choice.name), say("Name one of the tools of the request.")
         )
-    grammar = CallGrammar(format.written, tokenizer.special_tokens)
+    grammar = CallGrammar(format.syntax, tokenizer.special_tokens)
     text = grammar.text(schemas_of(chosen), several=choice.parallel and not choice.name)
     return Constraint("lark", text, whole=format is HARMONY)

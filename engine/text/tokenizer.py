@@ -96,7 +96,7 @@ class Tokenizer:
     @cached_property
     def tool_template(self) -> ToolTemplate | None:
         """How the template is given tools and calls; None where it knows none, and they are put in plain words."""
-        return probe_template(self._render, self.call_format.written) if self._template else None
+        return probe_template(self._render, self.call_format.syntax) if self._template else None
 
     @property
     def tool_format(self) -> Format:

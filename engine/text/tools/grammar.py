@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.text.tools.call_syntax import HARMONY_MARK, PLACE, CallSyntax
 from engine.text.tools.schemas import DEFINITIONS, Schema, argument, types, values_of
-from engine.text.tools.written import HARMONY_MARK, PLACE, Written
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -26,27 +26,27 @@ NUMBER = "/[0-9]{1,3}/"
 class CallGrammar:
     """Writes it. `special`: the ids of the special tokens by name, which a grammar knows by number."""
 
-    written: Written
+    syntax: CallSyntax
     special: Mapping[str, int]
 
     def text(self, schemas: Mapping[str, Schema], several: bool) -> str:
         """A grammar of one call of any of these tools, or of one and more."""
-        written = self.written
-        more = f"({self._said(written.between)} call)*" if several and not written.alone else ""
+        syntax = self.syntax
+        more = f"({self._said(syntax.between)} call)*" if several and not syntax.alone else ""
         rules = [
-            f"start: thought? {self._said(written.begin)} call {more} {self._said(written.end)}",
+            f"start: thought? {self._said(syntax.begin)} call {more} {self._said(syntax.end)}",
             f"thought: {self._thought()}",
             "call: " + " | ".join(f"call_{place}" for place in range(len(schemas))),
         ]
         for place, (name, schema) in enumerate(schemas.items()):
-            before, middle, behind = map(self._said, (written.before, written.middle, written.after))
+            before, middle, behind = map(self._said, (syntax.before, syntax.middle, syntax.after))
             rules.append(f"call_{place}: {before} {self._name(name)} {middle} arguments_{place} {behind}")
             rules.extend(self._arguments(f"arguments_{place}", schema))
         return "\n".join(rules) + "\n"
 
     def _name(self, name: str) -> str:
         """A name is plain text, whatever it looks like; inside of JSON it is that of a string."""
-        return _quoted(_quoted(name)[1:-1] if self.written.before.endswith('"') and not self.written.tags else name)
+        return _quoted(_quoted(name)[1:-1] if self.syntax.before.endswith('"') and not self.syntax.tags else name)
 
     def _said(self, text: str) -> str:
         """A text as the grammar has it: literals, and special tokens by their ids."""
@@ -59,16 +59,16 @@ class CallGrammar:
 
     def _thought(self) -> str:
         """What may come before the first call, in the format whose reasoning is a message like others."""
-        if not self.written.before.startswith(HARMONY_MARK):
+        if not self.syntax.before.startswith(HARMONY_MARK):
             return _quoted("")
         begin, end = self._said("<|channel|>analysis<|message|>"), self._said("<|end|><|start|>assistant")
         return rf"{begin} /(.|\n)*/ {end}"
 
     def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
-        if self.written.tags is None:
+        if self.syntax.tags is None:
             yield f"{rule}: {_json({**_closed(schema), **schema})}"
             return
-        tags, names, required = self.written.tags, *_properties(schema)
+        tags, names, required = self.syntax.tags, *_properties(schema)
         each = [f"{rule}_{place}{'' if name in required else '?'}" for place, name in enumerate(names)]
         yield f"{rule}: {' '.join(each) or _quoted('')}"
         line = "\n" if tags.on_lines else ""

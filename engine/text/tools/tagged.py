@@ -16,8 +16,8 @@ class Tagged:
     """Reads calls of this form, whose `call_open` and `value_open` may be empty.
 
     A call is `call_open` name `name_ends`, then `key_open` name `key_close` `value_open` text `value_close` for each
-    argument, then `call_close`. `name_ends`: any of these ends the name. `on_lines`: a line end on both sides of a value
-    does not belong to it.
+    argument, then `call_close`. `name_ends`: any of these ends the name. `on_lines`: a line end on both sides of a
+    value does not belong to it.
     """
 
     call_open: str

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.template_renderer import TemplateRefusal
+from engine.text.tools.call_syntax import CallSyntax
 from engine.text.tools.schemas import is_shallow, parameters_of
-from engine.text.tools.written import Written
 
 Turn = dict[str, Any]
 Functions = list[dict[str, Any]]
@@ -30,20 +30,20 @@ class ToolTemplate:
 
     `tools`: they are a variable of its own, or a part of the system message, as JSON. `empty`: the content of a turn
     that only calls. `as_text`: arguments are a string of JSON, not a dictionary. `one_each`: a turn has one call.
-    `written`: calls are a part of the content, in the model's own format, as the template forgets them otherwise.
+    `syntax`: calls are a part of the content, in the model's own format, as the template forgets them otherwise.
     """
 
     tools: Literal["variable", "system"] = "variable"
     empty: str | None = ""
     as_text: bool = False
     one_each: bool = False
-    written: Written | None = None
+    syntax: CallSyntax | None = None
 
     def turn(self, message: ChatMessage) -> Turn:
         """A message as this template reads it."""
         turn: Turn = {"role": message.role, "content": message.content}
-        if message.tool_calls and self.written:
-            turn["content"] = message.content + self.written.text(message.tool_calls)
+        if message.tool_calls and self.syntax:
+            turn["content"] = message.content + self.syntax.text(message.tool_calls)
         elif message.tool_calls:
             turn["content"] = message.content or self.empty
             turn["tool_calls"] = [self._call(call) for call in message.tool_calls]
@@ -81,7 +81,7 @@ def function_of(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": told}
 
 
-def probe_template(render: Render, own: Written) -> ToolTemplate | None:
+def probe_template(render: Render, own: CallSyntax) -> ToolTemplate | None:
     """What the template wants that `render` writes with; None where it does not know tools, or loses their results.
 
     `own`: how the model writes calls.
@@ -94,10 +94,10 @@ def probe_template(render: Render, own: Written) -> ToolTemplate | None:
     return None
 
 
-def _find_calls(template: ToolTemplate, own: Written, nones: int, render: Render) -> ToolTemplate | None:
+def _find_calls(template: ToolTemplate, own: CallSyntax, nones: int, render: Render) -> ToolTemplate | None:
     tried = [replace(template, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
     if own.tags is None:
-        tried.append(replace(template, written=own))
+        tried.append(replace(template, syntax=own))
     for each in tried:
         written = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST,)), RESULTS[0]], render)
         if written.count("None") <= nones and _has(written, FIRST, RESULTS[0]):

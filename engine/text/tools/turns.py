@@ -146,4 +146,4 @@ def _response(message: ChatMessage) -> str:
 
 
 def _with_calls(message: ChatMessage) -> str:
-    return "\n".join(filter(None, (message.content, HERMES.written.text(message.tool_calls))))
+    return "\n".join(filter(None, (message.content, HERMES.syntax.text(message.tool_calls))))

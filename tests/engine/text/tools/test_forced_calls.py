@@ -41,7 +41,7 @@ WORDS = Tool(
 )
 UNBOUNDED = [{"minLength": 4, "maxLength": 2}, {"minLength": -1}, {"minLength": "3"}, {"maxLength": 1.5}]
 ALL = {**KNOWING, **FORGETFUL, "No tools": NO_TOOLS, "Phi": PHI_MINI}
-TAGGED = [name for name in KNOWING if KNOWING[name].format.written.tags]
+TAGGED = [name for name in KNOWING if KNOWING[name].format.syntax.tags]
 REASONING = "Qwen 3"  # may do so first, for as long as it likes
 LONGEST = 400
 
@@ -66,7 +66,7 @@ def drawn(family: ToolFamily, tools: Sequence[Tool], choice: ToolChoice, seed: i
 def leading_on(family: ToolFamily, tokens: Sequence[int], allowed: Sequence[int]) -> int:
     """A token that comes nearer to the end of a call."""
     tokenizer = family.tokenizer
-    tags = tokenizer.tool_format.written.tags
+    tags = tokenizer.tool_format.syntax.tags
     pieces = {tokenizer.piece(token): token for token in allowed}
     names = ["<|end|>", '"', "}", "]"]
     if tags:

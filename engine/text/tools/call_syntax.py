@@ -13,7 +13,7 @@ PLACE = "{place}"  # stands for a number that counts the calls of an answer
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CallSyntax:
     """`begin`, then for every call `before` name `middle` arguments `after`, with `between` in between, and `end`.
 
     `tags`: how each argument is written, where arguments are no JSON. `alone`: an answer has one call at most.
