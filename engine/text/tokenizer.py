@@ -26,7 +26,7 @@ from engine.text.chat_template import (
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
 from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
-from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
+from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
 from engine.text.tools.formats import CALL_ENDS, HERMES, Format, choose_format
@@ -224,7 +224,7 @@ class Tokenizer:
         ids = self._encode_opening(before, seam)
         return EncodedChat(ids, self._encode_answer(before, text, seam), bool(thought and thought.is_open))
 
-    def _divide(self, message: ChatMessage, opening: Opening, seam: str) -> tuple[Thought | None, str]:
+    def _divide(self, message: ChatMessage, opening: Opening, seam: str) -> tuple[ReasoningText | None, str]:
         """The thought and the answer of what the model said so far, with a seam in every control token."""
         is_own = opening.marks in (None, self.reasoning.own)
         marks = self.reasoning.shown if is_own or opening.marks is None else opening.marks
@@ -233,7 +233,7 @@ class Tokenizer:
         def broken(text: str) -> str:
             return self._controls.break_up(ChatMessage("assistant", text), seam).content
 
-        return (Thought(broken(thought.text), thought.is_open) if thought else None), broken(answer)
+        return (ReasoningText(broken(thought.text), thought.is_open) if thought else None), broken(answer)
 
     def _encode_opening(self, text: str, seam: str) -> list[int]:
         first, *rest = text.split(seam)
