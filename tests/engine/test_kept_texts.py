@@ -18,8 +18,8 @@ from engine.loading import kept_texts
 from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts, texts_of
 from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context, same_tokens
-from engine.model.kept_text import KeptText
 from engine.model.network import Network
+from engine.model.passes.kept_text import KeptText
 from engine.protocol.options import LoadOptions
 from engine.weights.planning.machine import Room
 from tests.bench.taking_turns import measure
