@@ -16,7 +16,7 @@ from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
 from engine.protocol.watching import Watch
 from engine.text.calling import divider_for, tool_constraint
-from engine.text.grammars.answer_form import check_form
+from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, write_prompt
 from engine.text.tokenizer import Tokenizer
@@ -124,14 +124,14 @@ class Engine:
         """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
         return tool_constraint(self.tokenizer, tools, choice)
 
-    def check_form(self, constraint: Constraint | None) -> None:
-        """Raise `InputError` for a form that cannot be used, or would take too much; None is no form.
+    def check_constraint(self, constraint: Constraint | None) -> None:
+        """Raise `InputError` for a constraint that cannot be used, or would take too much.
 
         The first time that one is asked for this may take seconds: call it from a thread of its own before `generate`,
         which would keep the engine waiting as long.
         """
         if constraint:
-            check_form(self.tokenizer, constraint)
+            check_constraint(self.tokenizer, constraint)
 
     def count(self, question: Count) -> Counted:
         """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""

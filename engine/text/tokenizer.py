@@ -174,13 +174,13 @@ class Tokenizer:
     def grammar_vocabulary(self) -> GrammarVocabulary:
         """The tokens as grammars see them; raises `InputError` where no token could end an answer."""
         if not self.eos_ids:
-            reason = say("The model has no token that ends an answer, so that no form can be kept to.")
-            raise InputError(reason, say("Choose another model, or leave the form out."))
+            reason = say("The model has no token that ends an answer, so that no constraint can be kept to.")
+            raise InputError(reason, say("Choose another model, or leave the constraint out."))
         return GrammarVocabulary(self._spelled(), self._specials, sorted(self.eos_ids), self)
 
     @cached_property
     def grammar_masks(self) -> Masks:
-        """Sets of tokens for forms that begin behind reasoning; each is found once for all answers."""
+        """Sets of tokens for constraints that begin behind reasoning; each is found once for all answers."""
         return Masks(self.grammar_vocabulary)
 
     def role(self, name: str) -> int | None:

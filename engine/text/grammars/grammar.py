@@ -29,11 +29,11 @@ class AnswerState(Protocol):
         """The tokens that may follow, a bit each, the lowest of the first byte for token 0; None where any may."""
 
     def settle(self) -> None:
-        """The answer has come to here and will not go back; raises `InputError` where the form leads no further."""
+        """The answer has come to here and will not go back; raises `InputError` where nothing can follow."""
 
 
 class Grammar:
-    """One answer's form. Whatever the library complains of, panics included, is an `InputError`.
+    """The constraint of one answer. Whatever the library complains of, panics included, is an `InputError`.
 
     A matcher of the library stands at one text at a time. To come to another it takes back what they do not share, so
     that a tree costs about as many steps as it has nodes.
@@ -155,8 +155,8 @@ class GrammarState:
         assert self._mask != IMPOSSIBLE, "only what is allowed is said"
         if self.trouble:
             raise InputError(
-                say("The answer cannot go on in the form that is asked for: {reason}.", reason=self.trouble),
-                say("Give a simpler form."),
+                say("The answer cannot go on under its constraint: {reason}.", reason=self.trouble),
+                say("Give a simpler constraint."),
             )
         state = self
         while (above := state.parent) and (above._mask or len(above._states) > 1):

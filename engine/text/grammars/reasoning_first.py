@@ -1,4 +1,4 @@
-"""Where the form of an answer begins: behind the model's reasoning, which is free. States, as a grammar has them."""
+"""Where a constraint of the answer begins: behind the model's reasoning, which is free. States, as a grammar's."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ class Choosing:
 class ThinkingInText:
     """Inside reasoning whose end is ordinary text; `tail`: the last of it, which may be the beginning of that.
 
-    What a token writes behind the end belongs to the answer already, and must be of its form.
+    What a token writes behind the end belongs to the answer already, and must fit the constraint.
     """
 
     masks: Masks

@@ -28,16 +28,16 @@ def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
         refused = _refusal(constraint, json.dumps(special))
     except _NoVerdict:
         raise InputError(
-            say("The form that is asked for is too complex."), say("Give a smaller schema or a simpler grammar.")
+            say("The constraint of the answer is too complex."), say("Give a smaller schema or a simpler grammar.")
         ) from None
     if refused:
         raise cannot_be_used(refused)
 
 
 def cannot_be_used(reason: str) -> InputError:
-    """The error for a form that does not compile; `reason`: the library's own words."""
+    """The error for a constraint that does not compile; `reason`: the library's own words."""
     return InputError(
-        say("The form that is asked for cannot be used: {reason}.", reason=complaint_of(ValueError(reason))),
+        say("The constraint of the answer cannot be used: {reason}.", reason=complaint_of(ValueError(reason))),
         say("Change the schema or the grammar."),
     )
 

@@ -38,7 +38,7 @@ class GrammarVocabulary:
     @cached_property
     def library(self) -> "LLTokenizer":
         """The index, made when it is first asked for."""
-        from llguidance import LLTokenizer, TokenizerWrapper  # noqa: PLC0415  # only answers of a form need it
+        from llguidance import LLTokenizer, TokenizerWrapper  # noqa: PLC0415  # only constrained answers need it
 
         return LLTokenizer(TokenizerWrapper(_Wrapped(self)), eos_token=list(self.end_tokens))
 

@@ -1,4 +1,4 @@
-"""Forms of answers: which tokens may follow a text, where reasoning comes first, and what is refused."""
+"""Constraints of answers: which tokens may follow a text, where reasoning comes first, and what is refused."""
 
 import json
 import random
@@ -11,7 +11,7 @@ import pytest
 from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT, Constraint, GenerateOptions
 from engine.text.grammars import trial
-from engine.text.grammars.answer_form import check_form, state_of_answer
+from engine.text.grammars.constrained_answer import check_constraint, state_of_answer
 from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar, GrammarState
 from engine.text.grammars.reasoning_first import Choosing, ChoosingInText, Masks, ThinkingInText
 from engine.text.grammars.vocabulary import GrammarVocabulary
@@ -197,7 +197,7 @@ def prompt_of(tokenizer: Tokenizer, text: str, begun: str = "", *, thinks: bool 
     ("template", "control", "begin", "end"),
     [(TEXT_MARKS, (), "<think>", "</think>"), ("", CONTROL_MARKS, CONTROL_MARKS[0], CONTROL_MARKS[1])],
 )
-def test_reasoning_is_free_and_the_form_begins_behind_it(
+def test_reasoning_is_free_and_the_constraint_begins_behind_it(
     template: str, control: tuple[str, ...], begin: str, end: str
 ) -> None:
     tokenizer = opened(template or None, control)
@@ -239,17 +239,17 @@ def test_an_answer_in_channels_begins_in_that_of_answers() -> None:
     assert not refuses(tokenizer, state_of_answer(tokenizer, begun, BOOLEAN), "e")
 
 
-def test_a_form_that_was_checked_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server checks forms beside the engine's work."""
+def test_a_constraint_that_was_checked_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server checks constraints beside the engine's work."""
     tokenizer, constraint = opened(), Constraint("regex", "checked")
-    check_form(tokenizer, constraint)
+    check_constraint(tokenizer, constraint)
     monkeypatch.setattr("engine.text.grammars.trial.subprocess.run", Mock(side_effect=AssertionError("tried again")))
     assert state_of_answer(tokenizer, prompt_of(tokenizer, "Well?"), constraint).is_possible
     with pytest.raises(AssertionError, match="tried again"):
-        check_form(tokenizer, Constraint("regex", "not checked"))
+        check_constraint(tokenizer, Constraint("regex", "not checked"))
 
 
-def test_a_model_without_an_end_cannot_keep_to_a_form() -> None:
+def test_a_model_without_an_end_cannot_keep_to_a_constraint() -> None:
     tokenizer = opened()
     tokenizer.eos_ids = frozenset()
     with pytest.raises(InputError, match="no token that ends"):

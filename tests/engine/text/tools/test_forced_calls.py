@@ -11,7 +11,7 @@ import pytest
 from engine.errors import InputError
 from engine.protocol.tools import Tool, ToolChoice
 from engine.text.calling import tool_constraint
-from engine.text.grammars.answer_form import state_of_answer
+from engine.text.grammars.constrained_answer import state_of_answer
 from engine.text.grammars.grammar import Grammar
 from engine.text.pieces import CallArguments, CallBegun
 from engine.text.prompt import write_prompt

@@ -1,4 +1,4 @@
-"""What one answer may look like: its constraint, behind the reasoning of a model that reasons."""
+"""Where the constraint of one answer holds: behind the reasoning of a model that reasons."""
 
 from engine.errors import InputError
 from engine.protocol.options import Constraint
@@ -25,7 +25,7 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     """The state before the first token of the answer, or behind the tokens of one that is continued.
 
     A grammar may name special tokens: `<|name|>` for one that is called so, `<[id]>` for any. Raises `InputError` for
-    a constraint that cannot be used, and where the answer so far is not of its form.
+    a constraint that cannot be used, and where the answer so far does not fit it.
     """
     root = Grammar(constraint, tokenizer.grammar_vocabulary).root
     state = root if constraint.whole else _before_answer(tokenizer, prompt, root)
@@ -33,13 +33,13 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
         state = state.follow(token)
     if not state.is_possible:
         raise InputError(
-            say("The answer that is to be continued is not of the form that is asked for."),
-            say("Ask for a new answer, or leave the form out."),
+            say("The answer that is to be continued does not fit the constraint."),
+            say("Ask for a new answer, or leave the constraint out."),
         )
     return state
 
 
-def check_form(tokenizer: Tokenizer, constraint: Constraint) -> None:
+def check_constraint(tokenizer: Tokenizer, constraint: Constraint) -> None:
     """Raise the `InputError` of `state_of_answer` for a constraint that cannot be used.
 
     May take seconds, from any thread; the verdict is remembered, so that `state_of_answer` is quick behind it.
