@@ -124,14 +124,13 @@ class Engine:
         """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
         return tool_constraint(self.tokenizer, tools, choice)
 
-    def check_constraint(self, constraint: Constraint | None) -> None:
+    def check_constraint(self, constraint: Constraint) -> None:
         """Raise `InputError` for a constraint that cannot be used, or would take too much.
 
-        The first time that one is asked for this may take seconds: call it from a thread of its own before `generate`,
-        which would keep the engine waiting as long.
+        The first time that one is given this may take seconds, which `generate` would keep the engine for: call it
+        before, from another thread.
         """
-        if constraint:
-            check_constraint(self.tokenizer, constraint)
+        check_constraint(self.tokenizer, constraint)
 
     def count(self, question: Count) -> Counted:
         """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""

@@ -75,6 +75,8 @@ async def answer(
 
 async def events(service: Service, asker: Asker, request: Generate) -> AsyncGenerator[Event | Alive, None]:
     """The engine's own events, to the last one, and an `Alive` whenever there was none for a while."""
+    if request.options.constraint:  # refused before its turn, as the trial of a grammar may take seconds
+        await asyncio.to_thread(service.engine.check_constraint, request.options.constraint)
     unread = Unread(asyncio.get_running_loop())
     ahead = 0
 
