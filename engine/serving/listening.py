@@ -1,6 +1,7 @@
 """A server that listens: uvicorn in a thread of its own, on a socket that is bound before: failures are told."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -99,7 +100,7 @@ def _bind(options: ServeOptions) -> socket.socket:
 
 def _bound(unbound: socket.socket, where: Any) -> socket.socket:
     try:
-        if hasattr(socket, "SO_REUSEADDR"):
+        if os.name == "posix":  # there it only skips a wait after the last server; Windows lets two share a port
             unbound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         unbound.bind(where)
         unbound.listen(128)
