@@ -89,6 +89,8 @@ class GuardedProtocol(H11Protocol):
         self._idling = self.loop.call_later(self._limits.idle_seconds, self.transport.abort)
 
     def _refuse(self, error: ApiError) -> None:
+        if self.cycle:
+            self.cycle.disconnected = True  # the application's own answer would be a second one
         body = json.dumps(body_of(error, "openai")).encode()
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
         response = h11.Response(status_code=error.status, headers=headers, reason=b"")

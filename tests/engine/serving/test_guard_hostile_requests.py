@@ -62,6 +62,14 @@ def test_what_is_no_http_is_refused(server: Running, sent: bytes, told: tuple[in
     assert code_of(server.say(sent.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))) == told
 
 
+def test_a_broken_chunk_behind_a_wrong_key_gets_one_answer(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """In one segment: the connection is refused before the application is asked, which would refuse the key."""
+    sent = request(b"zz\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close", key="wrong")
+    assert code_of(server.say(sent)) == (400, "invalid_request")
+    assert server.has_no_connections()
+    assert not caplog.records, "a hostile client could fill the log"
+
+
 @pytest.mark.parametrize("headers", ["".join(f"a{n}: b\r\n" for n in range(120)), "X: " + "y" * 20000 + "\r\n"])
 def test_headers_that_are_too_many_or_too_long_are_refused(server: Running, headers: str) -> None:
     status, _ = code_of(server.say(f"{HEAD}{headers}Connection: close\r\n\r\n".encode()))
