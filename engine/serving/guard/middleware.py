@@ -69,9 +69,9 @@ class Guard:
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:
         """Raise `ApiError` for whom nothing is read or computed."""
         options, client = self._service.options, (scope["client"] or ("",))[0]
-        self._rates.take(client)
         require_own_host(headers, options)
         require_known_origin(headers, options)
+        self._rates.take(client)  # a foreign web page must not use up the rate of this computer's own programs
         require_fit_headers(headers, self._limits)
         is_open = scope["path"] in OPEN_PATHS or is_preflight(scope["method"], headers)
         if options.api_key and not is_open and not is_known(headers, options.api_key):

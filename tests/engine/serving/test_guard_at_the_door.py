@@ -96,6 +96,12 @@ def test_a_foreign_page_is_refused_before_anything_is_computed(server: Running, 
     assert server.engine.rounds == before
 
 
+def test_a_foreign_page_does_not_use_up_the_rate_of_this_computer() -> None:
+    with running(limits=Limits(requests_per_second=1e-3, burst=2)) as server:
+        page = [server.anyone.get("/health", headers={"origin": "https://evil.example"}) for _ in range(4)]
+        assert [told.status_code for told in (*page, server.http.get("/health"))] == [403] * 4 + [200]
+
+
 def test_a_picture_of_a_foreign_page_is_refused(server: Running) -> None:
     told = server.http.get("/health", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"})
     assert told.status_code == 403
