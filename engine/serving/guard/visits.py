@@ -48,7 +48,7 @@ class OpenVisit:
             is_news = True
             if isinstance(event, Queued):
                 is_news = self._state == "waiting"
-                self._ahead = event.ahead
+                self._ahead = event.ahead if is_news else 0
             elif isinstance(event, Prefilled):
                 self._state, self._ahead = "answering", 0
                 self._prompt_tokens += event.prompt_tokens

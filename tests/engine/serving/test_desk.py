@@ -40,9 +40,18 @@ def test_places_are_told_as_they_change() -> None:
     desk.put(job("b", moved=places))
     assert places == [1]
     desk.take()
-    assert places == [1, 1], "one is being answered"
+    assert places == [1], "one is being answered: nothing has changed"
     desk.take()
-    assert places == [1, 1, 0], "it was b's own turn"
+    assert places == [1, 0], "it was b's own turn"
+
+
+def test_nobody_is_told_that_nothing_has_changed() -> None:
+    desk, places = Desk(), [list[int]() for _ in range(4)]
+    for number, each in enumerate(places):
+        desk.put(job("a", number, each))
+    assert places == [[0], [1], [2], [3]]
+    assert desk.take().request.id == 0
+    assert places == [[0], [1], [2], [3]], "the first is being answered, as if it still stood there"
 
 
 def test_what_is_forgotten_is_never_handed_out() -> None:
@@ -70,9 +79,9 @@ def test_an_asker_withdraws_what_waits_up_to_an_id_and_nothing_of_others() -> No
     desk.put(last)
     assert desk.withdraw(WINDOW, 3) == [first, second]
     assert desk.withdraw(WINDOW, 3) == []
-    assert places == [3, 3], "those behind are told anew; the two were not before it"
+    assert places == [3], "the two were not before it"
     assert desk.withdraw(WINDOW, 9) == [late]
-    assert places == [3, 3, 2]
+    assert places == [3, 2]
     assert [desk.take(), desk.take()] == [others, last]
 
 

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
 from engine.errors import CoppiceError, InputError, ModelError, NoModel, OutOfMemory, TooLong
-from engine.protocol.messages import Failed, FailureKind
-from engine.protocol.serving import ServeOptions
+from engine.protocol.messages import Failed, FailureKind, Finished, Prefilled, Queued
+from engine.protocol.serving import ServeOptions, Visit
 from engine.serving.answers import Refused
 from engine.serving.desk import Busy
 from engine.serving.guard.errors import ApiError, error_event
 from engine.serving.guard.metrics import Metrics
+from engine.serving.guard.visits import Visits
 from tests.engine.serving.stub import ERRORS, PATH, Running, running, soon
 
 
@@ -122,6 +124,16 @@ def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None
     assert (last.prompt_tokens, last.new_tokens) == (7, 3)
     assert last.agent.startswith("python-httpx2")
     assert len({visit.number for visit in server.visits}) == 1, "who only looks whether it is there is no visit"
+
+
+def test_a_visit_with_several_answers_does_not_wait_again_once_one_is_written() -> None:
+    told: list[Visit] = []
+    visit = Visits(told.append).begin("127.0.0.1", PATH, Headers())
+    for event in (Queued(1, 2), Prefilled(1, 7, 0, 0.5), Finished(1, "stop"), Queued(2, 3), Prefilled(2, 7, 7, 0.5)):
+        visit.hear(event)
+    assert [(each.state, each.ahead) for each in told] == [("waiting", 2), ("answering", 0), ("answering", 0)]
+    visit.end(200)
+    assert told[-1].prompt_tokens == 14
 
 
 def test_what_a_client_calls_itself_is_shown_as_plain_and_short_text(server: Running) -> None:
