@@ -87,12 +87,12 @@ def _bind(options: ServeOptions) -> socket.socket:
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         return _bound(socket.socket(family, kind, protocol), where)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the second for a name that the encoding of domain names does not know
         raise InputError(
             say(
                 "The server cannot listen at {address}: {reason}.",
                 address=f"{options.host}:{options.port}",
-                reason=reason_of(error),
+                reason=reason_of(error) if isinstance(error, OSError) else error,
             ),
             say("Choose another port, or end the program that uses this one."),
         ) from error

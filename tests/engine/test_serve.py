@@ -129,7 +129,7 @@ def test_what_cannot_be_served_is_refused_at_once(
 def test_the_key_comes_from_the_environment_and_does_not_stay_there(
     given: list[str], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, "from-outside")
+    monkeypatch.setenv(KEY_VARIABLE, "from-outside\n")
     words = ["serve", "--host", "0.0.0.0", "--origin", "http://a", "--origin", "http://b", *given]
     options = serve_options(build_parser().parse_args(words))
     assert options == ServeOptions("0.0.0.0", 8383, key, ("http://a", "http://b"))

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from starlette.datastructures import Headers
 
 from engine.protocol.serving import ServeOptions
+from engine.serving.guard.auth import is_known
 from engine.serving.guard.limits import Limits
 from tests.engine.serving.stub import KEY, PATH, Running, running
 
@@ -46,6 +48,14 @@ def test_without_the_key_nothing_is_told(server: Running, headers: dict[str, str
     assert told.headers["www-authenticate"] == "Bearer"
     assert told.json()["error"]["code"] == "invalid_api_key"
     assert KEY not in told.text
+
+
+def test_a_key_of_bytes_that_are_no_text_is_compared_as_well() -> None:
+    """As the environment gives them."""
+    raw = b"sk-\xff\xfe"
+    key = raw.decode(errors="surrogateescape")
+    assert is_known(Headers({"x-api-key": raw.decode("latin-1")}), key)
+    assert not is_known(Headers({"x-api-key": "sk-"}), key)
 
 
 def test_health_needs_no_key(server: Running) -> None:
