@@ -47,9 +47,9 @@ class Guard:
         except ClientDisconnect:
             pass
         except Exception as error:  # where every failure that no endpoint told of becomes a response
+            visit.fail(api_error_of(error).message)
             if response.status:
                 raise  # it is too late for words: uvicorn logs it and cuts the connection
-            visit.fail(api_error_of(error).message)
             await response_to(path, error)(scope, receive, response)
         finally:
             visit.end(response.status if response.is_whole else 0)

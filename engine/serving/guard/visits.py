@@ -67,9 +67,9 @@ class OpenVisit:
         self._words = words
 
     def end(self, status: int) -> None:
-        """It is over; `status` is that of the response, 0 where the client left before it was whole."""
+        """It is over; `status` is that of the response, 0 where it was never whole: the client left, or it failed."""
         with self._lock:
-            self._state = "gone" if not status else "failed" if status >= 400 or self._words else "done"
+            self._state = "failed" if self._words or status >= 400 else "done" if status else "gone"
             self._ahead = 0
             self._tell_it(status)
 

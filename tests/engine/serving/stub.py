@@ -91,6 +91,17 @@ async def broken() -> None:
     raise RuntimeError("the secret of the house")
 
 
+@router.get(f"{PATH}/breaking")
+async def breaking() -> Any:
+    """What nobody expected, in the middle of an answer."""
+    return StreamingResponse(_breaking(), media_type="text/event-stream")
+
+
+async def _breaking() -> AsyncIterator[str]:
+    yield "data: 1\n\n"
+    raise RuntimeError("the secret of the house")
+
+
 async def _events(steps: Any) -> AsyncIterator[str]:
     try:
         async with aclosing(steps):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 from starlette.datastructures import Headers
 
@@ -64,6 +65,13 @@ def test_what_nobody_expected_is_told_without_its_details_and_logged(
     assert (told.status_code, told.json()["error"]["code"]) == (500, "internal_error")
     assert "secret" not in told.text
     assert "RuntimeError: the secret of the house" in capsys.readouterr().err
+
+
+def test_a_stream_that_breaks_has_failed_and_not_lost_its_client(server: Running) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        server.http.get(f"{PATH}/breaking")
+    last = server.last_visit()
+    assert (last.state, last.status, last.words) == ("failed", 0, "The server met an unexpected error.")
 
 
 def test_addresses_and_methods_that_there_are_not(server: Running) -> None:
