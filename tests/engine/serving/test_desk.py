@@ -1,12 +1,17 @@
 """Whose turn it is at the one engine."""
 
 import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 
+from engine.errors import Cancellation
+from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event, Generate
 from engine.protocol.options import GenerateOptions
 from engine.serving.desk import MOST_WAITING_OF_ONE, SERVED_FROM, WINDOW, Busy, Desk, Job
+from engine.serving.worker import Worker
 
 
 def job(asker: str, number: int = 0, moved: list[int] | None = None) -> Job:
@@ -94,6 +99,14 @@ def test_too_much_is_refused_but_the_window_never() -> None:
         desk.put(job("a"))
     desk.put(job("b"))
     desk.put(job(WINDOW))
+
+
+def test_an_engine_is_off_the_desk_before_it_is_closed() -> None:
+    desk, seen = Desk(), list[object]()
+    reading = Future[None]()
+    desk.engine = SimpleNamespace(close=lambda: seen.append(desk.engine))  # type: ignore[assignment]  # as much of one
+    Worker(desk, Cancellation(), Watcher(lambda _event: None), reading)._unload()
+    assert seen == [None]
 
 
 def test_taking_waits_for_a_job() -> None:
