@@ -9,7 +9,7 @@ import pytest
 from engine.protocol.messages import Event, Failed, Queued
 from engine.serving import answers
 from engine.serving.guard.limits import Limits
-from tests.engine.serving.stub import Running, read_all, request, running, soon
+from tests.engine.serving.stub import PATIENCE_SECONDS, Running, read_all, request, running, soon
 
 ENDLESS = 1 << 30
 
@@ -68,7 +68,8 @@ def test_few_rounds_wait_for_who_does_not_read(
     monkeypatch: pytest.MonkeyPatch, name: str, most: int, nodes: int
 ) -> None:
     monkeypatch.setattr(answers, name, most)
-    with running() as server, server.connect(receive_bytes=4096) as bare:
+    patient = Limits(requests_per_second=1e6, unread_seconds=10 * PATIENCE_SECONDS)
+    with running(limits=patient) as server, server.connect(receive_bytes=4096) as bare:
         bare.sendall(ask(stream=True, rounds=ENDLESS, nodes=nodes, text="x" * 10000, times=10))
         assert soon(lambda: server.engine.rounds > 0)
         assert server.is_free(), "long before the client's time is over"
