@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from engine.protocol.sentences import say
-from engine.serving.guard.errors import ApiError
+from engine.serving.guard.errors import ApiError, too_long_headers
 from engine.serving.guard.limits import Guest, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
@@ -23,7 +23,7 @@ def require_fit_headers(headers: Headers, limits: Limits) -> None:
         words = say("The request has two lengths.")
         raise ApiError(400, words, code="invalid_request", headers={"connection": "close"})
     if len(headers) > limits.headers or sum(len(n) + len(v) for n, v in headers.raw) > limits.header_bytes:
-        raise ApiError(431, say("The headers of this request are too long."), code="headers_too_long")
+        raise too_long_headers()
 
 
 async def read_body(headers: Headers, receive: Receive, limits: Limits, guest: Guest) -> bytes:

@@ -76,11 +76,18 @@ def test_headers_that_are_too_many_or_too_long_are_refused(server: Running, head
     assert status == 431
 
 
+def test_headers_that_come_in_parts_are_measured_as_well(server: Running) -> None:
+    with server.connect() as bare:
+        for part in (HEAD, "X: " + "y" * 10000, "y" * 10000):
+            bare.sendall(part.encode())
+        assert code_of(read_answer(bare)) == (431, "headers_too_long")
+
+
 def test_headers_without_end_are_refused(server: Running) -> None:
     with server.connect() as bare:
         send_while_taken(bare, b"GET / HTTP/1.1\r\nX: " + b"y" * (1 << 20), 1)
         answer = read_all(bare)
-    assert not answer or code_of(answer) == (400, "invalid_request"), "unless the system drops it with what was unread"
+    assert not answer or code_of(answer) == (431, "headers_too_long"), "unless the system drops it with what was unread"
 
 
 def test_a_request_behind_one_that_is_answered_is_dropped(server: Running) -> None:
