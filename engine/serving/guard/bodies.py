@@ -14,7 +14,7 @@ from engine.serving.guard.limits import Guest, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
 MOST_CONTAINERS = 250_000  # lists and objects, about 100 bytes each
-LONG_BYTES = 64 << 10  # JSON from which on the server's other clients would feel the time that it takes to read
+LONG_BYTES = 64 << 10  # JSON from which on it is checked in a thread, between whose steps other clients are answered
 
 
 def require_fit_headers(headers: Headers, limits: Limits) -> None:
@@ -48,7 +48,7 @@ async def require_sound_json(body: bytes) -> None:
     """Raise `ApiError` for what no endpoint could read, or could only read at the cost of others."""
     if body.count(b"[") + body.count(b"{") > MOST_CONTAINERS:
         _refuse_json(say("it has too many lists and objects"))
-    if len(body) > LONG_BYTES:
+    if len(body) > LONG_BYTES:  # `json.loads` holds the GIL; counting levels, up to 3 times as long, does not
         await asyncio.to_thread(_check_json, body)
     elif body:
         _check_json(body)
