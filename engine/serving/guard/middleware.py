@@ -13,7 +13,7 @@ from engine.serving.context import Asker, Service
 from engine.serving.guard.auth import OPEN_PATHS, is_known, unauthorized
 from engine.serving.guard.bodies import read_body, require_fit_headers, require_sound_json
 from engine.serving.guard.errors import api_error_of, response_to
-from engine.serving.guard.limits import Limits, Rates, Room
+from engine.serving.guard.limits import Limits, Rates, Room, network_of
 from engine.serving.guard.origins import (
     is_preflight,
     preflight_answer,
@@ -40,7 +40,7 @@ class Guard:
             return
         headers, path, client = Headers(scope=scope), scope["path"], (scope["client"] or ("",))[0]
         visit = self._visits.begin(client, path, headers)
-        scope.setdefault("state", {}).update(visit=visit, asker=_asker(client, headers, visit))
+        scope.setdefault("state", {})["asker"] = _asker(client, headers, visit)
         response = Watched(send, response_headers(headers, self._service.options))
         try:
             await self._answer(scope, receive, response)
@@ -141,9 +141,9 @@ async def _departure(receive: Receive) -> None:
 
 
 def _asker(client: str, headers: Headers, visit: OpenVisit) -> Asker:
-    """Programs on this computer all have its address; they go by what they call themselves."""
+    """Programs on this computer all have its address; they go by what they call themselves, others by their network."""
     is_here = client in LOOPBACK
-    return Asker(f"{client} {headers.get('user-agent', '')}" if is_here else client, visit.hear)
+    return Asker(f"{client} {headers.get('user-agent', '')}" if is_here else network_of(client), visit.hear)
 
 
 def _route_of(scope: Scope) -> str:
