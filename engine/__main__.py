@@ -9,7 +9,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # one text at a time: more threads would have no work
-    from engine.loading.idle_threads import let_idle_threads_sleep  # noqa: PLC0415  # as the commands
+    from engine.idle_threads import let_idle_threads_sleep  # noqa: PLC0415  # as the commands
     from engine.loading.out_of_memory import let_gpu_segments_grow  # noqa: PLC0415
 
     let_gpu_segments_grow()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from engine.errors import Cancellation
-from engine.loading.idle_threads import let_idle_threads_sleep
+from engine.idle_threads import let_idle_threads_sleep
 from engine.loading.out_of_memory import let_gpu_segments_grow
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher

@@ -25,10 +25,6 @@ class Answerer(Protocol):
         """Every request with at most this id."""
 
     @property
-    def engine_starting(self) -> SignalInstance:
-        """The engine is being started, or looked for."""
-
-    @property
     def events_arrived(self) -> SignalInstance:
         """A list of events."""
 
@@ -48,15 +44,19 @@ class Answerer(Protocol):
     def cancel(self, through: int) -> None:
         """Cancel every request whose id is at most `through`."""
 
-    def restart(self) -> None:
-        """Begin anew: with another process, or another connection."""
-
     def close(self) -> None:
         """End everything; nothing more is heard of it."""
 
 
 class Engine(Answerer, Protocol):
     """One that also loads models, tells what they would take, and serves others."""
+
+    @property
+    def engine_starting(self) -> SignalInstance:
+        """Its process is being started."""
+
+    def restart(self) -> None:
+        """Begin anew, with another process."""
 
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
@@ -125,12 +125,12 @@ class EngineSwitch(QObject):
         return self._chosen.count(chat, texts)
 
     def look(self, command: Watch | Inspect) -> None:
-        """A node is asked about where its round was; what is watched, both engines should know, and those to come."""
-        self._chosen.look(command)
+        """Both engines are told: either may have had the round. What is watched, those to come should know too."""
         if isinstance(command, Watch):
             self._watch = command
-            if self._chosen is not self._local:
-                self._local.look(command)
+        self._chosen.look(command)
+        if self._chosen is not self._local:
+            self._local.look(command)
 
     def cancel(self, through: int) -> None:
         """Both engines are told: either may have such requests."""

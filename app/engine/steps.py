@@ -26,6 +26,16 @@ def plausible(statistics: Statistics) -> Statistics:
     return replace(statistics, **counts, first_token_seconds=first, seconds=Seconds(**seconds))
 
 
+def acceptance_of(told: Statistics) -> float | None:
+    """Accepted tokens of those that were drafted, from 0 to 1, by the sums of an answer; None where they are not told.
+
+    A pass gives one token of its own besides those that were accepted.
+    """
+    if not told.drafted_nodes or not told.passes:
+        return None
+    return min(1.0, max(0, told.new_tokens - told.passes) / told.drafted_nodes)
+
+
 class StepHistory:
     """The steps of one answer. `newest`: (drafted, accepted) of each, oldest first; sums are of all there were.
 

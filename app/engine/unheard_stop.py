@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.engine.interface import Answerer
+from app.engine.interface import Engine
 from app.i18n.translation import tr
 from app.ui.notices import Notice
 from engine.protocol.messages import Event, Failed, Finished
@@ -21,7 +21,7 @@ class UnheardStop(QObject):
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
 
-    def __init__(self, link: Answerer, parent: QObject | None = None) -> None:
+    def __init__(self, link: Engine, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
         self._running: set[int] = set()

@@ -9,11 +9,12 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from app.hub.failures import HubError, Reason
+from app.system.secret_store import forget_secret, keep_secret, read_secret
 from engine.protocol.sentences import say
 
 _log = logging.getLogger(__name__)
 
-_SERVICE, _NAME = "coppice", "model hub token"
+_NAME = "model hub token"  # in the keyring
 _VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 _FORM = re.compile(r"[\x21-\x7e]{1,512}")
 
@@ -47,7 +48,7 @@ class Tokens:
             if secret := _clean(os.environ.get(variable, "")):
                 return Token(secret, TokenOrigin.ENVIRONMENT)
         if self._kept is None:
-            self._kept = _clean(_from_keyring())
+            self._kept = _clean(read_secret(_NAME))
         if self._kept:
             return Token(self._kept, TokenOrigin.KEYRING)
         if secret := _clean(_from_hub_client()):
@@ -65,47 +66,24 @@ class Tokens:
             raise HubError(
                 Reason.NOT_LOGGED_IN, say("This is no access token."), say("Copy it again from the hub's settings.")
             )
-        import keyring  # noqa: PLC0415  # it looks for back ends when it is imported
-        from keyring.errors import KeyringError  # noqa: PLC0415
-
-        try:
-            keyring.set_password(_SERVICE, _NAME, secret)
-        except (KeyringError, RuntimeError, OSError) as error:
-            _log.warning("The keyring took no token: %s", type(error).__name__)
+        if not keep_secret(_NAME, secret):
             raise HubError(
                 Reason.NOT_LOGGED_IN,
                 say("This system has no keyring that would keep the token."),
                 say("Set the variable HF_TOKEN, or log in with 'hf auth login'; Coppice uses both."),
-            ) from None
+            )
         self._kept = secret
 
     def forget(self) -> None:
         """Take the token out of the keyring; others stay where they are."""
-        import keyring  # noqa: PLC0415
-        from keyring.errors import KeyringError  # noqa: PLC0415
-
         self._kept = ""
-        try:
-            keyring.delete_password(_SERVICE, _NAME)
-        except (KeyringError, RuntimeError, OSError) as error:
-            _log.info("There was no token to forget: %s", type(error).__name__)
+        forget_secret(_NAME)
 
 
 def _clean(secret: str) -> str:
     """The token without what an editor adds; nothing if it could not stand in a header."""
     secret = secret.strip()
     return secret if _FORM.fullmatch(secret) else ""
-
-
-def _from_keyring() -> str:
-    import keyring  # noqa: PLC0415
-    from keyring.errors import KeyringError  # noqa: PLC0415
-
-    try:
-        return keyring.get_password(_SERVICE, _NAME) or ""
-    except (KeyringError, RuntimeError, OSError) as error:
-        _log.info("The keyring cannot be read: %s", type(error).__name__)
-        return ""
 
 
 def _from_hub_client() -> str:

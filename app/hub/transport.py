@@ -1,9 +1,6 @@
 """HTTP as the hub needs it: bounded, stoppable, the token for one host alone, redirects followed with care."""
 
-import functools
-import logging
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from app.hub.failures import HubError, Reason, TransientError, failure, offline, proxy_refusal
 from app.hub.tokens import token_for, withheld
 from app.system.background import Stop
+from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from engine import __version__
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say
 
 if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who goes online needs it
-    import ssl
-
     import httpx2
 
 TokenOf = Callable[[], str | None]
@@ -148,8 +144,7 @@ class HttpClient:
     def _session(self) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
 
-        for library in ("httpx2", "httpcore2"):  # they log addresses, and signed ones let anybody in
-            logging.getLogger(library).setLevel(logging.WARNING)
+        keep_addresses_out_of_log()
         stall, connect = self._seconds
         timeout = httpx2.Timeout(stall, connect=connect)
         return httpx2.Client(verify=trust(), timeout=timeout, follow_redirects=False)
@@ -224,27 +219,6 @@ def _bad_address(error: Exception) -> HubError:
     return HubError(
         Reason.OFFLINE, say("The address of the hub or of the proxy cannot be used: {reason}.", reason=error), hint
     )
-
-
-def hang_up(stream: Any) -> None:
-    """Cut a connection, httpcore's `NetworkStream`, that is being read: its thread wakes up. From any thread."""
-    connection: socket.socket | None = stream.get_extra_info("socket") if stream else None
-    if connection is None:
-        return
-    try:
-        # A copy of the descriptor reaches below TLS, whose state belongs to the thread that reads.
-        with socket.fromfd(connection.fileno(), connection.family, connection.type) as copy:
-            copy.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        return
-
-
-@functools.cache
-def trust() -> "ssl.SSLContext":
-    """The certificates of environment and system; reading them takes a while, so once is enough."""
-    import httpx2  # noqa: PLC0415
-
-    return httpx2.create_ssl_context()
 
 
 def _origin(url: "httpx2.URL") -> tuple[str, str, int]:

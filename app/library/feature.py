@@ -14,10 +14,10 @@ from app.hub.tokens import Tokens
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.library.download_link import DownloadIndicator, DownloadLink, PairDownloads
-from app.library.engines import EngineChoice
 from app.library.estimates import TermsMemory, last_load
 from app.library.pairing.suggestions import Suggestion
 from app.library.picker.page import Page
+from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice, Tone

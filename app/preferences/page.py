@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -23,7 +23,7 @@ from app.preferences.editors import (
 )
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole, options_of
 from app.settings.store import Settings
-from app.ui.widgets import label
+from app.ui.widgets import label, page_body
 
 _RECORD = "generation"
 
@@ -161,12 +161,7 @@ class OptionsPage(QScrollArea):
         self.title = title
         self._loaded: dict[str, Any] = {}
         self._others: list[tuple[QWidget, str]] = []
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        body = QWidget(self)
-        body.setObjectName("page")
+        body = page_body(self)
         self.rows = {name: OptionRow(option, body) for name, option in options_on(page).items()}
         self.defaults = QPushButton(tr("Restore defaults"), body)
         self.defaults.setAccessibleName(tr("Restore the defaults of this page: {page}").format(page=title))
@@ -182,7 +177,6 @@ class OptionsPage(QScrollArea):
         self._column.addWidget(self.defaults, 0, Qt.AlignmentFlag.AlignLeading)
         self.defaults.setVisible(bool(self.rows))
         self.defaults.clicked.connect(self.restore_defaults)
-        self.setWidget(body)
 
     def add(self, widget: QWidget, words: str) -> None:
         """Put something below the options; `words` are what the search finds it by."""

@@ -1,7 +1,7 @@
 """Switches the local server, and knows how it stands: what is wanted, what the engine says of it, and who asks."""
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from PySide6.QtCore import QObject, Signal
@@ -71,6 +71,7 @@ class ServerController(QObject):
         self._settings = settings
         self._is_engine_up = False
         self._awaited = 0  # orders that the engine has not answered
+        self._ordered: ServeOptions | None = None  # what the last order to start was given
         self.key = KeptSecret(KEY_NAME, self)
         self.key.changed.connect(self._on_key_changed)
         self.log = VisitLog()
@@ -146,7 +147,7 @@ class ServerController(QObject):
         """The server went with its engine; the next one is told."""
         self._is_engine_up = False
         self._awaited = 0
-        self.log.cut_off()
+        self.log.begin_anew()
         self.visited.emit()
         if self.state.phase is Phase.STOPPING:
             self._become(ServerState())
@@ -179,27 +180,37 @@ class ServerController(QObject):
         if self._awaited:
             return
         if isinstance(event, Serving):
-            self._become(replace(self.state, phase=Phase.ON, address=event.address))
+            self.notice_withdrawn.emit(SERVER_NOTICE)
+            self._become(ServerState(Phase.ON, event.address, self._ordered))
         elif event.message:
             self._fail(event.message, event.hint)
-        else:
+        elif self.state.phase is not Phase.FAILED:  # why it failed stays to be read
             self._become(ServerState())
         self.visited.emit()
 
     def _start(self) -> None:
         options = self.wanted
         if self._settings.current.server_has_key and not options.api_key:
+            self.key.value = None  # a keyring that was locked may be open at the next try
             message = tr("The key of the local server was not found in the keyring.")
-            self._fail(message, tr("Generate another one, or remove it."), lacks_key=True)
+            hint = tr("Unlock the keyring and try again, generate another key, or remove it.")
+            self._refuse(message, hint, lacks_key=True)
             return
         try:
             options.check()
         except InputError as error:
-            self._fail(error.message, error.hint, options.host not in LOOPBACK and not options.api_key)
+            self._refuse(error.message, error.hint, options.host not in LOOPBACK and not options.api_key)
             return
+        self._ordered = options
         self._become(ServerState(Phase.STARTING, options=options))
-        self.log.begin_anew()  # now, not when it is told that it listens: clients may be faster
         self._order(Serve(options))
+
+    def _refuse(self, message: str, hint: str, lacks_key: bool) -> None:
+        """What is set cannot be served; a server that is on with what was set before ends."""
+        if self.state.phase in (Phase.STARTING, Phase.ON):
+            self._order(StopServing())
+        self._fail(message, hint, lacks_key)
+        self.visited.emit()
 
     def _order(self, command: Serve | StopServing) -> None:
         self._awaited += 1

@@ -1,6 +1,6 @@
 """The window of the local server: its switch and address, who asks, how it is set, and how it is asked."""
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -25,7 +25,7 @@ from app.server.words import TITLES, describe
 from app.settings.preferences import EVERYWHERE
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
-from app.ui.widgets import fill, label, make_room, row_of
+from app.ui.widgets import fill, label, row_of
 
 _SIZE = QSize(940, 640)
 _DOTS = {Phase.ON: "ready", Phase.FAILED: "stopped"}
@@ -34,6 +34,8 @@ _TITLE_GAP = 10
 
 class Head(QFrame):
     """The switch, how the server stands, and its address."""
+
+    start_wanted = Signal()
 
     def __init__(self, controller: ServerController, parent: QWidget) -> None:
         super().__init__(parent)
@@ -58,11 +60,10 @@ class Head(QFrame):
         self.copy.setAutoDefault(False)
         self._lay_out()
         self.switch.clicked.connect(self._on_switch)
-        self.restart.clicked.connect(controller.switch_on)
+        self.restart.clicked.connect(self.start_wanted)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.url.text()))
 
     def _lay_out(self) -> None:
-        make_room(self.switch)
         title = row_of((self._dot, self.title), _TITLE_GAP)
         title.setStretch(1, 1)
         words = QVBoxLayout()
@@ -70,6 +71,7 @@ class Head(QFrame):
         words.addLayout(title)
         words.addWidget(self.about)
         words.addWidget(self.warning)
+        words.addStretch(1)
         buttons = QVBoxLayout()
         for button in (self.switch, self.restart, self.remedy):
             buttons.addWidget(button)
@@ -118,7 +120,7 @@ class Head(QFrame):
         if self._controller.state.is_wanted:
             self._controller.switch_off()
         else:
-            self._controller.switch_on()
+            self.start_wanted.emit()
 
 
 class ServerDialog(QDialog):
@@ -138,6 +140,7 @@ class ServerDialog(QDialog):
         self.pages = QStackedWidget(self)
         self._lay_out()
         self.tabs.currentChanged.connect(self.pages.setCurrentIndex)
+        self.head.start_wanted.connect(self._on_start)
         self.head.remedy.clicked.connect(self._on_remedy)
         controller.changed.connect(self._show)
         self._show(controller.state)
@@ -184,4 +187,9 @@ class ServerDialog(QDialog):
     def _on_remedy(self) -> None:
         self.tabs.setCurrentIndex(self.pages.indexOf(self.options))
         self.options.key.make()
+        self._on_start()
+
+    def _on_start(self) -> None:
+        """With what was typed a moment ago, too."""
+        self.options.settle()
         self._controller.switch_on()

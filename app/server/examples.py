@@ -1,6 +1,7 @@
 """Examples of how the local server is asked, ready to be copied."""
 
 import shlex
+import subprocess
 import sys
 
 from app.system import json_text as json
@@ -12,7 +13,7 @@ def curl(url: str, key: str, model: str, is_windows: bool = sys.platform == "win
     """On a command line; cmd.exe knows no single quotes and continues lines with another sign."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": _QUESTION}]})
     on = "^" if is_windows else "\\"
-    quoted = '"' + body.replace("\\", "\\\\").replace('"', '\\"') + '"' if is_windows else shlex.quote(body)
+    quoted = subprocess.list2cmdline([body]) if is_windows else shlex.quote(body)
     headers = ["Content-Type: application/json", *([f"Authorization: Bearer {key}"] if key else [])]
     lines = [f"curl {url}/v1/chat/completions", *(f'-H "{each}"' for each in headers), f"-d {quoted}"]
     return f" {on}\n  ".join(lines) + "\n"

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.server.controller import ServerController
-from app.server.visits import Entry
+from app.server.visits import MOST_ENTRIES, Entry
 from app.server.words import rate_of, seconds_of, state_of, tokens_of
 from app.system.plain_text import tip, unsteered
 from app.ui.throttle import Throttle
@@ -38,13 +38,17 @@ _Index = QModelIndex | QPersistentModelIndex
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One of the table: its title and what that means, its text, how wide it is at first (in letters), and its side."""
+    """One of the table: its title and what that means, its text, how wide it is at first (in letters), and its side.
+
+    `stretches`: it takes the room that is left.
+    """
 
     title: str
     about: str
     text: Callable[[Entry], str]
     letters: int
     is_number: bool = False
+    stretches: bool = False
 
 
 def _time(entry: Entry) -> str:
@@ -56,7 +60,7 @@ COLUMNS = (
     Column(mark("Client"), mark("The address that it came from"), lambda each: each.visit.client, 15),
     Column(mark("Program"), mark("What the client calls itself"), lambda each: each.visit.agent, 20),
     Column(mark("Asked for"), mark("The path of the address that was asked"), lambda each: each.visit.path, 25),
-    Column(mark("State"), mark("What has become of it"), state_of, 22),
+    Column(mark("State"), mark("What has become of it"), state_of, 22, stretches=True),
     Column(mark("Tokens"), mark("Tokens that were read → tokens that were written"), tokens_of, 12, True),
     Column(mark("Tokens/s"), mark("Tokens written a second, since the request came"), rate_of, 9, True),
     Column(mark("Duration"), mark("Since the request came, waiting included"), seconds_of, 9, True),
@@ -149,7 +153,9 @@ class LogPage(QWidget):
         self.table = self._table()
         self.empty = label("quiet-text", tr(_EMPTY), self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.about = QLabel(tr("The newest 500 requests. What they ask and get is not kept."), self)
+        self.about = QLabel(
+            tr("The newest {count} requests. What they ask and get is not kept.").format(count=MOST_ENTRIES), self
+        )
         self.about.setObjectName("quiet-text")
         self.copy = QPushButton(tr("Copy"), self)
         self.copy.setAccessibleName(tr("Copy the log"))
@@ -181,10 +187,11 @@ class LogPage(QWidget):
         table.verticalHeader().hide()
         table.horizontalHeader().setHighlightSections(False)
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        table.horizontalHeader().setSectionResizeMode(4, QHeaderView.ResizeMode.Stretch)
         letter = table.fontMetrics().averageCharWidth()
         for place, column in enumerate(COLUMNS):
             table.setColumnWidth(place, column.letters * letter + 12)
+            if column.stretches:
+                table.horizontalHeader().setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
         action = QAction(table)
         action.setShortcut(QKeySequence.StandardKey.Copy)
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)

@@ -3,9 +3,9 @@
 import re
 import secrets
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.preferences.page import OptionRow, changes, options_on, value_of
@@ -13,7 +13,7 @@ from app.server.controller import ServerController
 from app.settings.preferences import SERVER
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
-from app.ui.widgets import fill, label, make_room
+from app.ui.widgets import fill, label, make_room, page_body
 
 _TYPED_MS = 500  # after the last change, before it is kept
 _RANDOM_BYTES = 24
@@ -44,7 +44,7 @@ class KeyBox(QWidget):
         self.show_.setCheckable(True)
         self.copy = self._button(tr("Copy"), tr("Copy the key"), self._on_copy)
         self.generate = self._button(tr("Generate"), tr("Generate a new key in place of this one"), self._on_generate)
-        self.remove = self._button(tr("Remove"), tr("Remove the key"), lambda: controller.set_key(""))
+        self.remove = self._button(tr("Remove"), tr("Remove the key"), self._on_remove)
         self.error = label("error", "", self)
         make_room(self.show_)
         row = QHBoxLayout()
@@ -66,16 +66,18 @@ class KeyBox(QWidget):
         return button
 
     def refresh(self) -> None:
-        """Show the key, and what is the matter with it."""
+        """Show the key, and what is the matter with it; what is being typed stays, and what is wrong with it."""
         key = self._controller.key
-        if not self.field.hasFocus() or not self.field.isModified():
-            self.field.setText(key.value or "")
         for button in (self.copy, self.remove):
             button.setEnabled(bool(key.value))
+        if self.field.isModified():
+            return
+        self.field.setText(key.value or "")
         self._tell("" if key.is_kept else tr("No keyring has kept this key: it holds until Coppice is closed."))
 
     def make(self) -> None:
         """Have a new key used from now on, and show it."""
+        self.field.setModified(False)
         self._controller.set_key(new_key())
         self.field.setText(self._controller.key.value or "")
         self.show_.setChecked(True)
@@ -96,13 +98,18 @@ class KeyBox(QWidget):
 
     def _on_typed(self) -> None:
         typed = self.field.text().strip()
-        self.field.setModified(False)
-        if typed == (self._controller.key.value or ""):
-            return
         if typed and not _FORM.fullmatch(typed):
             self._tell(tr("This cannot be used. A key has letters, digits and . _ ~ + / = - alone."))
             return
-        self._controller.set_key(typed)
+        self.field.setModified(False)
+        if typed == (self._controller.key.value or ""):
+            self.refresh()
+        else:
+            self._controller.set_key(typed)
+
+    def _on_remove(self) -> None:
+        self.field.setModified(False)
+        self._controller.set_key("")
 
     def _tell(self, words: str) -> None:
         self.error.setText(words)
@@ -116,12 +123,7 @@ class SettingsPage(QScrollArea):
         super().__init__(parent)
         self._controller = controller
         self._settings = settings
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        body = QWidget(self)
-        body.setObjectName("page")
+        body = page_body(self)
         self.rows = {name: OptionRow(each, body) for name, each in options_on(SERVER).items()}
         self.key = KeyBox(controller, body)
         column = QVBoxLayout(body)
@@ -132,7 +134,6 @@ class SettingsPage(QScrollArea):
             if not place:
                 column.addWidget(self.key)
         column.addStretch(1)
-        self.setWidget(body)
         self._typed = QTimer(self, singleShot=True, interval=_TYPED_MS)
         self._typed.timeout.connect(self.keep)
         self.load()
@@ -152,6 +153,11 @@ class SettingsPage(QScrollArea):
                 if row.editor.value() != (value := value_of(self._settings.current, name)) and row.check():
                     row.load(self._settings.current, value)
             self._typed.stop()
+
+    def settle(self) -> None:
+        """Keep what was typed a moment ago."""
+        if self._typed.isActive():
+            self.keep()
 
     def keep(self) -> None:
         """Keep what can be used; what cannot says so beside its field."""

@@ -13,7 +13,7 @@ _UNDER_WAY = ("waiting", "answering")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request: its number among all of this window's servers, when it came (seconds since 1970), how it stands."""
+    """One request: its number among those of all engines, when it came (seconds since 1970), how it stands."""
 
     key: tuple[int, int]
     came: float
@@ -35,14 +35,14 @@ class Traffic:
 
 
 class VisitLog:
-    """The newest `MOST_ENTRIES` requests, in the order in which they came.
+    """The newest `MOST_ENTRIES` requests, in the order in which they came; more where more are under way.
 
-    Each server counts its requests anew: a new one is announced by `begin_anew`.
+    Each engine counts its requests anew: a new one is announced by `begin_anew`.
     """
 
     def __init__(self) -> None:
         self._entries: OrderedDict[tuple[int, int], Entry] = OrderedDict()
-        self._server = 0
+        self._engine = 0
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -57,9 +57,9 @@ class VisitLog:
         return Traffic(len({each.client for each in open_}), states["waiting"], states["answering"])
 
     def begin_anew(self) -> None:
-        """Another server listens from now on; what the one before had not ended, it never will."""
+        """Another engine tells of its requests from now on; what the one before had not ended, it never will."""
         self.cut_off()
-        self._server += 1
+        self._engine += 1
 
     def cut_off(self) -> None:
         """The server is gone, and with it every answer that was under way."""
@@ -68,13 +68,14 @@ class VisitLog:
                 self._entries[key] = replace(entry, visit=replace(entry.visit, state="gone", ahead=0))
 
     def take(self, visits: Iterable[Visit], now: float) -> None:
-        """Take what was told; the oldest requests give way."""
+        """Take what was told; the oldest requests that are over give way."""
         for visit in visits:
-            key = (self._server, visit.number)
+            key = (self._engine, visit.number)
             known = self._entries.get(key)
             self._entries[key] = Entry(key, known.came if known else now, visit)
-        while len(self._entries) > MOST_ENTRIES:
-            self._entries.popitem(last=False)
+        too_many = max(0, len(self._entries) - MOST_ENTRIES)
+        for key in [key for key, each in self._entries.items() if not each.is_under_way][:too_many]:
+            del self._entries[key]
 
     def clear(self) -> None:
         """Forget what is over."""

@@ -29,8 +29,7 @@ def describe(state: ServerState) -> str:
         return translated(state.message, state.hint)
     if state.phase is not Phase.ON or state.options is None:
         return tr(_WHAT_FOR)
-    is_open = state.options.host not in LOOPBACK
-    if is_open:
+    if state.options.host not in LOOPBACK:
         return tr("Everyone in the network who has the key can ask the models.")
     if state.options.api_key:
         return tr("Programs on this computer that have the key can ask the models.")

@@ -31,8 +31,8 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")  # pages of desktop prog
 
 
 def web_origins(text: str) -> tuple[str, ...]:
-    """The origins that a person has written, with spaces or commas between them."""
-    return tuple(each.rstrip("/") for each in text.replace(",", " ").split())
+    """The origins that a person has written, with spaces or commas between them; browsers send lower case."""
+    return tuple(each.rstrip("/").lower() for each in text.replace(",", " ").split())
 
 
 def _are_origins(text: str) -> bool:

@@ -29,9 +29,9 @@ from app.engine.state import EngineState, Phase
 from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
-from app.library.engines import EngineChoice
 from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
+from app.library.remote.engines import EngineChoice
 from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
 from app.shell.deferred import DeferredWork

@@ -1,6 +1,5 @@
 """Passwords of addresses, and single secrets: kept in the system's keyring, never in the settings' file."""
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -10,10 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.system.addresses import join_password, names_person
 from app.system.background import attempt, start
-
-_log = logging.getLogger(__name__)
-
-_SERVICE = "coppice"
+from app.system.secret_store import forget_secret, keep_secret, read_secret
 
 
 class Passwords(QObject):
@@ -39,7 +35,7 @@ class Passwords(QObject):
         used = {each for each in addresses.values() if names_person(each)}
         for address in self._known.keys() - used:
             self._known.pop(address)
-            self._do(lambda address=address: _forget(_name(address)))  # type: ignore[misc]
+            self._do(lambda address=address: forget_secret(_name(address)))  # type: ignore[misc]
         for address, password in typed.items():
             if address in used:
                 self._known[address] = password
@@ -56,12 +52,12 @@ class Passwords(QObject):
         self._orders.put(work)
 
     def _keep(self, address: str, password: str) -> None:
-        if not _keep(_name(address), password):
+        if not keep_secret(_name(address), password):
             with suppress(RuntimeError):  # the window is gone
                 self.not_kept.emit()
 
     def _look(self, address: str) -> None:
-        password = _read(_name(address))
+        password = read_secret(_name(address))
         if password:
             with suppress(RuntimeError):
                 self._found.emit(address, password)
@@ -101,16 +97,16 @@ class KeptSecret(QObject):
     def keep(self, secret: str) -> None:
         """Use this secret from now on; an empty one: none any more."""
         self.value, self.is_kept = secret, True
-        self._orders.put((lambda: self._keep(secret)) if secret else (lambda: _forget(self._name)))
+        self._orders.put((lambda: self._keep(secret)) if secret else (lambda: forget_secret(self._name)))
         self.changed.emit()
 
     def _look(self) -> None:
-        found = attempt(lambda: _read(self._name), lambda _error: "")
+        found = attempt(lambda: read_secret(self._name), lambda _error: "")
         with suppress(RuntimeError):  # the window is gone
             self._found.emit(found)
 
     def _keep(self, secret: str) -> None:
-        if not _keep(self._name, secret):
+        if not keep_secret(self._name, secret):
             with suppress(RuntimeError):
                 self._refused.emit(secret)
 
@@ -153,54 +149,6 @@ class _Orders:
             return self._waiting.popleft() if self._waiting else None
 
 
-def _keep(name: str, password: str) -> bool:
-    import keyring  # noqa: PLC0415  # it looks for back ends when it is imported
-    from keyring.errors import KeyringError  # noqa: PLC0415
-
-    try:
-        keyring.set_password(_SERVICE, name, password)
-    except (KeyringError, RuntimeError, OSError) as error:
-        _log.warning("The keyring took no password: %s", type(error).__name__)
-        return False
-    return True
-
-
-def _read(name: str) -> str:
-    import keyring  # noqa: PLC0415
-    from keyring.errors import KeyringError  # noqa: PLC0415
-
-    try:
-        return keyring.get_password(_SERVICE, name) or ""
-    except (KeyringError, RuntimeError, OSError) as error:
-        _log.info("The keyring cannot be read: %s", type(error).__name__)
-        return ""
-
-
-def _forget(name: str) -> None:
-    import keyring  # noqa: PLC0415
-    from keyring.errors import KeyringError  # noqa: PLC0415
-
-    try:
-        keyring.delete_password(_SERVICE, name)
-    except (KeyringError, RuntimeError, OSError) as error:
-        _log.info("There was no password to forget: %s", type(error).__name__)
-
-
 def _name(address: str) -> str:
     """A password goes to the address that it was given for, and to no other."""
     return f"password for {address}"
-
-
-def keep_secret(name: str, secret: str) -> bool:
-    """Put a secret into the keyring, under a name; whether a keyring took it. Blocks."""
-    return _keep(name, secret)
-
-
-def read_secret(name: str) -> str:
-    """The secret that the keyring has under a name, empty for none. Blocks."""
-    return _read(name)
-
-
-def forget_secret(name: str) -> None:
-    """Take it out of the keyring. Blocks."""
-    _forget(name)

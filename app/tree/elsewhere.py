@@ -4,7 +4,7 @@ from collections.abc import Set
 
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
-from app.engine.steps import StepHistory, plausible
+from app.engine.steps import StepHistory, acceptance_of, plausible
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -121,11 +121,11 @@ def _without_steps(told: Statistics | None) -> str:
     if told is None or not told.method:
         return tr(UNTOLD)
     told = plausible(told)
-    if not told.drafted_nodes or not told.passes:
+    share = acceptance_of(told)
+    if share is None:
         return tr(PLAIN) if told.method == "none" else tr(UNTOLD)
-    accepted = max(0, told.new_tokens - told.passes)
     return tr(_TOTALS).format(
         tokens=f"{Number(told.new_tokens):,}",
         passes=f"{Number(told.passes):,}",
-        share=share_text(min(1.0, accepted / told.drafted_nodes)),
+        share=share_text(share),
     )

@@ -201,7 +201,7 @@ class TreePanel(QWidget):
         header.add_action(tr("Explain this round… (E)")).triggered.connect(self.explain)
         header.add_action(tr("Show in the answer (A)")).triggered.connect(self.show_in_answer)
         header.menu.addSeparator()
-        for words, carry_out in exports.entries(lambda: self._pages.currentWidget() or canvas, self._text):
+        for words, carry_out in exports.entries(self._pictured, self._text):
             header.add_action(words).triggered.connect(carry_out)
         exports.told.connect(header.caption.show_news)
         exports.recording_changed.connect(self._recording.show_recording)
@@ -335,6 +335,10 @@ class TreePanel(QWidget):
         if picture:
             self._header.caption.show_figures(figures(picture.tree, shown=picture.shown))
             self._canvas.setAccessibleDescription(self._header.caption.text())
+
+    def _pictured(self) -> QWidget:
+        """What a picture is made of: the steps of an engine elsewhere while they are shown, else the tree."""
+        return self._elsewhere if self._pages.currentWidget() is self._elsewhere else self._canvas
 
     def _show_message(self, text: str) -> None:
         self._shown = None

@@ -10,11 +10,13 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QFileDialog,
+    QFrame,
     QHBoxLayout,
     QLabel,
     QLayout,
     QMessageBox,
     QPushButton,
+    QScrollArea,
     QSpinBox,
     QTextBrowser,
     QToolButton,
@@ -85,6 +87,18 @@ def fill(widget: QWidget, parts: Iterable[QWidget | QLayout], spacing: int, *mar
             column.addLayout(each)
         else:
             column.addWidget(each)
+
+
+def page_body(page: QScrollArea) -> QWidget:
+    """What a page of options stands on: as wide as the page, which scrolls only up and down."""
+    page.setFrameShape(QFrame.Shape.NoFrame)
+    page.setWidgetResizable(True)
+    page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    body = QWidget(page)
+    body.setObjectName("page")
+    page.setWidget(body)
+    return body
 
 
 class DecimalField(QDoubleSpinBox):

@@ -1674,6 +1674,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
+            <source>{host} answers too slowly.</source>
+            <translation>{host} antwortet zu langsam.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/remote/failures.py" />
             <source>{host} cannot be reached.</source>
             <translation>{host} ist nicht erreichbar.</translation>
         </message>
@@ -2918,31 +2923,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{downloads} angehalten</translation>
         </message>
         <message>
-            <location filename="../../app/library/engines.py" />
-            <source>Connect again</source>
-            <translation>Neu verbinden</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/engines.py" />
-            <source>It has: {names}. Connect to it anew to choose one.</source>
-            <translation>Es gibt dort: {names}. Verbinde dich neu, um eines zu wählen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/engines.py" />
-            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
-            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/engines.py" />
-            <source>This system has no keyring that would keep the key of the engine.</source>
-            <translation>Dieses System hat keinen Schlüsselbund, der den Schlüssel der Engine aufbewahren könnte.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/engines.py" />
-            <source>{host} has no model {model} any more.</source>
-            <translation>{host} hat kein Modell {model} mehr.</translation>
-        </message>
-        <message>
             <location filename="../../app/library/estimates.py" />
             <source>Cannot be used: {reason}</source>
             <translation>Nicht verwendbar: {reason}</translation>
@@ -3226,121 +3206,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/pairing/vocabulary.py" />
             <source>{name} is larger than {size} MB</source>
             <translation>{name} ist größer als {size} MB</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Address</source>
-            <translation>Adresse</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>An OpenAI-compatible API</source>
-            <translation>Eine OpenAI-kompatible Schnittstelle</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>As it was</source>
-            <translation>Wie bisher</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Asking {host}…</source>
-            <translation>Frage {host} …</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Asks the address what it is, and which models it has</source>
-            <translation>Fragt die Adresse, was sie ist und welche Modelle sie hat</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Cancel the test</source>
-            <translation>Test abbrechen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Change the connection</source>
-            <translation>Verbindung ändern</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Connect to an engine</source>
-            <translation>Mit einer Engine verbinden</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>It is kept in the system's keyring, and sent to this address alone.</source>
-            <translation>Er liegt im Schlüsselbund des Systems und wird nur an diese Adresse gesendet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Key</source>
-            <translation>Schlüssel</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Model</source>
-            <translation>Modell</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Name</source>
-            <translation>Name</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>None</source>
-            <translation>Keine</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API</source>
-            <translation>Von vLLM, SGLang, llama-server, LM Studio, Ollama, einem anderen Coppice oder jeder OpenAI-kompatiblen Schnittstelle</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Progress of the test</source>
-            <translation>Fortschritt des Tests</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Result of the test</source>
-            <translation>Ergebnis des Tests</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Save and use</source>
-            <translation>Speichern und nutzen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Test the connection</source>
-            <translation>Verbindung testen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>Test the connection first: its models have to be known</source>
-            <translation>Teste zuerst die Verbindung: Die Modelle müssen bekannt sein</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>What the engine is called in your list</source>
-            <translation>Wie die Engine in deiner Liste heißt</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>{engine} answers, with {count} models.</source>
-            <translation>{engine} antwortet, mit {count} Modellen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>{engine} answers.</source>
-            <translation>{engine} antwortet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/connect_dialog.py" />
-            <source>{model} ({tokens} tokens of context)</source>
-            <translation>{model} ({tokens} Tokens Kontext)</translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
@@ -3674,6 +3539,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Change…</source>
             <translation>Ändern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/engines_page.py" />
+            <source>Connect again</source>
+            <translation>Neu verbinden</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -4269,6 +4139,146 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{name} (empfohlen)</translation>
         </message>
         <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Address</source>
+            <translation>Adresse</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>An OpenAI-compatible API</source>
+            <translation>Eine OpenAI-kompatible Schnittstelle</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>As it was</source>
+            <translation>Wie bisher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Asking {host}…</source>
+            <translation>Frage {host} …</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Asks the address what it is, and which models it has</source>
+            <translation>Fragt die Adresse, was sie ist und welche Modelle sie hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Cancel the test</source>
+            <translation>Test abbrechen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Change the connection</source>
+            <translation>Verbindung ändern</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Connect to an engine</source>
+            <translation>Mit einer Engine verbinden</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Give another key.</source>
+            <translation>Geben Sie einen anderen Schlüssel an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>It is kept in the system's keyring, and sent to this address alone.</source>
+            <translation>Er liegt im Schlüsselbund des Systems und wird nur an diese Adresse gesendet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Key</source>
+            <translation>Schlüssel</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Model</source>
+            <translation>Modell</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Name</source>
+            <translation>Name</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>None</source>
+            <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Of vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any OpenAI-compatible API</source>
+            <translation>Von vLLM, SGLang, llama-server, LM Studio, Ollama, einem anderen Coppice oder jeder OpenAI-kompatiblen Schnittstelle</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Progress of the test</source>
+            <translation>Fortschritt des Tests</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Result of the test</source>
+            <translation>Ergebnis des Tests</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Save and use</source>
+            <translation>Speichern und nutzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Test the connection</source>
+            <translation>Verbindung testen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>Test the connection first: its models have to be known</source>
+            <translation>Teste zuerst die Verbindung: Die Modelle müssen bekannt sein</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>What the engine is called in your list</source>
+            <translation>Wie die Engine in deiner Liste heißt</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>{engine} answers, with {count} models.</source>
+            <translation>{engine} antwortet, mit {count} Modellen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>{engine} answers.</source>
+            <translation>{engine} antwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/connect_dialog.py" />
+            <source>{model} ({tokens} tokens of context)</source>
+            <translation>{model} ({tokens} Tokens Kontext)</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/engines.py" />
+            <source>It has: {names}. Connect to it anew to choose one.</source>
+            <translation>Es gibt dort: {names}. Verbinde dich neu, um eines zu wählen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/engines.py" />
+            <source>It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.</source>
+            <translation>Es gilt, bis Coppice geschlossen wird, und wird in keine Datei geschrieben. Danach ist es neu einzugeben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/engines.py" />
+            <source>This system has no keyring that would keep the key of the engine.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der den Schlüssel der Engine aufbewahren könnte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/remote/engines.py" />
+            <source>{host} has no model {model} any more.</source>
+            <translation>{host} hat kein Modell {model} mehr.</translation>
+        </message>
+        <message>
             <location filename="../../app/preferences/dialog.py" />
             <source>No option has these words.</source>
             <translation>Keine Option enthält diese Wörter.</translation>
@@ -4560,13 +4570,13 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/controller.py" />
-            <source>Generate another one, or remove it.</source>
-            <translation>Erzeugen Sie einen neuen, oder entfernen Sie ihn.</translation>
+            <source>The key of the local server was not found in the keyring.</source>
+            <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
         </message>
         <message>
             <location filename="../../app/server/controller.py" />
-            <source>The key of the local server was not found in the keyring.</source>
-            <translation>Der Schlüssel des lokalen Servers wurde im Schlüsselbund nicht gefunden.</translation>
+            <source>Unlock the keyring and try again, generate another key, or remove it.</source>
+            <translation>Entsperren Sie den Schlüsselbund und versuchen Sie es noch einmal, erzeugen Sie einen anderen Schlüssel, oder entfernen Sie ihn.</translation>
         </message>
         <message>
             <location filename="../../app/server/dialog.py" />
@@ -4750,8 +4760,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
-            <source>The newest 500 requests. What they ask and get is not kept.</source>
-            <translation>Die neuesten 500 Anfragen. Was sie fragen und bekommen, wird nicht behalten.</translation>
+            <source>The newest {count} requests. What they ask and get is not kept.</source>
+            <translation>Die neuesten {count} Anfragen. Was sie fragen und bekommen, wird nicht aufbewahrt.</translation>
         </message>
         <message>
             <location filename="../../app/server/log_view.py" />
@@ -7103,11 +7113,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
-            <source>It is on the clipboard, as text.</source>
-            <translation>Es ist als Text in der Zwischenablage.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
             <source>Open recording</source>
             <translation>Aufzeichnung öffnen</translation>
         </message>
@@ -7155,6 +7160,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/exports.py" />
             <source>There is no round to save yet.</source>
             <translation>Es gibt noch keine Runde zu speichern.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/exports.py" />
+            <source>What is shown is on the clipboard, as text.</source>
+            <translation>Was zu sehen ist, ist als Text in der Zwischenablage.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />

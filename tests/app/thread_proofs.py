@@ -245,7 +245,7 @@ def prove_passwords(case: Case) -> None:
         kept.append(address)
         return True
 
-    case.patch.setattr("app.system.passwords._keep", case.fails_once(keep))
+    case.patch.setattr("app.system.passwords.keep_secret", case.fails_once(keep))
     passwords = case.keep(Passwords())
     for address in ("http://me@first", "http://me@second"):
         passwords.follow({"proxy": address}, {address: "secret"})

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.loading.idle_threads import let_idle_threads_sleep
+from engine.idle_threads import let_idle_threads_sleep
 
 CONTEXT = 1024
 NONE, AUTO = "none", "auto"

@@ -78,7 +78,7 @@ class Watched:
         from PySide6.QtWidgets import QApplication
 
         from app.engine.remote.link import Place
-        from app.library.engines import SavedEngine
+        from app.library.remote.engines import SavedEngine
         from app.settings.store import SettingsFile
         from app.shell.wiring import connected_window
         from app.system.paths import folders_below
@@ -107,7 +107,7 @@ class Watched:
         self._heart.start()
         place = Place(f"http://{ADDRESSES[SERVER]}:{PORT}", "")
         self.engine = SavedEngine("Server", place, has_key=True)
-        self.window.engines.keys._known[place.address] = KEY
+        self.window.engines.keys.remember(place.address, KEY)
 
     def _count(self, events: list[object]) -> None:
         self.rounds += sum(type(each).__name__ == "Round" for each in events)

@@ -28,7 +28,7 @@ from app.engine.program import engine_program
 from app.engine.remote.link import Place
 from app.engine.remote.servers import look_at
 from app.engine.remote.wire import Wire
-from app.library.engines import SavedEngine
+from app.library.remote.engines import SavedEngine
 from app.main import build_application
 from app.settings.generation import GenerationSettings
 from app.system.background import Stop

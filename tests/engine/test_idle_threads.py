@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.loading.idle_threads import let_idle_threads_sleep
+from engine.idle_threads import let_idle_threads_sleep
 
 
 def test_they_sleep_unless_a_person_said_what_they_do() -> None:

@@ -61,6 +61,7 @@ class RemoteAnswer:
     last: float = 0.0
     is_thinking: bool = False
     has_ended: bool = False
+    is_over: bool = False  # nothing more is to be read; usage may follow what has only ended
     reason: FinishReason = "stop"
     length: int = 0
     ahead: int = 0  # requests of others that are answered first
@@ -92,11 +93,13 @@ class RemoteAnswer:
 
     def take(self, sent: SentEvent) -> Iterator[AnswerEvent]:
         """The events that come of one of the server's. Raises `RemoteError` where it says that it failed."""
+        if self.is_over:
+            return
         if sent.name == COMMENT:
             yield from self._waiting(sent.data)
             return
         if sent.data.strip() == _DONE:
-            self.has_ended = True
+            self.has_ended = self.is_over = True
             return
         try:
             chunk = parse_json(sent.data.decode("utf-8", "replace").encode())
@@ -144,7 +147,7 @@ class RemoteAnswer:
                 yield round
             if "finished" in own:
                 self.finished = replace(finished_from_json(own["finished"]), id=self.id)
-                self.has_ended = True
+                self.has_ended = self.is_over = True
         except MalformedEventError as error:
             raise failures.garbled(self.host, str(error)) from None
 

@@ -63,7 +63,7 @@ class EventStream:
             return SentEvent(COMMENT, value)
         if field == b"data":
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(value) + 1  # with the end of the line: empty ones take memory too
         elif field == b"event":
             self._name = value[:100].decode("utf-8", "replace")
         return None

@@ -12,6 +12,9 @@ from engine.errors import CoppiceError
 from engine.protocol.messages import FailureKind
 from engine.protocol.sentences import Sentence, reason_of, say
 
+REFUSED_KEY = (401, 403)
+"""The status with which a key is refused, or that there is none."""
+
 _LONGEST_REASON = 300
 _MOST_SECONDS = 86_400
 _TOO_LONG = re.compile(r"context|too long|too many tokens|maximum.{0,20}(length|tokens)", re.IGNORECASE)
@@ -19,11 +22,14 @@ _NO_MODEL = re.compile(r"model", re.IGNORECASE)
 
 
 class RemoteError(CoppiceError):
-    """An engine elsewhere could not answer. `kind`: of what sort that is; `lost` where the connection broke."""
+    """An engine elsewhere could not answer. `kind`: of what sort that is; `lost` where the connection broke.
+
+    `status`: that of HTTP with which it refused; 0 where it did not get so far.
+    """
 
     def __init__(self, message: str, hint: str = "", kind: FailureKind = "internal") -> None:
         super().__init__(message, hint)
-        self.kind = kind
+        self.kind, self.status = kind, 0
 
 
 def unreachable(host: str, error: BaseException) -> RemoteError:
@@ -59,6 +65,11 @@ def no_answer(host: str) -> RemoteError:
     return RemoteError(
         say("{host} does not answer.", host=host), say("Check that it is switched on, and that no firewall is between.")
     )
+
+
+def slow(host: str) -> RemoteError:
+    """What it has begun to send does not come to an end."""
+    return RemoteError(say("{host} answers too slowly.", host=host), say("Try again in a while."), "lost")
 
 
 def cut(host: str) -> RemoteError:
@@ -131,8 +142,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def refusal(host: str, model: str, status: int, headers: Mapping[str, str], body: bytes) -> RemoteError:
     """Why a request was refused, by its status and the server's own words."""
-    reason = reason_in(body)
-    if status in (401, 403):
+    error = _refusal(host, model, status, headers, reason_in(body))
+    error.status = status
+    return error
+
+
+def _refusal(host: str, model: str, status: int, headers: Mapping[str, str], reason: str) -> RemoteError:
+    if status in REFUSED_KEY:
         return RemoteError(
             say("{host} does not accept the key.", host=host), say("Give another key in Models, Engines."), "input"
         )

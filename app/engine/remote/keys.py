@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Iterable
 
-from app.system.passwords import forget_secret, keep_secret, read_secret
+from app.system.secret_store import forget_secret, keep_secret, read_secret
 from engine.errors import InputError
 from engine.protocol.sentences import say
 
@@ -12,33 +12,39 @@ _FORM = re.compile(r"[\x21-\x7e]{1,1024}")
 
 
 class EngineKeys:
-    """From any thread but the window's: a keyring may ask its owner for a password before it answers."""
+    """A keyring may ask its owner for a password before it answers: only `remember` is for the window's thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of what is known; never held while a keyring is asked
+        self._keyring = threading.Lock()
         self._known: dict[str, str] = {}
 
     def of(self, address: str) -> str:
         """The key for this address; empty where there is none."""
         with self._lock:
-            if address not in self._known:
-                found = read_secret(_name(address))
-                self._known[address] = found if _FORM.fullmatch(found) else ""
-            return self._known[address]
+            if address in self._known:
+                return self._known[address]
+        with self._keyring:
+            found = read_secret(_name(address))
+        if not _FORM.fullmatch(found):
+            return ""  # there may be one later: a keyring that is locked now says the same
+        with self._lock:
+            return self._known.setdefault(address, found)
+
+    def remember(self, address: str, key: str) -> None:
+        """Use this key until the end of the run, an empty one for none; returns at once."""
+        with self._lock:
+            self._known[address] = key
 
     def keep(self, address: str, key: str) -> bool:
-        """Use this key from now on; whether a keyring keeps it beyond this run."""
-        with self._lock:
-            if self._known.get(address) == key:
-                return True
-            self._known[address] = key
+        """Have the keyring keep this key beyond this run; whether it does."""
+        with self._keyring:
             return keep_secret(_name(address), key)
 
     def forget(self, addresses: Iterable[str]) -> None:
-        """These are not used any more."""
-        with self._lock:
+        """Take these out of the keyring."""
+        with self._keyring:
             for each in addresses:
-                self._known.pop(each, None)
                 forget_secret(_name(each))
 
 

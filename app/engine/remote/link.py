@@ -4,7 +4,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -66,7 +66,6 @@ class RemoteEngine(QObject):
 
     requested = Signal(int)
     cancelled = Signal(int)
-    engine_starting = Signal()
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
     found = Signal(object)  # `Server`
@@ -92,7 +91,6 @@ class RemoteEngine(QObject):
         """Ask what is there; `found` or `engine_stopped` tells."""
         if self._looking:
             self._looking.cancel()
-        self.engine_starting.emit()
         self._looking = self._jobs.start(partial(look_at, self._wire))
         self._looking.done.connect(self._on_found)
         self._looking.failed.connect(lambda error: self.engine_stopped.emit(Failed(0, error.message, error.hint)))
@@ -130,10 +128,6 @@ class RemoteEngine(QObject):
                 going.job.cancel()
                 self.events_arrived.emit([Finished(request, "cancelled", "", going.answer.statistics)])
 
-    def restart(self) -> None:
-        """Look for it again."""
-        self.look_for()
-
     def close(self) -> None:
         """End every request and the threads."""
         if self._going:
@@ -151,7 +145,7 @@ class RemoteEngine(QObject):
         try:
             self._read(answer, body, stop)
         except failures.RemoteError as error:
-            if error.kind == "input" and place.kind in KINDS_THAT_MAY_REFUSE and not answer.first:
+            if _is_of_options(error) and place.kind in KINDS_THAT_MAY_REFUSE:
                 self._read(answer, reduced(body), stop)
             elif not (answer.has_ended and error.kind == "lost"):  # else all that was said is there
                 raise
@@ -163,9 +157,13 @@ class RemoteEngine(QObject):
         self._send(list(answer.end(gained)), stop)
 
     def _read(self, answer: RemoteAnswer, body: dict[str, object], stop: Stop) -> None:
-        for sent in self._wire.events("/v1/chat/completions", body, stop):
-            stop.check()
-            self._send([event for each in sent for event in answer.take(each)], stop)
+        """Take what comes until the answer is over; who answers may hold the connection open beyond that."""
+        with closing(self._wire.events("/v1/chat/completions", body, stop, self.place.name)) as arriving:
+            for sent in arriving:
+                stop.check()
+                self._send([event for each in sent for event in answer.take(each)], stop)
+                if answer.is_over:
+                    return
 
     def _counters(self, stop: Stop) -> Counters | None:
         """vLLM's counters; None where there are none, or nobody may look at them."""
@@ -214,6 +212,11 @@ class RemoteEngine(QObject):
         if self._going.pop(request, None):
             kind: FailureKind = error.kind if isinstance(error, failures.RemoteError) else "internal"
             self.events_arrived.emit([Failed(request, error.message, error.hint, kind)])
+
+
+def _is_of_options(error: failures.RemoteError) -> bool:
+    """Whether a server may have refused an option that it does not know."""
+    return error.kind == "input" and error.status in (400, 422)
 
 
 class _Unread:

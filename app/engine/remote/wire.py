@@ -1,8 +1,8 @@
 """HTTP to one engine elsewhere: one connection a request, which can be cut at any moment, and guards the key."""
 
-import logging
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from app.engine.remote import failures
 from app.engine.remote.addresses import host_of, may_carry_key
 from app.engine.remote.event_stream import EventStream, SentEvent, TooLongError
-from app.hub.transport import hang_up, trust
 from app.system import json_text as json
 from app.system.background import Stop
+from app.system.http import hang_up, keep_addresses_out_of_log, trust
 from app.system.json_text import parse_json
 from engine import __version__
 from engine.protocol.sentences import say
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # importing it takes a tenth of a second, and only who asks a
 CONNECT_SECONDS = 10.0
 LOOK_UP_SECONDS = 10.0  # for what a server knows without computing
 SILENT_SECONDS = 300.0  # a model that reads a long prompt may say nothing for minutes
+_WHOLE_SECONDS = 60.0  # for a body that is no stream, as the hub's
 _LARGEST_BODY = 8 << 20
 _LARGEST_REFUSAL = 64 << 10
 
@@ -60,8 +61,14 @@ class _Opened:
             for option, value in _ALIVE_OPTIONS:
                 if hasattr(socket, option):
                     connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        try:
+            self._guard_key(connection)
+        except BaseException:
+            self.stream.close()  # nobody else has it yet
+            raise
+
+    def _guard_key(self, connection: socket.socket) -> None:
         if self.has_key and not may_carry_key(self.address, connection.getpeername()[0]):
-            self.stream.close()
             raise failures.exposed(host_of(self.address))
 
 
@@ -92,12 +99,13 @@ class Wire:
         with self.request("GET", path, stop) as response:
             return self._whole(response)
 
-    def events(self, path: str, body: Mapping[str, Any], stop: Stop) -> Iterator[list[SentEvent]]:
+    def events(
+        self, path: str, body: Mapping[str, Any], stop: Stop, model: str = ""
+    ) -> Generator[list[SentEvent], None, None]:
         """The events of an answer, those that arrive together as one list; empty lists are signs of life.
 
-        A server that does not stream gives its whole answer as one event.
+        A server that does not stream gives its whole answer as one event. `model`: what errors call the model.
         """
-        model = str(body.get("model", ""))
         with self.request("POST", path, stop, body, self._silent_seconds, model) as response:
             if "json" in response.headers.get("content-type", ""):
                 yield [SentEvent("", self._whole(response))]
@@ -145,15 +153,14 @@ class Wire:
                     yield response
                 finally:
                     response.close()
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError, OSError) as error:
             stop.check()  # it may have been our own hanging up
             raise self._in_words(error, silent_seconds) from error
 
     def _session(self, seconds: float) -> "httpx2.Client":
         import httpx2  # noqa: PLC0415
 
-        for library in ("httpx2", "httpcore2"):  # they log addresses
-            logging.getLogger(library).setLevel(logging.WARNING)
+        keep_addresses_out_of_log()
         is_encrypted = self.address.startswith("https:")
         return httpx2.Client(
             verify=trust() if is_encrypted else False,
@@ -163,19 +170,25 @@ class Wire:
         )
 
     def _refusal(self, response: "httpx2.Response", model: str) -> failures.RemoteError:
-        body = bytearray()
-        for arrived in response.iter_raw():
-            body += arrived
-            if len(body) > _LARGEST_REFUSAL:
-                break
-        return failures.refusal(self.host, model, response.status_code, response.headers, bytes(body))
+        body = self._read_some(response, _LARGEST_REFUSAL)
+        return failures.refusal(self.host, model, response.status_code, response.headers, body)
 
     def _whole(self, response: "httpx2.Response") -> bytes:
-        body = bytearray()
+        body = self._read_some(response, _LARGEST_BODY)
+        if len(body) > _LARGEST_BODY:
+            raise failures.garbled(self.host, say("more than {size} MB", size=_LARGEST_BODY >> 20))
+        return body
+
+    def _read_some(self, response: "httpx2.Response", most_bytes: int) -> bytes:
+        """The body up to `most_bytes`, and more where there is more. Once begun it must not take too long."""
+        body, deadline = bytearray(), 0.0
         for arrived in response.iter_raw():
+            deadline = deadline or time.monotonic() + _WHOLE_SECONDS  # before it begins, an answer is computed
             body += arrived
-            if len(body) > _LARGEST_BODY:
-                raise failures.garbled(self.host, say("more than {size} MB", size=_LARGEST_BODY >> 20))
+            if len(body) > most_bytes:
+                break
+            if time.monotonic() > deadline:
+                raise failures.slow(self.host)
         return bytes(body)
 
     def _parsed(self, body: bytes) -> Any:

@@ -20,7 +20,6 @@ from app.engine.state import EngineState
 from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
-from app.library.engines import EngineChoice
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
 from app.library.picker.downloads_page import DownloadsPage
@@ -31,6 +30,7 @@ from app.library.picker.local_page import LocalPage
 from app.library.picker.offer import OfferAction
 from app.library.picker.page import LoadStrip, Page
 from app.library.picker.services import ModelLibrary
+from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors

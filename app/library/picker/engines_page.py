@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QHBoxLayout, QInputDialog, QLineEdit, QPushButton,
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.library.engines import EngineChoice, SavedEngine, unused_name
-from app.library.picker.connect_dialog import ConnectDialog, connect_dialog
 from app.library.picker.entry import UNKNOWN, Entry, Tone, Verdict, Where
 from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
+from app.library.remote.connect_dialog import ConnectDialog, connect_dialog
+from app.library.remote.engines import EngineChoice, SavedEngine, unused_name
 from app.ui.notices import Notice, NoticeStack
 from app.ui.notices import Tone as NoticeTone
 from app.ui.theme import Colors

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.engine.steps import MOST, StepHistory, plausible
+from app.engine.steps import MOST, StepHistory, acceptance_of, plausible
 from app.telemetry.figures.acceptance import Acceptance
 from app.telemetry.figures.history import History
-from engine.protocol.messages import Event, Failed, Finished, Prefilled, Round, Statistics, Steps, Wrote
+from engine.protocol.messages import Event, Failed, Finished, Round, Statistics, Steps, Wrote
 
 _CAPACITY = 2000  # moments in which text arrived, which are kept
 
@@ -38,7 +38,7 @@ class ElsewhereFigures:
 
     def take(self, events: Sequence[Event], now: float) -> None:
         """What came of the answer, all at once."""
-        told = [each for each in events if isinstance(each, Round | Prefilled | Wrote | Steps | Finished | Failed)]
+        told = [each for each in events if isinstance(each, Round | Wrote | Steps | Finished | Failed)]
         if any(isinstance(each, Round) for each in told):
             self.is_newest = False
             return
@@ -86,9 +86,7 @@ class ElsewhereFigures:
         """Accepted tokens of those that were drafted, from 0 to 1; None where that is not known."""
         if self.steps.drafted:
             return self.steps.acceptance
-        if self.told and self.told.drafted_nodes and self.told.passes:
-            return min(1.0, max(0, self.told.new_tokens - self.told.passes) / self.told.drafted_nodes)
-        return None
+        return acceptance_of(self.told) if self.told else None
 
     def _begin(self, request: int, asked: float) -> None:
         self._asked = self._request = request

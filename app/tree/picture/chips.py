@@ -153,7 +153,7 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         super().__init__()
         self._colors = colors
         self._letters = letters
-        self._fitted: ChipsPicture | None = None  # what is shown, unless it is zoomed
+        self._picture: ChipsPicture | None = None  # what is shown
         self._drawing: Drawing | None = None
         self._clip: LeftClip | None = None
         self._mark: QRectF | None = None
@@ -163,15 +163,16 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         """Lay a tree out and show it."""
         widths = [letters.label(*token).width for token in zip(tree.pieces, tree.tokens.tolist(), strict=True)]
         bonus_width = letters.label(tree.bonus_piece, tree.bonus).width
-        before = self._fitted if zoom == 1.0 else None  # larger pictures are as a person has made them
-        picture = compose_chips(tree, widths, bonus_width, view=view, zoom=zoom, text=letters.type, before=before)
-        self._fitted = picture if zoom == 1.0 else None
+        picture = compose_chips(
+            tree, widths, bonus_width, view=view, zoom=zoom, text=letters.type, before=self._picture
+        )
+        self._picture = picture
         self._show(draw(picture, letters), letters)
         return picture
 
     def clear(self) -> None:
         """Show nothing."""
-        self._fitted = None
+        self._picture = None
         self._show(None, self._letters)
 
     def set_clip(self, clip: LeftClip | None) -> None:

@@ -78,11 +78,15 @@ def picture_size(layout: Layout, grid: Grid, gap: float) -> Size:
 
 @dataclass(frozen=True, eq=False)
 class ChipsPicture(Picture):
-    """A layout and the grid that makes pixels of it; `natural` is the grid if there had been no picture before."""
+    """A layout and the grid that makes pixels of it; `natural` is the grid if there had been no picture before.
+
+    `zoom`: how many times the view's size it was laid out for.
+    """
 
     layout: Layout
     grid: Grid
     natural: Grid
+    zoom: float
 
     @property
     def shown(self) -> int:
@@ -136,16 +140,17 @@ def compose_chips(
     """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'.
 
     `before`: what this one takes the place of. While a tree grows, and once it is verified, its rows stand no farther
-    apart than they did; it begins with the distance that the round before has come to.
+    apart than they did; it begins with the distance that the round before has come to. Zoomed pictures are as a person
+    has made them, but grow in the direction that they had.
     """
     layout = _arranged(tree, widths, bonus_width, view, zoom, text, before)
     natural = measure(layout, view, zoom, text)
-    held = _held(before, tree, view) if before else None
+    held = _held(before, tree, view) if before and zoom == before.zoom == 1.0 else None
     grid = measure(layout, view, zoom, text, held) if held else natural
     fits = text.lead + bonus_width * grid.scale + MARGIN <= view.width
     lead = text.lead if fits else MARGIN
     tail = text.gap if fits and text.lead + bonus_width * grid.scale + 2 * MARGIN + text.gap <= view.width else 0.0
-    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, tail, layout, grid, natural)
+    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, tail, layout, grid, natural, zoom)
 
 
 def _arranged(
@@ -159,22 +164,23 @@ def _arranged(
 ) -> Layout:
     """To the right where that shows the whole path and no fewer nodes: bushy trees and wide views; else downwards.
 
-    The direction of the picture before stays unless the other one is better by a margin; within a round it never
-    changes, or what grows would turn over.
+    The direction of the picture before stays unless the other one is better by a margin. While a tree grows, and while
+    it is zoomed, it never changes; once it is verified, it may change downwards.
     """
     was_downward = before is not None and before.layout.is_downward
     rightwards, downwards = (extent(view, zoom, text, least) for least in (text.least_row, text.least_level))
-    if not fits_downwards(tree, downwards):
-        downwards = rightwards  # a long path stands closer, rather than out of sight
+    fits = fits_downwards(tree, downwards)
+    if not fits:  # a long path stands closer, rather than out of sight
+        downwards, fits = rightwards, fits_downwards(tree, rightwards)
     if before is not None and before.tree.number == tree.number and before.view == view:
-        if was_downward and fits_downwards(tree, downwards):
+        if was_downward and fits:
             return arrange_downwards(tree, widths, bonus_width, downwards)
-        if not was_downward and not tree.has_bonus:
+        if not was_downward and (before.tree is tree or not tree.has_bonus):
             return arrange(tree, widths, bonus_width, rightwards)
     right = arrange(tree, widths, bonus_width, rightwards)
     is_whole = right.width <= rightwards.width
     is_fine = is_whole and (not right.folded or tree.drafted > _MOST_COMPARED) and not was_downward
-    if is_fine or not fits_downwards(tree, downwards):
+    if is_fine or not fits:
         return right
     down = arrange_downwards(tree, widths, bonus_width, downwards)
     shown, shown_down = len(right.places), len(down.places)

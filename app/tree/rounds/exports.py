@@ -137,7 +137,7 @@ class Exports(QObject):
         """Put a text on the clipboard, if there is one."""
         if text:
             QGuiApplication.clipboard().setText(text)
-            self.told.emit(tr("It is on the clipboard, as text."))
+            self.told.emit(tr("What is shown is on the clipboard, as text."))
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 

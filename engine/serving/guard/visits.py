@@ -13,6 +13,7 @@ from engine.protocol.serving import Visit, VisitState
 POLLED = ("/health", "/metrics")  # asked for again and again, by programs that watch
 LONGEST_NAME = 200  # characters of what a client calls itself, and of what it asks for
 SECONDS_BETWEEN = 0.5  # two tellings of one answer that grows
+_NUMBERS = itertools.count(1)  # of all requests to this process: a server that is started anew goes on
 
 
 class Visits:
@@ -20,12 +21,11 @@ class Visits:
 
     def __init__(self, tell: Callable[[Visit], None]) -> None:
         self._tell = tell
-        self._numbers = itertools.count(1)
 
     def begin(self, client: str, path: str, headers: Headers) -> "OpenVisit":
         """A request has come. Nothing is told before it waits, is answered, or has ended."""
         tell = _tell_nobody if path in POLLED else self._tell
-        return OpenVisit(next(self._numbers), client, _printable(headers.get("user-agent", "")), _printable(path), tell)
+        return OpenVisit(next(_NUMBERS), client, _printable(headers.get("user-agent", "")), _printable(path), tell)
 
 
 class OpenVisit:

@@ -19,7 +19,19 @@ from app.engine.remote.failures import is_link_down, unreachable
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Failed, Finished
 from engine.protocol.options import GenerateOptions
-from tests.app.remote.fake_servers import DONE, Body, Script, another, chunk, event, free_address, serving, sglang
+from engine.protocol.round_json import finished_to_json
+from tests.app.remote.fake_servers import (
+    DONE,
+    ENDING,
+    Body,
+    Script,
+    another,
+    chunk,
+    event,
+    free_address,
+    serving,
+    sglang,
+)
 from tests.app.remote.listener import listening
 
 BEGUN = chunk({"content": "Once"})
@@ -54,6 +66,25 @@ def test_a_refusal_is_told_in_words(
         assert isinstance(failed, Failed)
         assert words in f"{failed.message} {failed.hint}"
         assert (failed.kind, bool(failed.hint)) == (kind, True)
+
+
+def test_a_model_that_is_a_file_is_named_without_its_folders(qtbot: QtBot) -> None:
+    script = replace(another(), status=400, refusal={"error": "the context is too small"})
+    with serving(script) as address, listening(address, qtbot) as engine:
+        engine.engine.place = replace(engine.engine.place, model="/srv/models/demo.gguf")
+        engine.ask()
+        assert "too long for demo.gguf at" in engine.failure.message
+        assert script.questions[0]["model"] == "/srv/models/demo.gguf"
+
+
+@pytest.mark.parametrize(("status", "questions"), [(307, 1), (401, 1), (404, 1), (400, 2), (422, 2)])
+def test_only_a_refusal_of_the_request_itself_is_answered_with_a_smaller_one(
+    status: int, questions: int, qtbot: QtBot
+) -> None:
+    script = replace(another(), status=status, refusal={"error": "no"})
+    with serving(script) as address, listening(address, qtbot, key="secret") as engine:
+        assert isinstance(engine.ask(), Failed)
+        assert len(script.questions) == questions
 
 
 def test_who_does_not_listen_is_told_so(qtbot: QtBot) -> None:
@@ -98,16 +129,16 @@ def test_a_host_that_is_silent_is_given_up_and_comments_are_life(qtbot: QtBot) -
     silence = threading.Event()
 
     def answer(_body: Body) -> Iterator[bytes]:
-        for _ in range(4):
+        for _ in range(10):
             yield b": alive\n\n"
-            silence.wait(0.25)
+            silence.wait(0.15)
         yield BEGUN
         silence.wait(5)
 
     with serving(replace(another(), answer=answer)) as address:
-        with listening(address, qtbot, silent_seconds=0.6) as engine:
+        with listening(address, qtbot, silent_seconds=1.2) as engine:
             engine.ask()
-            assert engine.text == "Once", "four comments in a second kept it alive"
+            assert engine.text == "Once", "comments over a second and a half kept it alive"
             assert "has said nothing for" in engine.failure.message
             assert engine.failure.kind == "lost"
         silence.set()
@@ -150,6 +181,27 @@ def test_an_answer_that_is_somehow_whole_is_taken(parts: tuple[bytes, ...], qtbo
         assert engine.text == "Once"
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [(BEGUN, chunk({}, "stop"), DONE), (BEGUN, event({"coppice": {"finished": finished_to_json(ENDING)}}))],
+)
+def test_an_answer_ends_where_the_server_says_so_and_not_when_it_hangs_up(
+    parts: tuple[bytes, ...], qtbot: QtBot
+) -> None:
+    release = threading.Event()
+
+    def answer(_body: Body) -> Iterator[bytes]:
+        yield from parts
+        while not release.wait(0.01):
+            yield b": alive\n\n"
+
+    script = replace(another(), answer=answer)
+    with serving(script) as address, listening(address, qtbot) as engine:
+        assert isinstance(engine.ask(), Finished)
+        assert script.left.wait(5), "the connection is closed"
+        release.set()
+
+
 def test_a_line_without_an_end_is_cut_off_soon(qtbot: QtBot) -> None:
     sent = itertools.count()
 
@@ -183,6 +235,19 @@ def test_a_listing_without_an_end_is_not_read(qtbot: QtBot, monkeypatch: pytest.
         engine.engine.look_for()
         engine.wait(lambda: engine.stopped)
         assert "sent what cannot be read" in engine.stopped[0].message
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_body_that_trickles_in_is_given_up(status: int, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "_WHOLE_SECONDS", -1.0)  # the first bytes are late already
+    script = replace(another(), status=status, refusal={"error": "busy"})
+    with serving(script) as address, listening(address, qtbot) as engine:
+        if status == 200:
+            engine.engine.look_for()
+            engine.wait(lambda: engine.stopped)
+        else:
+            engine.ask()
+        assert "answers too slowly" in (engine.stopped or [engine.failure])[0].message
 
 
 @pytest.mark.parametrize("models", [[], "none", [{"id": 5}], [None]])
@@ -282,6 +347,16 @@ def test_a_key_is_not_sent_where_everybody_could_read_it(qtbot: QtBot, monkeypat
         assert script.asked == [], "not a byte of the request went out"
 
 
+def test_a_connection_that_is_gone_before_it_is_used_is_told_of(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_address: str, _peer: str) -> bool:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(wire, "may_carry_key", gone)
+    with serving(another()) as address, listening(address, qtbot, key="secret") as engine:
+        engine.ask()
+        assert "cannot be reached: Transport endpoint is not connected." in engine.failure.message
+
+
 def test_the_key_is_shown_to_its_own_server(qtbot: QtBot) -> None:
     script = replace(sglang(), key="secret")
     with serving(script) as address, listening(address, qtbot, key="secret") as engine:
@@ -306,7 +381,7 @@ def test_events_are_the_same_however_they_arrive(size: int) -> None:
     assert stream.flush() == SentEvent("", b"last")
 
 
-@pytest.mark.parametrize("parts", [b"data: " + b"x" * 100, b"data: xxxxxxxxxx\n" * 20])
+@pytest.mark.parametrize("parts", [b"data: " + b"x" * 100, b"data: xxxxxxxxxx\n" * 20, b"data:\n" * 100])
 def test_an_event_without_an_end_is_refused(parts: bytes) -> None:
     stream = EventStream(longest=64)
     with pytest.raises(TooLongError):

@@ -18,13 +18,14 @@ from app.chat.archive.formats import exported_json, exported_markdown, from_json
 from app.chat.history.message import AnswerEnding
 from app.engine.remote.link import Place
 from app.engine.state import Phase
-from app.library.engines import KEY_NOTICE, SavedEngine, saved_engines, unused_name
-from app.library.picker.connect_dialog import ConnectDialog
 from app.library.picker.engines_page import EnginesPage
 from app.library.picker.page import Page
+from app.library.remote.connect_dialog import ConnectDialog
+from app.library.remote.engines import KEY_NOTICE, SavedEngine, saved_engines, unused_name
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
-from engine.protocol.messages import Generate, Load
+from app.ui.notices import Tone
+from engine.protocol.messages import PROTOCOL, Generate, Load, Ready
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.library.picker.conftest import Ring
@@ -144,8 +145,8 @@ def test_the_engine_of_last_time_is_taken_up_without_a_request(
         link = FakeLink()
         person = Person(open_window(link), qtbot)
         link.engine_starting.emit()
-        link.become_ready() if any(isinstance(each, Load) for each in link.sent) else None
-        assert link.sent == [], "no model is loaded for an engine elsewhere"
+        link.answer(Ready(PROTOCOL, 4711))
+        assert not any(isinstance(each, Load) for each in link.sent), "no model is loaded for an engine elsewhere"
         assert person.window.engines.state.ready
         assert script.asked == []
         person.ask()
@@ -210,7 +211,13 @@ def test_a_test_says_what_is_wrong_and_can_be_cancelled(person: Person) -> None:
     person.dialog.reject()
     person.test(free_address())
     assert "Nothing listens" in person.dialog.words.text()
+    words = person.dialog.words
+    person.wait(lambda: words.height() >= words.heightForWidth(words.width()) > words.fontMetrics().height() * 1.5)
     person.dialog.reject()
+    with serving(replace(another(), key="secret")) as address:
+        person.test(address, "wrong")
+        assert person.dialog.words.text().endswith("does not accept the key. Give another key.")
+        person.dialog.reject()
     person.page.connect_.click()
     dialog = person.dialog
     QTest.keyClicks(dialog.address, "192.168.0.7:8000")
@@ -258,6 +265,7 @@ def test_a_key_that_no_keyring_takes_is_told_of(person: Person, ring: Ring, monk
     with serving(replace(another(), key="secret")) as address:
         person.connect(address, "secret")
         person.wait(lambda: any(each.key == KEY_NOTICE for each in person.window.notices.notices))
+        assert [each.tone for each in person.window.notices.notices if each.key == KEY_NOTICE] == [Tone.HINT]
         person.ask()
         assert person.answer[0] == "There was a fox.", "it holds for this run"
 
@@ -293,3 +301,4 @@ def test_what_the_settings_hold_is_looked_at_with_care() -> None:
         ("numbers", "m @ host:2", 0),
     ]
     assert unused_name("good", kept) == "good 2"
+    assert unused_name("good", kept | {"good 2": {}}) == "good 3"

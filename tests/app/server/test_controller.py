@@ -109,6 +109,49 @@ def test_the_network_is_never_served_without_a_key(
     assert server.is_outdated, "it is on with the first one"
 
 
+def test_a_restart_that_is_refused_ends_the_server_that_is_on(
+    server: ServerController, link: FakeLink, settings: SettingsFile
+) -> None:
+    """Nobody must believe that it is off while it serves with what was set before."""
+    link.answer(Ready(PROTOCOL, 1))
+    server.switch_on()
+    link.answer(Serving(ADDRESS), Visit(7, "127.0.0.1", "curl", "/v1/models", "answering"))
+    settings.change(server_host=EVERYWHERE)
+    server.switch_on()
+    assert orders(link) == [Serve(ServeOptions()), StopServing()]
+    link.answer(ServingEnded(), Visit(7, "127.0.0.1", "curl", "/v1/models", "gone"))
+    assert phase(server) is Phase.FAILED
+    assert server.state.lacks_key, "why it failed stays to be read"
+    assert [each.visit.state for each in server.log.entries] == ["gone"]
+
+
+def test_a_restart_is_on_with_its_own_settings_though_the_one_before_broke(
+    server: ServerController, link: FakeLink, settings: SettingsFile
+) -> None:
+    link.answer(Ready(PROTOCOL, 1))
+    server.switch_on()
+    link.answer(Serving(ADDRESS))
+    settings.change(server_port=9000)
+    server.switch_on()
+    link.answer(ServingEnded("It broke.", "Start it again."), Serving("http://127.0.0.1:9000"))
+    assert (phase(server), server.state.address, server.state.message) == (Phase.ON, "http://127.0.0.1:9000", "")
+    assert not server.is_outdated
+
+
+def test_a_keyring_that_was_locked_is_asked_again(
+    server: ServerController, link: FakeLink, settings: SettingsFile, memory: Memory, qtbot: QtBot
+) -> None:
+    settings.change(server_has_key=True)
+    link.answer(Ready(PROTOCOL, 1))
+    with qtbot.waitSignal(server.key.changed):
+        server.switch_on()
+    assert phase(server) is Phase.FAILED
+    keyring.set_password("coppice", KEY_NAME, "kept")
+    with qtbot.waitSignal(server.key.changed):
+        server.switch_on()
+    assert orders(link) == [Serve(ServeOptions(api_key="kept"))]
+
+
 def test_a_key_that_was_set_is_looked_up_before_the_server_starts(
     link: FakeLink, settings: SettingsFile, memory: Memory, qtbot: QtBot
 ) -> None:

@@ -1,11 +1,13 @@
 """The window of the local server, opened from the main window, in front of a fake engine."""
 
+import ast
 import json
+import re
+import shlex
 
 import pytest
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.engine.state import EngineState, Phase
@@ -86,13 +88,12 @@ def test_settings_are_kept_and_a_missing_key_is_made_with_one_click(
     assert dialog.head.restart.isVisible()
     dialog.head.restart.click()
     assert link.sent[-1] == Serve(ServeOptions(port=9000))
-    for kind in (QComboBox, QSpinBox, QLineEdit, QCheckBox):
-        assert all(each.accessibleName() for each in dialog.options.findChildren(kind) if each.isVisible())
     link.answer(Serving("http://127.0.0.1:9000"))
 
     dialog.head.switch.click()
     link.answer(ServingEnded())
     window.settings.change(server_host="0.0.0.0")
+    window.server.controller.on_settings_changed()
     dialog.head.switch.click()
     assert dialog.head.title.text() == "The server is not running"
     assert not window.notices.notices, "the dialog says it"
@@ -110,6 +111,10 @@ def test_settings_are_kept_and_a_missing_key_is_made_with_one_click(
     box.field.editingFinished.emit()
     assert "cannot be used" in box.error.text()
     assert window.server.controller.key.value == key
+    box.field.setModified(True)  # as by typing
+    window.server.controller.on_settings_changed()
+    assert "cannot be used" in box.error.text()
+    assert box.field.text() == "not a key", "what is wrong stays to be mended"
     box.remove.click()
     assert not window.settings.current.server_has_key
 
@@ -121,7 +126,8 @@ def test_preferences_lead_to_it_and_a_question_says_how_many_clients_wait_before
     preferences = window.tools._preferences
     assert preferences is not None
     page = next(each for each in preferences.pages if each.title == "Local server")
-    QTest.keyClicks(preferences.search, "clients port")
+    QTest.keyClicks(preferences.search, "server own window")
+    assert page.open.isVisible()  # type: ignore[attr-defined]
     page.open.click()  # type: ignore[attr-defined]
     qtbot.waitUntil(window.server.dialog.isVisible)
     assert not preferences.isVisible()
@@ -135,11 +141,16 @@ def test_preferences_lead_to_it_and_a_question_says_how_many_clients_wait_before
 
 
 def test_examples_survive_any_name_and_every_key_can_stand_in_a_header() -> None:
-    name = 'it\'s "a" \\ model'
-    for example in EXAMPLES.values():
+    name = 'it\'s "a" \\ modèle'
+    on_unix = shlex.split(curl("http://h:1", "", name, is_windows=False))
+    assert json.loads(on_unix[-1])["model"] == name
+    quoted = curl("http://h:1", "", name, is_windows=True).split("-d ")[1].strip()
+    assert quoted[0] == quoted[-1] == '"'
+    halved = re.sub(r'(\\*)"', lambda found: "\\" * (len(found[1]) // 2) + '"', quoted[1:-1])  # as its rules read it
+    assert json.loads(halved)["model"] == name
+    for example in list(EXAMPLES.values())[1:]:
         assert "http://h:1" in example("http://h:1", "k", name)
-    body = curl("http://h:1", "", "m", is_windows=True).split("-d ")[1].strip()
-    assert json.loads(body[1:-1].replace('\\"', '"'))["model"] == "m"
+        assert repr(name) in ast.unparse(ast.parse(example("http://h:1", "k", name)))
     assert "Authorization" not in curl("http://h:1", "", name)
     assert new_key() != new_key()
     assert new_key().isascii()

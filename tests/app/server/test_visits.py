@@ -24,7 +24,7 @@ def test_a_request_is_one_entry_however_often_it_is_told() -> None:
     assert [each.visit.number for each in log.entries] == [2], "what is under way stays"
 
 
-def test_a_new_server_counts_anew_and_what_the_old_one_left_open_is_over() -> None:
+def test_a_new_engine_counts_anew_and_what_the_old_one_left_open_is_over() -> None:
     log = VisitLog()
     log.take([visit(1)], 1.0)
     log.begin_anew()
@@ -37,6 +37,14 @@ def test_only_the_newest_are_kept() -> None:
     log = VisitLog()
     log.take([visit(number, "done") for number in range(MOST_ENTRIES + 20)], 1.0)
     assert [log.entries[0].visit.number, len(log.entries)] == [20, MOST_ENTRIES]
+
+
+def test_what_is_under_way_stays_however_many_come_after_it() -> None:
+    log = VisitLog()
+    log.take([visit(1, "answering"), *(visit(number, "done") for number in range(2, MOST_ENTRIES + 9))], 1.0)
+    assert log.traffic == Traffic(clients=1, answering=1)
+    log.take([visit(1, "done")], 9.0)
+    assert (log.entries[0].visit.number, log.entries[0].came) == (1, 1.0)
 
 
 def rows(model: LogModel, column: int) -> list[str]:

@@ -19,9 +19,9 @@ TEXT = Type(line=17.0, gap=27.0, link=10.0, lead=80.0)
 DOCK, WIDE = Size(420, 700), Size(1600, 900)
 
 
-def composed(tree: Snapshot, view: Size, before: ChipsPicture | None = None) -> ChipsPicture:
+def composed(tree: Snapshot, view: Size, before: ChipsPicture | None = None, zoom: float = 1.0) -> ChipsPicture:
     widths = [30 + 10 * (node % 4) for node in range(tree.drafted + 1)]
-    return compose_chips(tree, widths, 40, view=view, zoom=1.0, text=TEXT, before=before)
+    return compose_chips(tree, widths, 40, view=view, zoom=zoom, text=TEXT, before=before)
 
 
 def chain(nodes: int, accepted: int) -> Snapshot:
@@ -85,6 +85,15 @@ def test_what_grows_does_not_turn_over_within_its_round() -> None:
     assert not begun.layout.is_downward
     assert not composed(deep, DOCK, begun).layout.is_downward
     assert composed(replace(deep, number=3), DOCK, begun).layout.is_downward
+
+
+def test_zooming_never_turns_a_tree_over() -> None:
+    for tree in (chain(15, 4), bush(25), *(snapshot(random_round(nodes, nodes)) for nodes in (16, 32, 64))):
+        before = composed(tree, DOCK)
+        for step in (1.25, 1.6, 2.0, 2.4, 3.0, 2.0, 1.0):
+            zoomed = composed(tree, DOCK, before, step)
+            assert zoomed.layout.is_downward == before.layout.is_downward
+            before = zoomed
 
 
 def test_the_middle_of_every_chip_leads_back_to_its_node() -> None:

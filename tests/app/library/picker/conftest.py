@@ -21,12 +21,12 @@ from app.engine.interface import EngineSwitch
 from app.engine.state import EngineState, Phase
 from app.library.controller import LibraryController
 from app.library.download_link import DownloadLink
-from app.library.engines import EngineChoice
 from app.library.feature import ModelsFeature
 from app.library.pairing.suggestions import SuggestedModel, Suggestion
 from app.library.picker.dialog import ModelsDialog
 from app.library.picker.page import Page
 from app.library.picker.services import ModelLibrary
+from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice

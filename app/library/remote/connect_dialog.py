@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.engine.remote.addresses import host_of, key_warning, normalised
+from app.engine.remote.failures import REFUSED_KEY, RemoteError
 from app.engine.remote.keys import EngineKeys, checked
 from app.engine.remote.link import place_of
 from app.engine.remote.servers import RemoteModel, Server, look_at
@@ -24,10 +25,11 @@ from app.engine.remote.wire import Wire
 from app.i18n.number_text import Number
 from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
-from app.library.engines import SavedEngine
+from app.library.remote.engines import SavedEngine
 from app.ui.jobs import Job, Jobs
 from app.ui.widgets import label
 from engine.errors import CoppiceError, InputError
+from engine.protocol.sentences import say
 
 _WIDTH = 520
 _EXAMPLE = "http://192.168.0.7:8000"
@@ -183,6 +185,8 @@ class ConnectDialog(QDialog):
 
     def _on_failed(self, error: CoppiceError) -> None:
         self._testing = None
+        if isinstance(error, RemoteError) and error.status in REFUSED_KEY:
+            error = RemoteError(error.message, say("Give another key."))  # here, and not where the hint leads to
         self.words.setText(error_text(error))
         self._show()
 
@@ -219,6 +223,14 @@ class ConnectDialog(QDialog):
             button.setEnabled(found and bool(self.name.text().strip()))
             button.setToolTip("" if found else tr("Test the connection first: its models have to be known"))
         self.use.setDefault(found)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Become higher where words that wrap need it: the least size of a layout counts one line of them."""
+        layout = self.layout()
+        if layout is not None and self.isVisible():
+            layout.activate()
+            self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
 
     def _accept(self, use: bool) -> None:
         assert self._server is not None

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, count
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -19,7 +20,7 @@ from app.library.controller import LibraryController
 from app.settings.store import SettingsFile
 from app.system import json_text as json
 from app.ui.jobs import Jobs
-from app.ui.notices import Notice
+from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Loaded, ModelInfo
 from engine.protocol.options import LoadOptions
@@ -69,10 +70,7 @@ def saved_engines(kept: Mapping[str, Mapping[str, Any]]) -> tuple[SavedEngine, .
 def unused_name(wanted: str, taken: Mapping[str, object]) -> str:
     """The name, with a number behind it where another engine has it already."""
     name = wanted.strip()[:_LONGEST] or tr("Engine")
-    number = 2
-    while (found := name if number == 2 else f"{name} {number - 1}") in taken:
-        number += 1
-    return found
+    return next(each for each in chain([name], (f"{name} {number}" for number in count(2))) if each not in taken)
 
 
 class EngineChoice(QObject):
@@ -116,6 +114,7 @@ class EngineChoice(QObject):
     def save(self, engine: SavedEngine, key: str = "") -> None:
         """Add an engine, or change the one of this name; `key`: a new one, if there is one."""
         if key:
+            self.keys.remember(engine.place.address, key)  # who connects now needs it before a keyring has answered
             job = self._jobs.start(lambda _stop: self.keys.keep(engine.place.address, key))
             job.done.connect(self._on_key_kept)
         self._write(self._settings.current.engines | {engine.name: _record(engine)})
@@ -153,6 +152,8 @@ class EngineChoice(QObject):
         """What was removed stays so: forget its keys."""
         gone = self._unsettled - {each.place.address for each in self.saved if each.has_key}
         self._unsettled.clear()
+        for each in gone:
+            self.keys.remember(each, "")
         if gone:
             self._jobs.start(lambda _stop: self.keys.forget(gone))
 
@@ -171,7 +172,7 @@ class EngineChoice(QObject):
             return
         words = tr("This system has no keyring that would keep the key of the engine.")
         hint = tr("It is used until Coppice is closed, and is not written to a file. Then it has to be typed again.")
-        self.notice_raised.emit(Notice(KEY_NOTICE, words, hint))
+        self.notice_raised.emit(Notice(KEY_NOTICE, words, hint, tone=Tone.HINT))
 
     # ---- the choice -------------------------------------------------------------------------------------------------
 
