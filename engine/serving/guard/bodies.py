@@ -10,7 +10,7 @@ from starlette.types import Receive
 
 from engine.protocol.sentences import say
 from engine.serving.guard.errors import ApiError, too_long_headers
-from engine.serving.guard.limits import Guest, Limits
+from engine.serving.guard.limits import BodyShare, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
 MOST_CONTAINERS = 250_000  # lists and objects, about 100 bytes each
@@ -26,7 +26,7 @@ def require_fit_headers(headers: Headers, limits: Limits) -> None:
         raise too_long_headers()
 
 
-async def read_body(headers: Headers, receive: Receive, limits: Limits, guest: Guest) -> bytes:
+async def read_body(headers: Headers, receive: Receive, limits: Limits, share: BodyShare) -> bytes:
     """All of it, or an `ApiError`: before it is read where its length tells, else as soon as it is too much.
 
     Raises `ClientDisconnect` where the client left in the middle.
@@ -38,7 +38,7 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits, guest: G
         _require_json_type(headers)
     try:
         async with asyncio.timeout(limits.body_seconds):
-            return await _read(receive, limits, guest)
+            return await _read(receive, limits, share)
     except TimeoutError:
         words = say("The request did not come whole within {seconds} s.", seconds=int(limits.body_seconds))
         raise ApiError(408, words, code="request_timeout", headers={"connection": "close"}) from None
@@ -54,7 +54,7 @@ async def require_sound_json(body: bytes) -> None:
         _check_json(body)
 
 
-async def _read(receive: Receive, limits: Limits, guest: Guest) -> bytes:
+async def _read(receive: Receive, limits: Limits, share: BodyShare) -> bytes:
     chunks, total = list[bytes](), 0
     while True:
         message = await receive()
@@ -64,7 +64,7 @@ async def _read(receive: Receive, limits: Limits, guest: Guest) -> bytes:
         total += len(chunk)
         if total > limits.body_bytes:
             _refuse_length(limits)
-        guest.take(len(chunk))
+        share.take(len(chunk))
         chunks.append(chunk)
         if not message.get("more_body"):
             return b"".join(chunks)

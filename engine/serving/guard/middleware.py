@@ -13,7 +13,7 @@ from engine.serving.context import Asker, Service
 from engine.serving.guard.auth import OPEN_PATHS, is_known, unauthorized
 from engine.serving.guard.bodies import read_body, require_fit_headers, require_sound_json
 from engine.serving.guard.errors import api_error_of, response_to
-from engine.serving.guard.limits import Limits, Rates, Room, network_of
+from engine.serving.guard.limits import BodyBudget, Limits, Rates, network_of
 from engine.serving.guard.origins import (
     is_preflight,
     preflight_answer,
@@ -30,7 +30,7 @@ class Guard:
     def __init__(self, app: ASGIApp, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._rates = Rates(limits.requests_per_second, limits.burst)
-        self._room = Room(limits.all_bodies_bytes)
+        self._bodies = BodyBudget(limits.all_bodies_bytes)
         self._visits = Visits(service.tell)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,8 +61,8 @@ class Guard:
         if is_preflight(scope["method"], headers):
             await preflight_answer(headers)(scope, receive, response)
             return
-        with self._room.guest() as guest:
-            body = await read_body(headers, receive, self._limits, guest)
+        with self._bodies.share() as share:
+            body = await read_body(headers, receive, self._limits, share)
             await require_sound_json(body)
             await _while_there(self._app, scope, body, receive, response)
 

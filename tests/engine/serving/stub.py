@@ -214,12 +214,12 @@ class Running:
         assert self.has_no_connections()
         return self.visits[-1]
 
-    def room_taken(self) -> int:
+    def body_bytes_taken(self) -> int:
         """Bytes of bodies that are held."""
         stack: Any = self.application.middleware_stack
         while not isinstance(stack, Guard):
             stack = stack.app
-        return stack._limits.all_bodies_bytes - stack._room.bytes_free
+        return stack._limits.all_bodies_bytes - stack._bodies.bytes_free
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
         """A bare connection; `receive_bytes`: what the system takes in before it is read."""

@@ -190,11 +190,11 @@ def test_bodies_of_all_together_have_bounded_room(server: Running) -> None:
     half = b'{"text": "' + b"x" * (900 << 10)
     with server.connect() as first, server.connect() as second:
         first.sendall(request(half, f"Content-Length: {1 << 20}"))
-        assert soon(lambda: server.room_taken() > 0)
+        assert soon(lambda: server.body_bytes_taken() > 0)
         second.sendall(request(half, f"Content-Length: {1 << 20}"))
         assert code_of(read_answer(second)) == (503, "too_much_at_once")
         assert first.recv(4096).split()[1] == b"408", "it never came whole"
-    assert not server.room_taken()
+    assert not server.body_bytes_taken()
 
 
 def test_who_does_not_finish_is_let_go() -> None:
