@@ -42,7 +42,10 @@ class Metrics:
         self._tokens = 0
 
     def responded(self, path: str, status: int) -> None:
-        """A response is over. `path` is one of few: that of the route, not what the client wrote."""
+        """A request is over. `path` is one of few: that of the route, not what the client wrote.
+
+        `status`: of the response, 0 where it was never whole; the same that a `Visit` tells.
+        """
         with self._lock:
             self._counts["coppice_http_requests_total", (("path", path), ("status", str(status)))] += 1
 

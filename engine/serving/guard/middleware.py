@@ -52,8 +52,8 @@ class Guard:
                 raise  # it is too late for words: uvicorn logs it and cuts the connection
             await response_to(path, error)(scope, receive, response)
         finally:
-            visit.end(response.status if response.is_whole else 0)
-            self._service.metrics.responded(_route_of(scope), response.status)
+            visit.end(response.whole_status)
+            self._service.metrics.responded(_route_of(scope), response.whole_status)
 
     async def _answer(self, scope: Scope, receive: Receive, response: "Watched") -> None:
         headers = Headers(scope=scope)
@@ -86,6 +86,11 @@ class Watched:
         self.status = 0
         self.is_whole = False
         self._send, self._headers = send, headers
+
+    @property
+    def whole_status(self) -> int:
+        """The response's; 0 where it was never whole: the client left, or it failed on its way."""
+        return self.status if self.is_whole else 0
 
     async def __call__(self, message: Message) -> None:
         """Send the next part, as ASGI has it."""

@@ -10,7 +10,7 @@ import pytest
 from engine.protocol.messages import Event, Failed, Queued
 from engine.serving import answers
 from engine.serving.guard.limits import Limits
-from tests.engine.serving.stub import PATIENCE_SECONDS, Running, read_all, request, running, soon
+from tests.engine.serving.stub import PATH, PATIENCE_SECONDS, Running, read_all, request, running, soon
 
 ENDLESS = 1 << 30
 
@@ -18,6 +18,13 @@ ENDLESS = 1 << 30
 def ask(**fields: object) -> bytes:
     """A request to the stub."""
     return request(json.dumps(fields).encode())
+
+
+def counted(server: Running, status: int) -> int:
+    """How many requests to the stub ended with this status, as the figures have it."""
+    name = f'coppice_http_requests_total{{path="{PATH}",status="{status}"}} '
+    lines = server.http.get("/metrics").text.splitlines()
+    return sum(int(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +35,16 @@ def server() -> Iterator[Running]:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_an_answer_ends_as_soon_as_its_client_leaves(server: Running, stream: bool) -> None:
-    before = server.engine.rounds
+    before, left = server.engine.rounds, counted(server, 0)
     with server.connect() as bare:
         bare.sendall(ask(stream=stream, rounds=ENDLESS, text="", seconds=0.001))
         assert soon(lambda: server.engine.rounds > before)
     assert server.is_free()
     assert server.has_no_connections()
-    assert server.last_visit().state == "gone"
-    assert server.last_visit().new_tokens > 0
+    last = server.last_visit()
+    assert (last.state, last.status) == ("gone", 0)
+    assert last.new_tokens > 0
+    assert counted(server, last.status) == left + 1, "the figures tell the same"
 
 
 def test_who_leaves_while_waiting_is_never_answered(server: Running) -> None:
