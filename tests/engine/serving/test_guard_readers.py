@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_slow_reader_gets_everything() -> None:
     body = json.dumps({"stream": True, "rounds": 400, "text": "z" * 1000, "times": 20}).encode()
     with running() as server, server.connect(receive_bytes=4096) as bare:
         bare.sendall(request(body, "Connection: close"))
-        connections = server.listening._server.server_state.connections
+        connections: set[Any] = server.listening._server.server_state.connections
         assert soon(lambda: any(each.flow and each.flow.write_paused for each in connections.copy()))
         bare.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # the rest need not come in drops
         received = read_all(bare)
