@@ -9198,11 +9198,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
-            <source>The headers of this request are too long.</source>
-            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/guard/bodies.py" />
             <source>The request did not come whole within {seconds} s.</source>
             <translation>Die Anfrage kam nicht innerhalb von {seconds} s vollständig an.</translation>
         </message>
@@ -9275,6 +9270,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/errors.py" />
             <source>Details are in the engine's log.</source>
             <translation>Näheres steht im Protokoll des Rechenprozesses.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>The headers of this request are too long.</source>
+            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
