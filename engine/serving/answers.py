@@ -88,6 +88,10 @@ async def events(
     service: Service, asker: Asker, request: Generate, made_for: "ReferenceType[Engine]"
 ) -> AsyncGenerator[Event | Alive, None]:
     """The engine's own events, to the last one, and an `Alive` whenever there was none for a while."""
+    if request.options.constraint:  # refused before its turn, as the trial of a grammar may take seconds
+        engine = service.desk.engine_for(made_for)
+        await asyncio.to_thread(engine.check_constraint, request.options.constraint)
+        del engine  # another one may be loaded while this waits
     unread = Unread(asyncio.get_running_loop())
     ahead = 0
 

@@ -30,7 +30,7 @@ class Busy(CoppiceError):  # noqa: N818  # a state, as people call it
 class Job:
     """One request on its way. `tell` gets its events, from the engine's thread, and must return at once.
 
-    `moved`: called with how many jobs are answered before it, whenever that may have changed, and with 0 when its turn
+    `moved`: called with how many jobs are answered before it when it is put, and whenever that changes; 0 when its turn
     has come; from any thread. `leave` may be called from any thread: what runs of it ends within one layer.
     `made_for`: the only engine that may answer it, None for any. `is_admitted`: it goes on with a request that was let
     in, and is taken however many wait.
@@ -43,6 +43,13 @@ class Job:
     made_for: "ReferenceType[Engine] | None" = None
     is_admitted: bool = False
     _left: threading.Event = field(default_factory=threading.Event)
+    _ahead: int = field(default=-1, init=False)  # as `moved` was told
+
+    def move(self, ahead: int) -> None:
+        """So many are answered before it; tells it if that is new."""
+        if ahead != self._ahead:
+            self._ahead = ahead
+            self.moved(ahead)
 
     def leave(self) -> None:
         """Whoever asked wants it no more."""
@@ -106,7 +113,7 @@ class Desk:
             if jobs:
                 self._waiting[asker] = jobs  # behind all others
             self._is_answering = True
-            job.moved(0)
+            job.move(0)
             self._tell_places()
             return job
 
@@ -141,7 +148,7 @@ class Desk:
 
     def _tell_places(self) -> None:
         for ahead, job in enumerate(self._in_turn(), start=self._is_answering):
-            job.moved(ahead)
+            job.move(ahead)
 
     def _in_turn(self) -> Iterator[Job]:
         for round_of_askers in itertools.zip_longest(*self._waiting.values()):

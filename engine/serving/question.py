@@ -44,13 +44,13 @@ class Question:
 async def held_to_its_choice(service: Service, question: Question) -> Question:
     """The question with a constraint that has its answer call tools, where it must.
 
-    Raises `InputError` for a choice of no tool, for tools that are none, and for a form of the answer beside tools that
-    it may call: calls have none of that form.
+    Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint beside tools that the
+    answer may call: no call would keep to it.
     """
     if question.choice.mode == "auto" and question.offered and question.options.constraint:
         raise InputError(
-            say("An answer that is held to a form cannot call tools as it likes."),
-            say("Leave out the form or the tools, or choose whether tools are called."),
+            say("An answer with a constraint cannot call tools as it likes."),
+            say("Leave out the constraint or the tools, or choose whether tools are called."),
         )
     engine = service.desk.engine_for(question.made_for)
     held = await asyncio.to_thread(engine.tool_constraint, question.offered, question.choice)

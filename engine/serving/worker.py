@@ -66,9 +66,10 @@ class Worker:
         yield from engine.generate(request.id, prompt, request.options, watcher)
 
     def _unload(self) -> None:
-        if self._desk.engine:
-            self._desk.engine.close()
-        self._desk.engine = None
+        engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed
+        if engine:
+            engine.close()
+        del engine
         gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
 
 

@@ -9173,8 +9173,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
-            <source>The form of the answer is asked for in more than one field.</source>
-            <translation>Die Form der Antwort wird in mehr als einem Feld verlangt.</translation>
+            <source>The constraint of the answer is given in more than one field.</source>
+            <translation>Die Vorgabe für die Antwort steht in mehr als einem Feld.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
@@ -9215,11 +9215,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send less at once.</source>
             <translation>Senden Sie weniger auf einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/guard/bodies.py" />
-            <source>The headers of this request are too long.</source>
-            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
@@ -9303,6 +9298,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>The headers of this request are too long.</source>
+            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>The server met an unexpected error.</source>
             <translation>Der Server ist auf einen unerwarteten Fehler gestoßen.</translation>
         </message>
@@ -9383,13 +9383,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />
-            <source>An answer that is held to a form cannot call tools as it likes.</source>
-            <translation>Eine Antwort, die an eine Form gebunden ist, kann nicht nach Belieben Werkzeuge aufrufen.</translation>
+            <source>An answer with a constraint cannot call tools as it likes.</source>
+            <translation>Eine Antwort mit einer Vorgabe kann nicht nach Belieben Werkzeuge aufrufen.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/question.py" />
-            <source>Leave out the form or the tools, or choose whether tools are called.</source>
-            <translation>Lassen Sie die Form oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+            <source>Leave out the constraint or the tools, or choose whether tools are called.</source>
+            <translation>Lassen Sie die Vorgabe oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/input_items.py" />
@@ -9677,24 +9677,24 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
-            <location filename="../../engine/text/grammars/answer_form.py" />
-            <source>Ask for a new answer, or leave the form out.</source>
-            <translation>Eine neue Antwort verlangen oder die Form weglassen.</translation>
+            <location filename="../../engine/text/grammars/constrained_answer.py" />
+            <source>Ask for a new answer, or leave the constraint out.</source>
+            <translation>Eine neue Antwort verlangen oder die Vorgabe weglassen.</translation>
         </message>
         <message>
-            <location filename="../../engine/text/grammars/answer_form.py" />
-            <source>The answer that is to be continued is not of the form that is asked for.</source>
-            <translation>Die Antwort, die fortgesetzt werden soll, hat nicht die verlangte Form.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/grammars/grammar.py" />
-            <source>Give a simpler form.</source>
-            <translation>Eine einfachere Form angeben.</translation>
+            <location filename="../../engine/text/grammars/constrained_answer.py" />
+            <source>The answer that is to be continued does not fit the constraint.</source>
+            <translation>Die Antwort, die fortgesetzt werden soll, erfüllt die Vorgabe nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
-            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
-            <translation>Die Antwort kann in der verlangten Form nicht weitergehen: {reason}.</translation>
+            <source>Give a simpler constraint.</source>
+            <translation>Eine einfachere Vorgabe angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on under its constraint: {reason}.</source>
+            <translation>Die Antwort kann unter ihrer Vorgabe nicht weitergehen: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
@@ -9708,13 +9708,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
-            <source>The form that is asked for cannot be used: {reason}.</source>
-            <translation>Die verlangte Form ist nicht brauchbar: {reason}.</translation>
+            <source>The constraint of the answer cannot be used: {reason}.</source>
+            <translation>Die Vorgabe für die Antwort ist nicht brauchbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
-            <source>The form that is asked for is too complex.</source>
-            <translation>Die verlangte Form ist zu verwickelt.</translation>
+            <source>The constraint of the answer is too complex.</source>
+            <translation>Die Vorgabe für die Antwort ist zu verwickelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -9773,13 +9773,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
-            <source>Choose another model, or leave the form out.</source>
-            <translation>Ein anderes Modell wählen oder die Form weglassen.</translation>
+            <source>Choose another model, or leave the constraint out.</source>
+            <translation>Ein anderes Modell wählen oder die Vorgabe weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
-            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
-            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Form einhalten.</translation>
+            <source>The model has no token that ends an answer, so that no constraint can be kept to.</source>
+            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Vorgabe einhalten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />

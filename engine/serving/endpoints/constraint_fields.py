@@ -1,4 +1,4 @@
-"""What clients ask of an answer's form, in the fields of OpenAI's API, llama-server and vLLM, as one `Constraint`."""
+"""How clients constrain an answer, in the fields of OpenAI's API, llama-server and vLLM, as one `Constraint`."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -122,7 +122,7 @@ def _only(*asked: Constraint | None) -> Constraint | None:
     found = [each for each in asked if each is not None]
     if len(found) > 1:
         raise InputError(
-            say("The form of the answer is asked for in more than one field."), say("Leave all but one out.")
+            say("The constraint of the answer is given in more than one field."), say("Leave all but one out.")
         )
     return found[0] if found else None
 

@@ -111,6 +111,11 @@ def api_error_of(error: BaseException) -> ApiError:
     return _internal()
 
 
+def too_long_headers() -> ApiError:
+    """What is told to who sends more of them than are read."""
+    return ApiError(431, say("The headers of this request are too long."), code="headers_too_long")
+
+
 def body_of(error: ApiError, form: ErrorForm) -> dict[str, Any]:
     """The JSON that tells of it."""
     message = str(error)[:LONGEST_WORDS]

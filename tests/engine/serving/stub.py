@@ -103,6 +103,17 @@ async def _told(steps: AsyncGenerator[Step, None]) -> AsyncGenerator[Chunk | Ali
                 yield {"text": _text_of(step)}
 
 
+@router.get(f"{PATH}/breaking")
+async def breaking() -> EventStream:
+    """What nobody expected, in the middle of an answer."""
+    return await EventStream.begin(_breaking(), CHUNKS)
+
+
+async def _breaking() -> AsyncGenerator[Chunk | Alive, None]:
+    yield {"text": "word "}
+    raise RuntimeError("the secret of the house")
+
+
 def _text_of(step: Progress | Ended) -> str:
     return "".join(piece.text for piece in step.pieces if isinstance(piece, Content))
 
@@ -165,7 +176,6 @@ class Running:
         self.desk.engine = self.engine  # type: ignore[assignment]  # as much of an engine as is asked for
         self._worker = Worker(self.desk, cancellation, Watcher(lambda _event: None), reading)
         self._is_over = False
-        self.free = threading.Event()
         self.thread = threading.Thread(target=self._work, name="stub-engine", daemon=True)
         self.thread.start()
         self.listening: Listening = listen(self.desk, options, self._tell, limits)
@@ -189,14 +199,11 @@ class Running:
 
     def _work(self) -> None:
         while not self._is_over:
-            self.free.set()
-            job = self.desk.take()
-            self.free.clear()
-            self._worker.work(job)
+            self._worker.work(self.desk.take())
 
     def is_free(self) -> bool:
         """Whether the engine works at nothing, now or within a minute."""
-        return self.free.wait(PATIENCE_SECONDS)
+        return soon(lambda: not self.desk.waiting and not self.desk._is_answering)
 
     def has_no_connections(self) -> bool:
         """Whether, now or within a minute, nobody is connected and nothing is under way."""
@@ -211,12 +218,12 @@ class Running:
         assert self.has_no_connections()
         return self.visits[-1]
 
-    def room_taken(self) -> int:
+    def body_bytes_taken(self) -> int:
         """Bytes of bodies that are held."""
         stack: Any = self.application.middleware_stack
         while not isinstance(stack, Guard):
             stack = stack.app
-        return stack._limits.all_bodies_bytes - stack._room.bytes_free
+        return stack._limits.all_bodies_bytes - stack._bodies.bytes_free
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
         """A bare connection; `receive_bytes`: what the system takes in before it is read."""
@@ -267,12 +274,18 @@ def read_answer(bare: socket.socket) -> bytes:
     """One response that tells its length."""
     received = b""
     while b"\r\n\r\n" not in received:
-        received += bare.recv(1 << 16)
+        received += _part(bare)
     head, _, body = received.partition(b"\r\n\r\n")
     length = int(head.lower().split(b"content-length: ")[1].split()[0])
     while len(body) < length:
-        body += bare.recv(1 << 16)
+        body += _part(bare)
     return head + b"\r\n\r\n" + body
+
+
+def _part(bare: socket.socket) -> bytes:
+    part = bare.recv(1 << 16)
+    assert part, "the connection ended before the response was whole"
+    return part
 
 
 def request(body: bytes, *headers: str, path: str = PATH, key: str = KEY) -> bytes:

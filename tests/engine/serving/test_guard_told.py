@@ -6,13 +6,16 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2 as httpx
 import pytest
+from starlette.datastructures import Headers
 
 from engine.errors import CoppiceError, InputError, ModelError, NoModel, OutOfMemory, TooLong
-from engine.protocol.messages import Failed, FailureKind
-from engine.protocol.serving import ServeOptions
+from engine.protocol.messages import Failed, FailureKind, Prefilled, Queued, Round, Seconds, Tree
+from engine.protocol.serving import ServeOptions, Visit
 from engine.serving.answers import Refused
 from engine.serving.desk import Busy
+from engine.serving.guard import visits
 from engine.serving.guard.errors import ApiError, error_event
 from engine.serving.guard.metrics import Metrics
 from tests.engine.serving.stub import ERRORS, PATH, Running, running, soon
@@ -83,6 +86,13 @@ def test_what_nobody_expected_is_told_without_its_details_and_logged(
     assert "RuntimeError: the secret of the house" in capsys.readouterr().err
 
 
+def test_a_stream_that_breaks_has_failed_and_not_lost_its_client(server: Running) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        server.http.get(f"{PATH}/breaking")
+    last = server.last_visit()
+    assert (last.state, last.status, last.words) == ("failed", 0, "The server met an unexpected error.")
+
+
 def test_addresses_and_methods_that_there_are_not(server: Running) -> None:
     assert server.http.get("/v1/nowhere").json()["error"]["message"] == "There is no such address here."
     assert server.http.get("/v1/messages/nowhere").json()["type"] == "error"
@@ -140,6 +150,16 @@ def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None
     assert (last.prompt_tokens, last.new_tokens) == (7, 3)
     assert last.agent.startswith("python-httpx2")
     assert len({visit.number for visit in server.visits}) == 1, "who only looks whether it is there is no visit"
+
+
+def test_a_visit_with_several_answers_does_not_wait_again_once_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visits, "SECONDS_BETWEEN", -1)
+    told: list[Visit] = []
+    visit = visits.Visits(told.append).begin("127.0.0.1", PATH, Headers())
+    last = Round(1, 0, Tree(b"", b"", b"", ("x",)), (0,), 0, "", 1, "word", Seconds())
+    for event in (Queued(1, 2), Prefilled(1, 7, 0, 0.5), Queued(2, 3), last):
+        visit.hear(event)
+    assert [(each.state, each.ahead) for each in told] == [("waiting", 2), ("answering", 0), ("answering", 0)]
 
 
 def test_what_a_client_calls_itself_is_shown_as_plain_and_short_text(server: Running) -> None:
