@@ -14,8 +14,8 @@ from engine.serving.responses.output_items import (
     OutputCall,
     OutputMessage,
     OutputReasoning,
+    OutputReasoningText,
     OutputText,
-    ReasoningText,
 )
 from engine.serving.responses.resource import (
     FailureCode,
@@ -98,7 +98,7 @@ class ResponseWriter:
         if isinstance(item, OutputMessage):
             yield self._of_item("response.content_part.added", content_index=0, part=OutputText().model_dump())
         elif isinstance(item, OutputReasoning):
-            yield self._of_item("response.content_part.added", content_index=0, part=ReasoningText().model_dump())
+            yield self._of_item("response.content_part.added", content_index=0, part=OutputReasoningText().model_dump())
 
     def _fill(self, status: ItemStatus) -> None:
         """Have the open item hold its text."""
@@ -107,7 +107,7 @@ class ResponseWriter:
             case OutputMessage() as item:
                 item.content = [OutputText(text=text)]
             case OutputReasoning() as item:
-                item.content = [ReasoningText(text=text)]
+                item.content = [OutputReasoningText(text=text)]
             case OutputCall() as item:
                 item.arguments = text
             case None:
