@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, RawMessageStreamEvent
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from openai import omit
 from openai.lib.streaming.responses._responses import ResponseStreamState
@@ -59,6 +59,7 @@ def accumulated_by_anthropic(events: list[dict[str, Any]]) -> Any:
 
 @settings(deadline=None, max_examples=choose(20, 300))
 @given(pieces=answers())
+@example(pieces=EVERYTHING)
 def test_openais_client_makes_the_response_of_its_events(pieces: list[Piece]) -> None:
     writer = response_writer()
     events = events_of(writer, steps_of(pieces))
@@ -109,6 +110,8 @@ def text_of(pieces: list[Piece]) -> str:
 
 @settings(deadline=None, max_examples=choose(20, 300))
 @given(pieces=answers(), shows_thoughts=st.booleans())
+@example(pieces=EVERYTHING, shows_thoughts=True)
+@example(pieces=EVERYTHING, shows_thoughts=False)
 def test_anthropics_client_makes_the_message_of_its_events(pieces: list[Piece], shows_thoughts: bool) -> None:
     writer = MessageWriter("model", (), shows_thoughts)
     events = events_of(writer, steps_of(pieces))
