@@ -211,6 +211,8 @@ class Wiring(QObject):
         panel.budget_wanted.connect(lambda budget: chat.change_settings(replace(chat.generation, budget=budget)))
         rounds.brought.connect(panel.player.bring)
         panel.player.wanted.connect(rounds.bring)
+        rounds.figures_brought.connect(panel.filling.take)
+        panel.filling.wanted.connect(rounds.bring_figures)
         panel.round_shown.connect(window.chat_panel.view.mark_round)
         panel.answer_wanted.connect(self._show_round_in_answer)
         panel.branch_wanted.connect(self._branch)

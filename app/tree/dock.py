@@ -64,6 +64,7 @@ class TreeDock(QObject):
     def on_listed(self, rounds: list[tuple[int, int]]) -> None:
         """The conversation that is shown has these rounds of before."""
         self.panel.player.put_before(rounds)
+        self.panel.filling.set_wanted(self.panel.isVisible())
 
     def glance_at(self, request: int, index: int) -> None:
         """Show the round that is pointed at in the answer."""

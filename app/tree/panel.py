@@ -15,6 +15,7 @@ from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
 from app.tree.picture.live import LayerStrip, Live
 from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
+from app.tree.rounds.filling import Filling
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.rounds.text import as_text
@@ -62,6 +63,7 @@ class TreePanel(QWidget):
         self._requests: set[int] = set()  # whose rounds belong to the conversation
         self._throttle = Throttle(self._refresh, FRAME_MS, parent=self)
         self.player = Player(self)
+        self.filling = Filling(self.player.conversation, self)
         self._header = Header(self)
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
@@ -72,7 +74,7 @@ class TreePanel(QWidget):
         self._live = Live(self._strip, self._requests, self)
         self._elsewhere = Elsewhere(colors.tree, self._requests, self)
         self._explainer = ExplainerBar(self)
-        self._timeline = Timeline(self.player, self)
+        self._timeline = Timeline(self.player, colors.tree, self)
         self.exports = Exports(self.player, self)
         self._pages = QStackedLayout()
         self._lay_out()
@@ -119,6 +121,7 @@ class TreePanel(QWidget):
         self._explainer.end()
         self._elsewhere.clear()
         self.player.clear()
+        self.filling.clear()
         self._throttle.flush()
 
     # ---- what comes from the window ----------------------------------------------------------------------------------
@@ -162,17 +165,20 @@ class TreePanel(QWidget):
         self._canvas.set_colors(colors.tree)
         self._live.set_colors(colors.tree)
         self._elsewhere.set_colors(colors.tree)
+        self._timeline.ribbon.set_colors(colors.tree)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
         super().showEvent(event)
         self._watch()
+        self.filling.set_wanted(True)
         self._throttle.request()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
         """Ask the engine for nothing while the panel is hidden."""
         super().hideEvent(event)
         self._live.end()
+        self.filling.set_wanted(False)
         self.command_wanted.emit(Watch())
 
     # ---- inside ------------------------------------------------------------------------------------------------------
@@ -210,6 +216,7 @@ class TreePanel(QWidget):
         canvas.composed.connect(self._on_composed)
         canvas.asked.connect(self._on_asked)
         self.player.moved.connect(self._throttle.request)
+        self.filling.filled.connect(self._timeline.refresh)
         self._live.grown.connect(self._show_tree)
         self._explainer.shown.connect(self._show_tree)
         self._explainer.ended.connect(self._on_explanation_ended)
