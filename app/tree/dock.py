@@ -74,6 +74,11 @@ class TreeDock(QObject):
         """Look at the round of a request."""
         self.panel.show_round_of(request, index)
 
+    def set_motion(self, wanted: bool) -> None:
+        """Whether trees move."""
+        if self._panel is not None:
+            self._panel.set_motion(wanted)
+
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""
         self._colors = colors

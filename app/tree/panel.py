@@ -12,7 +12,8 @@ from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
-from app.tree.picture.live import LayerStrip, Live
+from app.tree.picture.live import LayerStrip, Live, look_ms
+from app.tree.picture.motion import Motion
 from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
 from app.tree.rounds.filling import Filling
@@ -70,6 +71,7 @@ class TreePanel(QWidget):
         self._message = message_label(tr(EMPTY), self)
         self._canvas = TreeCanvas(colors.tree, self)
         self.branching = Branching(self._canvas)
+        self.motion = Motion(self._canvas)
         self._strip = LayerStrip(colors.tree, self)
         self._live = Live(self._strip, self._requests, self)
         self._elsewhere = Elsewhere(colors.tree, self._requests, self)
@@ -159,8 +161,15 @@ class TreePanel(QWidget):
         """Say something to be read once."""
         self._header.caption.show_news(words)
 
+    def set_motion(self, wanted: bool) -> None:
+        """Whether trees move as they grow, are checked and are cut."""
+        self.motion.is_wanted = wanted
+        self.motion.end()
+        self._live.set_stepwise(wanted)
+
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""
+        self.motion.end()
         tint(self, colors.tree)
         self._canvas.set_colors(colors.tree)
         self._live.set_colors(colors.tree)
@@ -313,7 +322,10 @@ class TreePanel(QWidget):
                 self._show_message(tr(_MALFORMED).format(number=of.index + 1, reason=error))
                 return
         self._tell_shown((-1, -1) if player.follows_newest or player.is_recording else (of.id, of.index))
+        before = self._canvas.tree
         self._show_tree(self._shown[1])
+        if self._shown[1] is not before:
+            self.motion.begin(before, look_ms(of.seconds.decode) if player.follows_newest else player.pause_ms)
 
     def _tell_shown(self, shown: tuple[int, int]) -> None:
         if shown != self._told:
@@ -345,6 +357,7 @@ class TreePanel(QWidget):
 
     def _pictured(self) -> QWidget:
         """What a picture is made of: the steps of an engine elsewhere while they are shown, else the tree."""
+        self.motion.end()
         return self._elsewhere if self._pages.currentWidget() is self._elsewhere else self._canvas
 
     def _show_message(self, text: str) -> None:

@@ -170,6 +170,11 @@ _LOOK = 0.35  # such a part of the time of a round its outcome stays before the 
 _LONGEST_LOOK_MS = 700
 
 
+def look_ms(round_seconds: float) -> int:
+    """How long the outcome of a round is to be seen before the next tree grows."""
+    return min(_LONGEST_LOOK_MS, round(round_seconds * _LOOK * 1000))
+
+
 class Live(QObject):
     """Follows what the engine tells of the requests that belong to the conversation."""
 
@@ -207,6 +212,10 @@ class Live(QObject):
         """Change the colours."""
         self._strip.set_colors(colors)
 
+    def set_stepwise(self, stepwise: bool) -> None:
+        """Whether a tree is seen growing step by step."""
+        self._growth.is_stepwise = stepwise
+
     def end_growth(self) -> None:
         """Show no more of the tree that grows."""
         self._look.stop()
@@ -221,7 +230,7 @@ class Live(QObject):
     def _end_round(self, verified: Round) -> None:
         """Its outcome is to be seen, however soon the next tree begins to grow."""
         self.end_growth()
-        self._look.start(min(_LONGEST_LOOK_MS, round(verified.seconds.decode * _LOOK * 1000)))
+        self._look.start(look_ms(verified.seconds.decode))
         if verified.seconds.target < SLOW_SECONDS:
             self._strip.rest()
 
