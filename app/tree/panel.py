@@ -12,7 +12,8 @@ from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
-from app.tree.picture.live import LayerStrip, Live, look_ms
+from app.tree.picture.layer_strip import LayerStrip
+from app.tree.picture.live import Live, look_ms
 from app.tree.picture.motion import Motion
 from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.growth import Growth
-from app.tree.picture.live import LayerStrip, cell_edges
+from app.tree.picture.layer_strip import LayerStrip, cell_edges
 from app.tree.picture.picture import BONUS_NODE, Way
 from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
