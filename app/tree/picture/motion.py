@@ -94,7 +94,6 @@ class Motion(QObject):
         self._clock = clock
         self._veil = _Veil(canvas)
         self._tree: Snapshot | None = None
-        self._origin = Point(0, 0)
         self._begun = self._asked = -math.inf
         self._length_ms = 0.0
         self._has_grown = False
@@ -116,7 +115,7 @@ class Motion(QObject):
         picture = self._canvas.picture
         if picture is None or not self._is_worth(picture, before) or min(room_ms, since_ms) < SHORTEST_MS:
             return
-        self._tree, self._origin = picture.tree, self._canvas.origin
+        self._tree = picture.tree
         self._has_grown = before is not None and before.number == picture.tree.number
         whole = LONGEST_MS - GROW_MS if self._has_grown else LONGEST_MS
         self._length_ms = min(whole, room_ms)
@@ -158,7 +157,7 @@ class Motion(QObject):
     def _on_composed(self) -> None:
         """The same round again, laid out as it was, goes on moving."""
         picture = self._canvas.picture
-        if picture is None or picture.tree is not self._tree or picture.view != self._veil.view:
+        if picture is None or picture.tree is not self._tree or _place_of(picture) != self._veil.place:
             self.end()
 
 
@@ -173,7 +172,7 @@ class _Veil(QWidget):
         self._path: tuple[QRect, ...] = ()
         self._is_downward = False
         self._span = (0.0, 0.0)
-        self.view: object = None
+        self.place: object = None
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.hide()
@@ -192,7 +191,7 @@ class _Veil(QWidget):
             else (root.x + root.width - origin.x, picture.size.width - origin.x, picture.view.width)
         )
         self._span = (max(0.0, begin), max(0.0, min(end, room)))
-        self.view = picture.view
+        self.place = _place_of(picture)
 
     def show_moment(self, now: Moment) -> None:
         """Show this one."""
@@ -219,13 +218,13 @@ class _Veil(QWidget):
             self._paint_growing(painter, now.grown)
             return
         painter.drawPixmap(0, 0, self._part(Part.GUESSES))
-        if now.cut > 0:
-            painter.setOpacity(now.cut)
-            painter.drawPixmap(0, 0, self._part(Part.WHOLE))
-            painter.setOpacity(1.0)
         if now.checked > 0:
             painter.setClipRegion(path_region(self._path, now.checked))
             painter.drawPixmap(0, 0, self._part(Part.PATH))
+            painter.setClipping(False)
+        if now.cut > 0:
+            painter.setOpacity(now.cut)
+            painter.drawPixmap(0, 0, self._part(Part.WHOLE))
 
     def _paint_growing(self, painter: QPainter, grown: float) -> None:
         """From the root on, with a soft edge."""
@@ -262,6 +261,11 @@ class _Veil(QWidget):
             painter.end()
             self._parts[part] = pixmap
         return self._parts[part]
+
+
+def _place_of(picture: Picture) -> object:
+    """What tells pictures of the same tree apart."""
+    return type(picture), picture.view, picture.size
 
 
 def grows_downwards(picture: Picture) -> bool:
