@@ -7,13 +7,14 @@ from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip, QWidget
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.tree.ribbon.columns import Columns, answer_begins, columns_of
-from app.tree.ribbon.painting import Areas, paint_column_mark, paint_columns, paint_place
+from app.tree.ribbon.painting import Marks, column_pixels, paint_pixels, paint_place
 from app.tree.ribbon.words import round_words, rounds_words, value_words
 from app.tree.rounds.figures import Figures
 from app.ui.colors import TreeColors
 
 HEIGHT = 58  # logical pixels
 MARGIN = 8
+_TOP = 2
 _PAGE = 10  # rounds that a page is
 
 
@@ -167,19 +168,13 @@ class Ribbon(QAbstractSlider):
         painter.fillRect(self.rect(), QColor(colors.background))
         if columns is None:
             return
-        areas = Areas(MARGIN, 2, self.width() - 2 * MARGIN, self.height() - 4)
-        current = self._box(columns, areas, columns.column_of(self.value() - 1))
-        if self._pointed is not None and self._pointed < len(columns):
-            pointed = self._box(columns, areas, self._pointed)
-            paint_column_mark(painter, pointed, colors, is_looked_at=False)
-        paint_column_mark(painter, current, colors, is_looked_at=True)
-        paint_columns(painter, columns, areas, colors)
-        paint_place(painter, current, colors)
+        height, current = self.height() - 2 * _TOP, columns.column_of(self.value() - 1)
+        pointed = self._pointed if self._pointed is not None and self._pointed < len(columns) else None
+        pixels = column_pixels(columns, height, colors, Marks(current, pointed))
+        paint_pixels(painter, pixels, MARGIN, _TOP)
+        left, right = columns.edges[current : current + 2].tolist()
+        paint_place(painter, QRect(MARGIN + left, _TOP, max(2, right - left), height), colors)
         if self.hasFocus():
             painter.setPen(QPen(QColor(colors.text), 1, Qt.PenStyle.DotLine))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(1, 0, -2, -1))
-
-    def _box(self, columns: Columns, areas: Areas, column: int) -> QRect:
-        left, right = columns.edges[column : column + 2].tolist()
-        return QRect(areas.whole.left() + left, areas.whole.top(), max(2, right - left), areas.whole.height())
