@@ -269,7 +269,11 @@ def _place_of(picture: Picture) -> object:
 
 
 def grows_downwards(picture: Picture) -> bool:
-    """Whether nodes stand the lower the deeper they are, rather than the farther to the right."""
+    """Whether nodes stand below the root, or the lower the deeper they are, rather than beside it, to the right."""
+    root = picture.chip(0)
+    children = [picture.chip(int(node)) for node in np.flatnonzero(picture.tree.parents == 0)[:_SAMPLE]]
+    if not any(box != root and box.y < root.y + root.height and root.y < box.y + box.height for box in children):
+        return True
     nodes = list(picture.nodes())
     sample = nodes[:: -(-len(nodes) // _SAMPLE)]
     boxes = [picture.chip(node) for node in sample]

@@ -233,8 +233,9 @@ def test_path_appears_node_by_node_also_around_a_turn() -> None:
     assert not half.contains(centers[1])
 
 
-@pytest.mark.parametrize(("size", "downwards"), [((200, 600), True), ((900, 300), False)])
-def test_trees_appear_the_way_they_grow(panel: TreePanel, size: tuple[int, int], downwards: bool) -> None:
+@pytest.mark.parametrize(("way", "size", "downwards"), [(CHIPS, (200, 600), True), (ICICLE, (900, 300), False)])
+def test_trees_appear_the_way_they_grow(panel: TreePanel, way: str, size: tuple[int, int], downwards: bool) -> None:
+    panel.set_way(way)
     panel.resize(*size)
     chain = round_of(list(range(13)), list(range(-1, 12)), [-0.1 * node for node in range(13)], tuple(range(9)))
     panel.show_round(chain)
