@@ -1,7 +1,7 @@
 """The ribbon: a slider whose line is the answer itself, a column a round."""
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip, QWidget
 
 from app.i18n.translation import tr
@@ -40,6 +40,7 @@ class Ribbon(QAbstractSlider):
         self._known: tuple[int, int, int] | None = None  # what the columns were made from
         self._columns: Columns | None = None
         self._pointed: int | None = None  # a column
+        self._is_by_keys = False  # it has the focus since keys led to it
         self.setOrientation(Qt.Orientation.Horizontal)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -125,6 +126,12 @@ class Ribbon(QAbstractSlider):
         else:
             super().keyPressEvent(event)
 
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802
+        """Who came by keys is to see where they are."""
+        self._is_by_keys = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self.update()
+
     def event(self, event: QEvent) -> bool:
         """What is told moves with the pointer; the tooltip of a widget that rests would stand in its place."""
         return True if event.type() == QEvent.Type.ToolTip else super().event(event)
@@ -175,6 +182,9 @@ class Ribbon(QAbstractSlider):
         left, right = columns.edges[current : current + 2].tolist()
         paint_place(painter, QRect(MARGIN + left, _TOP, max(2, right - left), height), colors)
         if self.hasFocus():
-            painter.setPen(QPen(QColor(colors.text), 1, Qt.PenStyle.DotLine))
+            line = (
+                QPen(QColor(colors.text), 2) if self._is_by_keys else QPen(QColor(colors.muted), 1, Qt.PenStyle.DotLine)
+            )
+            painter.setPen(line)
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(1, 0, -2, -1))
+            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))

@@ -180,6 +180,23 @@ def test_who_drags_along_the_ribbon_sees_every_round_at_once(moving: TreePanel, 
     assert not is_moving(moving), "what is only pointed at"
 
 
+@pytest.mark.parametrize(("seconds", "moves"), [(1.0, True), (0.05, False)])
+def test_rounds_that_are_played_move_where_they_stay_long_enough(
+    moving: TreePanel, clock: Clock, qtbot: QtBot, seconds: float, moves: bool
+) -> None:
+    moving.on_events([slow(index, seconds=seconds) for index in range(3)])
+    moving.player.seek(0)
+    moving._refresh()
+    clock.now += 10
+    moving.player.play()
+    moving.player._timer.stop()
+    moving.player._play_on(1)
+    moving._refresh()
+    assert canvas(moving).tree.number == 2  # type: ignore[union-attr]
+    assert is_moving(moving) is moves
+    moving.player.pause()
+
+
 def test_pictures_are_taken_of_the_whole(moving: TreePanel) -> None:
     arrive(moving, slow())
     moving._pictured()

@@ -144,6 +144,19 @@ def test_round_is_chosen_by_keys(ribbon: Ribbon) -> None:
     assert ribbon.focusPolicy() & Qt.FocusPolicy.TabFocus
 
 
+def test_who_comes_by_keys_sees_where_they_are(qtbot: QtBot, ribbon: Ribbon) -> None:
+    assert QTest.qWaitForWindowActive(ribbon)
+    ribbon.clearFocus()
+    frames = []
+    for reason in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.MouseFocusReason):
+        ribbon.setFocus(reason)
+        qtbot.waitUntil(ribbon.hasFocus)
+        frames.append(ribbon.grab().toImage())
+        ribbon.clearFocus()
+    frames.append(ribbon.grab().toImage())
+    assert len({bytes(each.constBits()) for each in frames}) == 3
+
+
 def test_what_is_shown_is_not_sought(ribbon: Ribbon) -> None:
     sought: list[int] = []
     ribbon.sought.connect(sought.append)
