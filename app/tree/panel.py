@@ -358,7 +358,6 @@ class TreePanel(QWidget):
 
     def _pictured(self) -> QWidget:
         """What a picture is made of: the steps of an engine elsewhere while they are shown, else the tree."""
-        self.motion.end()
         return self._elsewhere if self._pages.currentWidget() is self._elsewhere else self._canvas
 
     def _show_message(self, text: str) -> None:

@@ -197,12 +197,6 @@ def test_rounds_that_are_played_move_where_they_stay_long_enough(
     moving.player.pause()
 
 
-def test_pictures_are_taken_of_the_whole(moving: TreePanel) -> None:
-    arrive(moving, slow())
-    moving._pictured()
-    assert not is_moving(moving)
-
-
 def test_trees_that_cost_more_than_a_frame_do_not_move(panel: TreePanel) -> None:
     cost = Cost()
     assert cost.allows(300)
