@@ -40,6 +40,7 @@ PAIR = Loaded(
 @pytest.fixture
 def watched(panel: TreePanel) -> TreePanel:
     panel.follow(1)
+    panel.set_motion(True)
     return panel
 
 

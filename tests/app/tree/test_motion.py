@@ -43,6 +43,7 @@ def clock() -> Clock:
 def moving(panel: TreePanel, clock: Clock) -> Iterator[TreePanel]:
     """Frames are asked for by the test alone."""
     panel.follow(1)
+    panel.set_motion(True)
     panel.set_theme(LIGHT)
     panel.motion._clock = clock
     panel.motion._timer.setInterval(10**6)
