@@ -223,6 +223,7 @@ class Wiring(QObject):
         window.chat.asked.connect(telemetry.on_asked)
         window.chat.conversation_replaced.connect(telemetry.clear)
         telemetry.follow(window.actions_.telemetry, window.tree.show_round_of)
+        window.chat_panel.view.cause_chosen.connect(telemetry.show_cause)
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from app.engine.interface import Answerer
 from app.engine.state import EngineState
+from app.engine.why import Place
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
 from app.ui.theme import Colors
@@ -113,6 +114,12 @@ class TelemetryDock(QObject):
         self._show_round = show_round
         action.triggered.connect(self._on_triggered)
         self.dock.toggleViewAction().toggled.connect(action.setChecked)
+
+    def show_cause(self, place: Place) -> None:
+        """Show the charts, and in them why an answer was fast or not."""
+        self.dock.show()
+        self.dock.raise_()
+        self.panel.show_cause(place)
 
     def on_asked(self, request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
         """The conversation has asked the engine something: its rounds are drawn from now on."""

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
 
+from app.engine.why import Place
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.telemetry.cards import MEASURED, NOT_MEASURED, Card, build_cards
+from app.telemetry.cards import MEASURED, NOT_MEASURED, WHERE, Card, build_cards
 from app.telemetry.charts.memory_picture import MemoryPicture
 from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.time_chart import TimeChart
@@ -130,6 +131,12 @@ class TelemetryPanel(QWidget):
         """Say that the figures of so many older rounds are on their way."""
         self._left = rounds
         self._throttle.request()
+
+    def show_cause(self, place: Place) -> None:
+        """Bring the card that shows a cause into view, and frame it for a moment; once it has its place."""
+        card = next(each for each in self.cards if each.figure is WHERE[place])
+        card.point_out()
+        QTimer.singleShot(0, card, lambda: self._scroll.ensureWidgetVisible(card))
 
     def update_soon(self) -> None:
         """The history has changed."""
