@@ -24,11 +24,11 @@ LONG_READING_SECONDS = 1.0
 """Nobody asks why a question was slow that was read within a second (Miller 1968: the limit of an unbroken thought)."""
 
 
-class Place(Enum):
+class CausePlace(Enum):
     """Where telemetry shows a cause."""
 
     TIME = "time"
-    TOKENS_PER_PASS = "tokens per pass"
+    PASSES = "passes"
     BY_DEPTH = "accepted by depth"
     TREE_SIZE = "tree size"
     STREAMED = "weights streamed"
@@ -56,7 +56,7 @@ class Why:
     cause: Cause
     sentence: str
     definition: str
-    place: Place | None
+    place: CausePlace | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _cause_of_speculation(told: Statistics, shares: Shares) -> Cause:
 
 
 def _certainly_lost(told: Statistics) -> bool:
-    """Whether one token per pass would have been as fast: a pass over one token takes no longer than one over a tree."""
+    """Whether one token per pass would have been as fast; a pass over one takes no longer than one over a tree."""
     return told.tokens_per_pass * told.seconds.target <= told.seconds.decode
 
 
@@ -149,7 +149,7 @@ def _time(seconds: float) -> str:
     return f"{Number(seconds * 1000):.0f} ms" if seconds >= 0.01 else f"{Number(seconds * 1000):.1f} ms"
 
 
-_SAID: dict[Cause, tuple[str, str, Place | None]] = {
+_SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
     Cause.READING: (
         mark("Long question: reading it took {reading} of the time"),
         mark("Before the first token the models read the conversation, as far as they have not read it before."),
@@ -158,46 +158,46 @@ _SAID: dict[Cause, tuple[str, str, Place | None]] = {
     Cause.PLAIN: (
         mark("No speculation: every token took a pass of its own, {time} each"),
         mark("The whole target model ran once for every token."),
-        Place.TIME,
+        CausePlace.TIME,
     ),
     Cause.SPARSE: (
         mark("Hardly any guesses: {nodes:.1f} a pass, so {rate:.1f} tokens per pass"),
         mark("In most passes nothing was guessed: as measured here, a tree did not promise to pay."),
-        Place.TREE_SIZE,
+        CausePlace.TREE_SIZE,
     ),
     Cause.EASY: (
         mark("Easy text: {rate:.1f} tokens per pass"),
         mark("At least three of four guesses behind accepted ones were right: the draft knows what comes."),
-        Place.TOKENS_PER_PASS,
+        CausePlace.PASSES,
     ),
     Cause.FAIR: (
         mark("Ordinary text: {rate:.1f} tokens per pass"),
         mark("Of the guesses behind accepted ones, between a half and three quarters were right."),
-        Place.TOKENS_PER_PASS,
+        CausePlace.PASSES,
     ),
     Cause.HARD: (
         mark("Hard text: {rate:.1f} tokens per pass"),
         mark("On average fewer than one guess in a pass was right: the draft does not know what comes."),
-        Place.BY_DEPTH,
+        CausePlace.BY_DEPTH,
     ),
     Cause.DEAR: (
         mark("Tree too dear: drafting took {draft} of the time for {rate:.1f} tokens per pass"),
         mark("A smaller tree or a smaller draft may be faster. The budget is in Generation settings."),
-        Place.TIME,
+        CausePlace.TIME,
     ),
     Cause.LINK: (
         mark("Link-bound: for {link} of the time the target waited for its weights"),
         mark("Layers that are not where the target computes come anew for every pass. Larger trees cost little here."),
-        Place.STREAMED,
+        CausePlace.STREAMED,
     ),
     Cause.COMPUTE: (
         mark("Compute-bound: for {compute} of the time the target computed"),
         mark("Its passes are what takes the time, not drafting and not waiting for weights."),
-        Place.TIME,
+        CausePlace.TIME,
     ),
     Cause.OVERHEAD: (
         mark("Overhead: accepting, caches and text took {other} of the time"),
         mark("More than drafting, and more than the target's passes can win back. Very small models do that."),
-        Place.TIME,
+        CausePlace.TIME,
     ),
 }

@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
 
-from app.engine.why import Place
+from app.engine.why import CausePlace
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
@@ -130,11 +130,11 @@ MEMORY = Figure(
 
 
 WHERE = {
-    Place.TIME: TIME,
-    Place.TOKENS_PER_PASS: TOKENS_PER_PASS,
-    Place.BY_DEPTH: BY_DEPTH,
-    Place.TREE_SIZE: TREE_SIZE,
-    Place.STREAMED: BANDWIDTH,
+    CausePlace.TIME: TIME,
+    CausePlace.PASSES: TOKENS_PER_PASS,
+    CausePlace.BY_DEPTH: BY_DEPTH,
+    CausePlace.TREE_SIZE: TREE_SIZE,
+    CausePlace.STREAMED: BANDWIDTH,
 }
 """The figure that shows why an answer was fast or not."""
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from app.engine.interface import Answerer
 from app.engine.state import EngineState
-from app.engine.why import Place
+from app.engine.why import CausePlace
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
 from app.ui.theme import Colors
@@ -115,7 +115,7 @@ class TelemetryDock(QObject):
         action.triggered.connect(self._on_triggered)
         self.dock.toggleViewAction().toggled.connect(action.setChecked)
 
-    def show_cause(self, place: Place) -> None:
+    def show_cause(self, place: CausePlace) -> None:
         """Show the charts, and in them why an answer was fast or not."""
         self.dock.show()
         self.dock.raise_()

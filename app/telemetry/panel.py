@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
 
-from app.engine.why import Place
+from app.engine.why import CausePlace
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -132,7 +132,7 @@ class TelemetryPanel(QWidget):
         self._left = rounds
         self._throttle.request()
 
-    def show_cause(self, place: Place) -> None:
+    def show_cause(self, place: CausePlace) -> None:
         """Bring the card that shows a cause into view, and frame it for a moment; once it has its place."""
         card = next(each for each in self.cards if each.figure is WHERE[place])
         card.point_out()

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from app.engine.steps import plausible
-from app.engine.why import EASY_RATE, EASY_SHARE, FEW_PASSES, HARD_RATE, HARD_SHARE, Cause, Place, shares_of, why
+from app.engine.why import EASY_RATE, EASY_SHARE, FEW_PASSES, HARD_RATE, HARD_SHARE, Cause, CausePlace, shares_of, why
 from engine.protocol.messages import Seconds, Statistics
 
 
@@ -49,7 +49,7 @@ def test_it_says_the_figures_it_goes_by() -> None:
     assert found is not None
     assert (found.sentence, found.place) == (
         "Link-bound: for 50% of the time the target waited for its weights",
-        Place.STREAMED,
+        CausePlace.STREAMED,
     )
     plain = why(told(50, 50, 0, target=9.0, other=1.0, decode=10.0))
     assert plain is not None

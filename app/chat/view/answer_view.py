@@ -68,7 +68,7 @@ class AnswerView(QWidget):
 
     regenerate_requested = Signal()
     compare_requested = Signal(object)  # id
-    cause_chosen = Signal(object)  # Place
+    cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown

@@ -39,7 +39,7 @@ class ConversationView(QScrollArea):
     token_chosen = Signal(int, int)  # the same of text that was clicked
     zoom_requested = Signal(int)  # steps
     compare_requested = Signal(object)  # id of an answer
-    cause_chosen = Signal(object)  # Place of telemetry that shows why an answer was fast or not
+    cause_chosen = Signal(object)  # CausePlace in telemetry that shows why an answer was fast or not
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)

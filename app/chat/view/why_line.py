@@ -13,7 +13,7 @@ from app.system.plain_text import tip
 class WhyLine(QPushButton):
     """Looks like a figure and acts like a link; hidden where the figures say nothing."""
 
-    chosen = Signal(object)  # Place
+    chosen = Signal(object)  # CausePlace
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

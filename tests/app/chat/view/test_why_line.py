@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.view.why_line import WhyLine
-from app.engine.why import Place
+from app.engine.why import CausePlace
 from app.shell.window import MainWindow
 from app.telemetry import cards
 from engine.protocol.messages import Finished, Seconds, Statistics
@@ -52,6 +52,6 @@ def test_space_on_it_opens_telemetry_at_the_cause(window: MainWindow, link: Fake
     qtbot.waitUntil(line.isVisible)
     QTest.keyClick(line, Qt.Key.Key_Space)
     assert window.telemetry.dock.isVisible()
-    shown = next(each for each in window.telemetry.panel.cards if each.figure is cards.WHERE[Place.TOKENS_PER_PASS])
+    shown = next(each for each in window.telemetry.panel.cards if each.figure is cards.WHERE[CausePlace.PASSES])
     assert shown.is_pointed_out
     shown._pointing.stop()
