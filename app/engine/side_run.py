@@ -1,7 +1,7 @@
 """Has the engine answer something beside the conversation, which never hears of it: for everything that compares."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
@@ -20,10 +20,12 @@ OTHER_RUNS = say("Another comparison is running. Wait for its end, or cancel it.
 class SideAnswer:
     """What came of a run. `statistics` is None where it failed or was cancelled; `words` say why, empty if it is well.
 
-    `times` count from the first character of `text`.
+    `times` count from the first character of `text`; `chat` and `options` are what was asked.
     """
 
     request: int
+    chat: tuple[ChatMessage, ...]
+    options: GenerateOptions
     text: str
     times: TokenTimes
     statistics: Statistics | None = None
@@ -40,6 +42,9 @@ class SideRun(QObject):
         super().__init__(parent)
         self._link = link
         self._request = 0
+        self._asked: tuple[tuple[ChatMessage, ...], GenerateOptions] = ((), GenerateOptions())
+        self.last: SideAnswer | None = None
+        """The last run that went well, until it is forgotten."""
         self._text = ""
         self._tokens = 0
         self._clock = TokenClock()
@@ -52,7 +57,7 @@ class SideRun(QObject):
     @property
     def so_far(self) -> SideAnswer:
         """What there is of the run."""
-        return SideAnswer(self._request, self._text, self._clock.times(len(self._text)))
+        return SideAnswer(self._request, *self._asked, self._text, self._clock.times(len(self._text)))
 
     @property
     def tokens(self) -> int:
@@ -63,6 +68,7 @@ class SideRun(QObject):
         """Ask the engine; returns the request's id, which `grew` and `ended` carry."""
         assert not self.is_running, "one run at a time"
         self._text, self._tokens, self._clock = "", 0, TokenClock()
+        self._asked = (chat, options)
         self._request = self._link.generate(chat, options)
         return self._request
 
@@ -99,6 +105,7 @@ class SideRun(QObject):
                 pass
 
     def _end(self, statistics: Statistics | None, words: str) -> None:
-        request, self._request = self._request, 0
-        times = self._clock.times(len(self._text))
-        self.ended.emit(SideAnswer(request, self._text, times, statistics, words))
+        ended = replace(self.so_far, statistics=statistics, words=words)
+        self._request = 0
+        self.last = ended if statistics is not None else self.last
+        self.ended.emit(ended)

@@ -110,6 +110,6 @@ def spread_evenly(length: int, tokens: int, passes: int, seconds: float, begin: 
         begin,
         tuple(begin + room * (each + 1) // count for each in range(count)),
         tuple(count * (each + 1) // through for each in range(through)),
-        tuple(seconds * (each + 1) / through for each in range(through)),
+        tuple(seconds * ((each + 1) / through) for each in range(through)),
         is_measured=False,
     )

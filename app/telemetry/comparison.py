@@ -103,6 +103,11 @@ class Comparison(QObject):
         return not self._answering and self._engine.ready and self.stage is not Stage.RUNNING
 
     @property
+    def can_be_shown(self) -> bool:
+        """Whether there is an answer, whose text could stand beside another."""
+        return not self._answering and self._answer is not None
+
+    @property
     def total(self) -> int:
         """How many tokens the run without speculation gives."""
         return self._against.new_tokens

@@ -40,6 +40,8 @@ class TelemetryDock(QObject):
 
     figures_wanted = Signal(list)
     """Keys of kept rounds that are to be brought."""
+    texts_wanted = Signal()
+    """The last answer and another one are to be shown beside each other."""
 
     def __init__(
         self,
@@ -97,6 +99,7 @@ class TelemetryDock(QObject):
 
             self._panel = TelemetryPanel(self.history, self.elsewhere, self.comparison, self._colors, self.dock)
             self._panel.round_chosen.connect(self._on_round_chosen)
+            self._panel.texts_wanted.connect(self.texts_wanted)
             self._panel.show_pair(self._pair)
             place = self.dock.widget()
             self.dock.setWidget(self._panel)

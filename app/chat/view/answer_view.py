@@ -125,7 +125,7 @@ class AnswerView(QWidget):
         told = QVBoxLayout()
         told.setSpacing(1)
         told.addWidget(self.figures, 0, Qt.AlignmentFlag.AlignVCenter)
-        told.addWidget(self.why)
+        told.addWidget(self.why, 0, Qt.AlignmentFlag.AlignLeft)
         foot.addLayout(told, 1)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
