@@ -167,17 +167,17 @@ _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
     ),
     Cause.EASY: (
         mark("Easy text: {rate:.1f} tokens per pass"),
-        mark("At least three of four guesses behind accepted ones were right: the draft knows what comes."),
+        mark("Behind an accepted token one of the guesses was right at least three times in four."),
         CausePlace.PASSES,
     ),
     Cause.FAIR: (
         mark("Ordinary text: {rate:.1f} tokens per pass"),
-        mark("Of the guesses behind accepted ones, between a half and three quarters were right."),
+        mark("Behind an accepted token one of the guesses was right at least every second time."),
         CausePlace.PASSES,
     ),
     Cause.HARD: (
         mark("Hard text: {rate:.1f} tokens per pass"),
-        mark("On average fewer than one guess in a pass was right: the draft does not know what comes."),
+        mark("On average fewer than one guess in a pass was right: the draft does not foresee what comes."),
         CausePlace.BY_DEPTH,
     ),
     Cause.DEAR: (
