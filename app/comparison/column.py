@@ -1,11 +1,12 @@
 """One of the two columns: what it shows, how it stands in the race, and its text."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QStackedLayout, QWidget
 
-from app.comparison.candidates import Candidate
+from app.comparison.candidates import AGAIN, Candidate
 from app.comparison.session import Side
 from app.comparison.text_pane import TextPane
 from app.comparison.transcript import standing
@@ -16,6 +17,19 @@ from app.ui.colors import Colors
 from app.ui.widgets import WheellessChoice, fill, label
 
 _LEAST_WIDTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a column says of writing: `tokens` of `total` are there of what runs; `refusal`: why nothing can run now.
+
+    `has_same_seed`: what is written draws its tokens as the answer did.
+    """
+
+    tokens: int
+    total: int
+    refusal: str
+    has_same_seed: bool
 
 
 class AnswerColumn(QWidget):
@@ -81,8 +95,8 @@ class AnswerColumn(QWidget):
         for each in candidates:
             self.choice.addItem(unsteered(each.words))
 
-    def show_side(self, side: Side, tokens: int, total: int, refusal: str) -> None:
-        """Show what a side has; `tokens` of `total` are there of what runs, `refusal` is why nothing can run now."""
+    def show_side(self, side: Side, now: Running) -> None:
+        """Show what a side has."""
         self._side = side
         keys = [each.key for each in self.candidates]
         if side.candidate.key in keys:
@@ -91,12 +105,12 @@ class AnswerColumn(QWidget):
         self.title.setText(unsteered(side.title))
         answerer = side.transcript.answerer if side.transcript else ""
         self.about.setText(unsteered(answerer) or "–")
-        self._show_button(side, refusal)
+        self._show_button(side, now)
         self.progress.setVisible(side.is_running)
-        self.progress.setRange(0, max(1, total) if total else 0)
-        self.progress.setValue(min(tokens, total))
+        self.progress.setRange(0, now.total)  # an empty range shows that something goes on
+        self.progress.setValue(min(now.tokens, now.total))
         self.pane.show_transcript(side.transcript)
-        self.words.setText(side.words or self._invitation(total))
+        self.words.setText(side.words or self._invitation(side, now))
         self.words.setObjectName("error" if side.words else "quiet-text")
         self.words.style().polish(self.words)
         self._pages.setCurrentIndex(0 if side.transcript and side.transcript.text else 1)
@@ -124,24 +138,33 @@ class AnswerColumn(QWidget):
             words += " · " + tr("done after {seconds:.2f} s").format(seconds=Number(side.transcript.seconds))
         self.standing.setText(words)
 
-    def _show_button(self, side: Side, refusal: str) -> None:
+    def _show_button(self, side: Side, now: Running) -> None:
         self.button.setVisible(side.candidate.message is None)
         if side.is_running:
             self.button.setText(tr("Cancel"))
         else:
             self.button.setText(tr("Write it again") if side.transcript else tr("Write it"))
-        self.button.setEnabled(side.is_running or not refusal)
-        told = tr("The question is asked again, with the same seed; the conversation stays as it is.")
-        self.button.setToolTip(tip(refusal or told))
+        self.button.setEnabled(side.is_running or not now.refusal)
+        told = tr("The question is asked again beside the conversation, which stays as it is.")
+        self.button.setToolTip(tip(now.refusal or told))
         self.button.setAccessibleName(f"{self.button.text()}: {self.name}")
 
-    def _invitation(self, total: int) -> str:
-        if self._side is not None and self._side.is_running:
+    def _invitation(self, side: Side, now: Running) -> str:
+        """Why there is no text yet, and how to get one."""
+        if side.is_running:
             return tr("Reading the question")
-        if self._side is None or self._side.candidate.message is not None:
+        if side.candidate.message is not None:
             return ""
-        words = tr("Not written yet. “Write it” asks the question again, with the same seed; the conversation stays.")
-        return f"{words} {tr('It gets %n tokens, as many as the answer has.', n=total)}" if total else words
+        words = [
+            tr("Not written yet. “Write it” asks the question again beside the conversation, which stays as it is.")
+        ]
+        if now.total:
+            words.append(tr("It gets %n tokens, as many as the answer has.", n=now.total))
+        if not now.has_same_seed:
+            words.append(tr("The seed of the answer is not kept: other tokens may be drawn."))
+        if side.candidate.method == AGAIN:
+            words.append(tr("To compare with other models, load them in Models meanwhile: this window stays open."))
+        return " ".join(words)
 
     def _on_clicked(self) -> None:
         running = self._side is not None and self._side.is_running

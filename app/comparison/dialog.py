@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QGuiApplication, QHideEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QSizePolicy, QSplitter, QWidget
 
-from app.comparison.column import AnswerColumn
+from app.comparison.column import AnswerColumn, Running
 from app.comparison.figures_table import FiguresTable
 from app.comparison.playback import Playback
 from app.comparison.race_bar import RaceBar
@@ -54,6 +54,8 @@ class ComparisonDialog(QDialog):
         splitter.setChildrenCollapsible(False)
         for each in self.columns:
             splitter.addWidget(each)
+            splitter.setStretchFactor(splitter.indexOf(each), 1)
+        splitter.setSizes([_SIZE.width() // 2] * 2)
         said = QHBoxLayout()
         said.setContentsMargins(12, 0, 12, 0)
         said.setSpacing(12)
@@ -129,11 +131,12 @@ class ComparisonDialog(QDialog):
         session = self._session
         if not session.sides:
             return
+        session.catch_up()
         for column, side in zip(self.columns, session.sides, strict=True):
             if column.candidates != session.candidates:
                 column.show_candidates(session.candidates)
             refusal = translated(session.refusal(side.candidate))
-            column.show_side(side, session.tokens, session.total, refusal)
+            column.show_side(side, Running(session.tokens, session.total, refusal, session.has_same_seed))
         one, other = (side.transcript for side in session.sides)
         running = any(side.is_running for side in session.sides)
         self.figures.show_rows(figure_rows(one, other))

@@ -15,6 +15,7 @@ from app.engine.side_run import OTHER_RUNS, SideAnswer, SideRun
 from app.engine.state import EngineState
 from app.engine.token_times import TokenTimes
 from app.i18n.sentences import translated
+from app.settings.generation import RANDOM_SEED
 from app.telemetry.comparison import ENGINE_BUSY, NOT_ASKED, STILL_ANSWERING, with_method
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions
@@ -50,6 +51,7 @@ class ComparisonSession(QObject):
         self._chat, self._run, self._archive, self._save = chat, run, archive, save
         self._engine = EngineState()
         self._asked: dict[int, GenerateOptions] = {}  # by answer, of this conversation and this start
+        self._drawn: dict[int, GenerateOptions] = {}  # the same for answers of other days
         self._written: dict[tuple[str, str], Transcript] = {}  # by candidate and who wrote it
         self._answer: Message | None = None
         self._request = 0
@@ -104,7 +106,7 @@ class ComparisonSession(QObject):
             self._answerer = self._engine.answerer
             side.is_running = True
             self._request = self._run.start(*self._question(side.candidate))
-            side.transcript = of_run(self._run.so_far, self._answerer)
+            side.transcript = None
         self.changed.emit(number)
 
     def cancel(self) -> None:
@@ -132,6 +134,18 @@ class ComparisonSession(QObject):
     def tokens(self) -> int:
         """How many tokens of what runs are there."""
         return self._run.tokens
+
+    @property
+    def has_same_seed(self) -> bool:
+        """Whether tokens are drawn as they were for the answer; of one of another day a random seed is not kept."""
+        if self._answer is None or self._answer.id in self._asked:
+            return True
+        return self._chat.generation.seed != RANDOM_SEED or not self._chat.generation.temperature
+
+    def catch_up(self) -> None:
+        """Have the side that is being written know all that there is of it."""
+        for _, side in self._running(self._request):
+            side.transcript = of_run(self._run.so_far, self._answerer)
 
     @property
     def temperature(self) -> float | None:
@@ -162,6 +176,7 @@ class ComparisonSession(QObject):
 
     def _on_replaced(self) -> None:
         self._asked.clear()
+        self._drawn.clear()
         if self._answer is not None:
             self.cancel()
             self._answer, self._request = None, 0
@@ -169,8 +184,7 @@ class ComparisonSession(QObject):
             self.closed.emit()
 
     def _on_grew(self, request: int) -> None:
-        for number, side in self._running(request):
-            side.transcript = of_run(self._run.so_far, self._answerer)
+        for number, _ in self._running(request):
             self.changed.emit(number)
 
     def _on_ended(self, answer: SideAnswer) -> None:
@@ -219,9 +233,9 @@ class ComparisonSession(QObject):
 
     def _options(self, answer: Message) -> GenerateOptions:
         """Those that it was asked with; of an answer of another day, those of its chat."""
-        if answer.id not in self._asked:
-            self._asked[answer.id] = self._chat.next_options  # one seed for all that is written beside it
-        return self._asked[answer.id]
+        if answer.id in self._asked:
+            return self._asked[answer.id]
+        return self._drawn.setdefault(answer.id, self._chat.next_options)  # one seed for all that stands beside it
 
     def _tell_all(self) -> None:
         for number in range(len(self.sides)):

@@ -49,6 +49,9 @@ class Cause(Enum):
     OVERHEAD = "overhead"
 
 
+_OF_THE_TEXT = (Cause.EASY, Cause.HARD)
+
+
 @dataclass(frozen=True, slots=True)
 class Why:
     """A cause in one sentence, what is meant by it, and where telemetry shows it; None where it does not."""
@@ -91,7 +94,22 @@ def why(statistics: Statistics | None) -> Why | None:
     if cause is None:
         return None
     sentence, definition, place = _SAID[cause]
-    return Why(cause, tr(sentence).format(**_figures(told)), tr(definition), place)
+    words = tr(sentence).format(**_figures(told))
+    if cause in _OF_THE_TEXT and shares_of(told).are_known:
+        words = _with_largest_share(words, shares_of(told))
+    return Why(cause, words, tr(definition), place)
+
+
+def _with_largest_share(words: str, shares: Shares) -> str:
+    """What the text allowed, and what took the most time meanwhile."""
+    share, sentence = max(
+        (shares.draft, tr("{words}; {share} of the time was drafting")),
+        (shares.link, tr("{words}; {share} of the time was waiting for weights")),
+        (shares.compute, tr("{words}; {share} of the time was computing")),
+        (shares.other, tr("{words}; {share} of the time was overhead")),
+        key=lambda each: each[0],
+    )
+    return sentence.format(words=words, share=share_text(share))
 
 
 def _cause(told: Statistics) -> Cause | None:

@@ -51,6 +51,9 @@ def test_it_says_the_figures_it_goes_by() -> None:
         "Link-bound: for 50% of the time the target waited for its weights",
         CausePlace.STREAMED,
     )
+    easy = why(told(200, 40, 2560, **TARGET))
+    assert easy is not None
+    assert easy.sentence == "Easy text: 5.0 tokens per pass; 80% of the time was computing"
     plain = why(told(50, 50, 0, target=9.0, other=1.0, decode=10.0))
     assert plain is not None
     assert plain.sentence == "No speculation: every token took a pass of its own, 200 ms each"

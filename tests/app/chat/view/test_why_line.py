@@ -29,7 +29,7 @@ def test_it_speaks_of_finished_answers_with_figures_only(qtbot: QtBot) -> None:
         line.show_message(message)
         assert (line.sentence, line.isHidden()) == ("", True)
     line.show_message(Message("assistant", "a", statistics=EASY))
-    assert (line.sentence, line.isHidden()) == ("Easy text: 5.0 tokens per pass", False)
+    assert (line.sentence, line.isHidden()) == ("Easy text: 5.0 tokens per pass; 80% of the time was computing", False)
     assert line.accessibleName() == line.sentence
     line.resize(60, 20)
     assert line.text().endswith("…")
