@@ -155,9 +155,7 @@ class AnswerColumn(QWidget):
             return tr("Reading the question")
         if side.candidate.message is not None:
             return ""
-        words = [
-            tr("Not written yet. “Write it” asks the question again beside the conversation, which stays as it is.")
-        ]
+        words = [tr("Not written yet. “Write it” asks the question again; the conversation stays as it is.")]
         if now.total:
             words.append(tr("It gets %n tokens, as many as the answer has.", n=now.total))
         if not now.has_same_seed:

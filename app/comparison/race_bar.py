@@ -6,16 +6,10 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QWidget
 from app.comparison.playback import Playback
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.widgets import WheellessChoice, label, make_room
 
-PACES = (
-    (0.25, mark("A quarter of the speed")),
-    (1.0, mark("True speed")),
-    (4.0, mark("4 times the speed")),
-    (16.0, mark("16 times the speed")),
-)
+PACES = (0.25, 1.0, 4.0, 16.0)
 _MILLI = 1000  # the slider counts milliseconds
 _STEPS = 20  # of the slider's keys, over the whole race
 
@@ -36,9 +30,10 @@ class RaceBar(QWidget):
         self.time.setWordWrap(False)
         self.pace = WheellessChoice(self)
         self.pace.setAccessibleName(tr("Pace of the race"))
-        for _, words in PACES:
-            self.pace.addItem(tr(words))
-        self.pace.setCurrentIndex([each for each, _ in PACES].index(1.0))
+        self.pace.setToolTip(tip(tr("1× is the speed at which they were written")))
+        for each in PACES:
+            self.pace.addItem(f"{Number(each):g}×")
+        self.pace.setCurrentIndex(PACES.index(1.0))
         make_room(self.play)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
@@ -49,7 +44,7 @@ class RaceBar(QWidget):
         row.addWidget(self.pace)
         self.play.clicked.connect(self._on_clicked)
         self.slider.valueChanged.connect(self._on_moved)
-        self.pace.activated.connect(lambda index: playback.set_pace(PACES[index][0]))
+        self.pace.activated.connect(lambda index: playback.set_pace(PACES[index]))
         playback.changed.connect(self._show)
         self._show()
 

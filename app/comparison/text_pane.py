@@ -13,6 +13,7 @@ from app.engine.token_times import TokenTimes
 from app.ui.colors import Colors
 from app.ui.theme import reading_font
 
+_PALE = 0.3  # of the colour of text, on its ground: to be seen, and not to be read for the rest
 _MOST_SHOWN = 20_000  # letters of a text that is too much for a field
 
 # What a text field would count otherwise than Python does: two letters for one end of a line, and what ends a text.
@@ -195,7 +196,7 @@ class TextPane(QPlainTextEdit):
             marks.append(self._selection(*self._times.span(self._pointed), under))
         if self._shown is not None and self._shown < self._times.count:
             pale = QTextCharFormat()
-            pale.setForeground(QColor(colors.border))
+            pale.setForeground(blend(colors.surface, colors.text, _PALE))
             begin = self._times.span(self._shown - 1)[1] if self._shown else self._times.begin
             marks.append(self._selection(begin, None, pale))
         self.setExtraSelections(marks)
@@ -210,6 +211,13 @@ class TextPane(QPlainTextEdit):
         made = QTextEdit.ExtraSelection()
         made.cursor, made.format = cursor, form
         return made
+
+
+def blend(ground: str, ink: str, share: float) -> QColor:
+    """A colour between two, so much of it the second one."""
+    one, other = QColor(ground), QColor(ink)
+    parts = ((one.red(), other.red()), (one.green(), other.green()), (one.blue(), other.blue()))
+    return QColor(*(round(first + (second - first) * share) for first, second in parts))
 
 
 def showable(text: str) -> str:

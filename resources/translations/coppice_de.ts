@@ -1380,8 +1380,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/column.py" />
-            <source>Not written yet. “Write it” asks the question again, with the same seed; the conversation stays.</source>
-            <translation>Noch nicht geschrieben. „Schreiben“ stellt die Frage noch einmal, mit demselben Startwert; die Unterhaltung bleibt, wie sie ist.</translation>
+            <source>Not written yet. “Write it” asks the question again; the conversation stays as it is.</source>
+            <translation>Noch nicht geschrieben. „Schreiben“ stellt die Frage noch einmal; die Unterhaltung bleibt, wie sie ist.</translation>
         </message>
         <message>
             <location filename="../../app/comparison/column.py" />
@@ -1395,8 +1395,18 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/column.py" />
-            <source>The question is asked again, with the same seed; the conversation stays as it is.</source>
-            <translation>Die Frage wird noch einmal gestellt, mit demselben Startwert; die Unterhaltung bleibt, wie sie ist.</translation>
+            <source>The question is asked again beside the conversation, which stays as it is.</source>
+            <translation>Die Frage wird neben der Unterhaltung noch einmal gestellt; diese bleibt, wie sie ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>The seed of the answer is not kept: other tokens may be drawn.</source>
+            <translation>Der Startwert der Antwort ist nicht aufgehoben: Es können andere Token gezogen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>To compare with other models, load them in Models meanwhile: this window stays open.</source>
+            <translation>Um mit anderen Modellen zu vergleichen, diese währenddessen unter Modelle laden: Dieses Fenster bleibt offen.</translation>
         </message>
         <message>
             <location filename="../../app/comparison/column.py" />
@@ -1460,18 +1470,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/race_bar.py" />
-            <source>16 times the speed</source>
-            <translation>16-faches Tempo</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/race_bar.py" />
-            <source>4 times the speed</source>
-            <translation>4-faches Tempo</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/race_bar.py" />
-            <source>A quarter of the speed</source>
-            <translation>Ein Viertel des Tempos</translation>
+            <source>1× is the speed at which they were written</source>
+            <translation>1× ist das Tempo, in dem sie geschrieben wurden</translation>
         </message>
         <message>
             <location filename="../../app/comparison/race_bar.py" />
@@ -1497,11 +1497,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/comparison/race_bar.py" />
             <source>Time of the race</source>
             <translation>Zeit des Rennens</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/race_bar.py" />
-            <source>True speed</source>
-            <translation>Wahres Tempo</translation>
         </message>
         <message>
             <location filename="../../app/comparison/race_bar.py" />
@@ -2230,6 +2225,26 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/why.py" />
             <source>Tree too dear: drafting took {draft} of the time for {rate:.1f} tokens per pass</source>
             <translation>Baum zu teuer: Das Entwerfen nahm {draft} der Zeit für {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was computing</source>
+            <translation>{words}; {share} der Zeit ging in das Rechnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was drafting</source>
+            <translation>{words}; {share} der Zeit ging in das Entwerfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was overhead</source>
+            <translation>{words}; {share} der Zeit ging in Nebenarbeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was waiting for weights</source>
+            <translation>{words}; {share} der Zeit ging in das Warten auf Gewichte</translation>
         </message>
         <message>
             <location filename="../../app/hub/client.py" />
