@@ -33,7 +33,7 @@ class ComparisonDialog(QDialog):
         super().__init__(parent)
         self._session = session
         self._parting: Parting | None = None
-        self._is_syncing = False
+        self._pointed = -1
         self.setWindowTitle(tr("Compare answers"))
         self.playback = Playback(self)
         self.columns = tuple(AnswerColumn(name, colors, self) for name in NAMES)
@@ -143,6 +143,7 @@ class ComparisonDialog(QDialog):
         self._show_words(one, other, running)
         self.playback.set_duration(0.0 if running else max((each.seconds for each in (one, other) if each), default=0))
         self.copy.setEnabled(not running)
+        self._point(self._pointed)
 
     def _show_words(self, one: Transcript | None, other: Transcript | None, running: bool) -> None:
         both = one is not None and other is not None and bool(one.text and other.text) and not running
@@ -174,7 +175,7 @@ class ComparisonDialog(QDialog):
 
     def _point(self, token: int) -> None:
         """Mark a token in both texts, and say when it was there."""
-        said = []
+        self._pointed, said = token, []
         for column, side in zip(self.columns, self._session.sides, strict=True):
             column.pane.point_at(token)
             shown = side.transcript

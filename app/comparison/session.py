@@ -158,12 +158,14 @@ class ComparisonSession(QObject):
     # ---- what happens elsewhere -------------------------------------------------------------------------------------
 
     def on_engine_state(self, state: EngineState) -> None:
-        """Other models may be loaded now, and what they write is another answer."""
+        """Other models may be loaded now: what is still to be written is theirs, what is written stays as it is."""
         before, self._engine = self._engine.answerer, state
-        if self._answer is not None and state.answerer != before:
-            self._list()
+        if state.answerer != before:
+            self._run.forget()
+            if self._answer is not None:
+                self._list()
             for number, side in enumerate(self.sides):
-                if side.candidate.message is None and not side.is_running:
+                if side.transcript is None and not side.is_running:
                     same = (each for each in self.candidates if each.key == side.candidate.key)
                     self.choose(number, next(same, self.candidates[0]))
         self._tell_all()

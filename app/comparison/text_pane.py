@@ -30,6 +30,7 @@ class TextPane(QPlainTextEdit):
         super().__init__(parent)
         self._colors = colors
         self._times = TokenTimes()
+        self._written = ""
         self._places: Sequence[int] | None = None  # of characters in the field, where some count as two
         self._shown: int | None = None  # tokens; None for all
         self._different: int | None = None  # the first token that differs
@@ -55,11 +56,12 @@ class TextPane(QPlainTextEdit):
     def show_transcript(self, transcript: Transcript | None) -> None:
         """Show another text, or more of this one."""
         self._times = transcript.times if transcript else TokenTimes()
-        text = showable(transcript.text) if transcript else ""
-        before = self.toPlainText()
-        if text == before:
+        written = transcript.text if transcript else ""
+        if written == self._written:
             self._mark()
             return
+        text, before = showable(written), self.toPlainText()
+        self._written = written
         self._places = utf16_places(text)
         self._is_laid_out = False
         self._is_moving = True

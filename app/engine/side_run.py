@@ -77,6 +77,10 @@ class SideRun(QObject):
         if self.is_running:
             self._link.cancel(self._request)
 
+    def forget(self) -> None:
+        """Other models are loaded now: what was written last is not what they would write."""
+        self.last = None
+
     def on_events(self, events: Sequence[Event]) -> None:
         """Follow the run."""
         for event in events:

@@ -16,6 +16,7 @@ from app.engine.side_run import CANCELLED, OTHER_RUNS
 from app.shell.window import MainWindow
 from app.telemetry.comparison import STILL_ANSWERING
 from engine.protocol.messages import Cancel, Failed, Finished, Round, Seconds, Statistics
+from engine.protocol.options import LoadOptions
 from tests.app.fake_engine import round_of
 from tests.app.fake_link import FakeLink
 
@@ -203,3 +204,44 @@ def test_the_prompt_of_an_earlier_answer_is_what_it_was_asked_with(window: MainW
     assert last is not None
     assert conversation.prompt_of(options.id, "Be brief.") == first.chat
     assert conversation.prompt_of(last.id, "Be brief.") == second.chat
+
+
+def test_what_other_models_write_stands_beside_what_was_written(
+    session: ComparisonSession, window: MainWindow, link: FakeLink
+) -> None:
+    session.choose(1, candidate(session, "again"))
+    session.start(1)
+    write(link)
+    session.choose(0, candidate(session, "method:none"))
+    assert session.sides[0].transcript is None, "it was written in another way"
+    session.start(0)
+    write(link)
+    window.engines.load(LoadOptions("another", "none"))
+    link.load_what_was_asked()
+    kept, again = (side.transcript for side in session.sides)
+    assert kept is not None
+    assert again is not None
+    assert kept.answerer == again.answerer == "demo-target + demo-draft", "what is written stays"
+    session.choose(1, candidate(session, "again"))
+    assert session.sides[1].transcript is None
+    assert "another" in session.sides[1].title
+    session.start(1)
+    assert link.last_question.options.speculation.method == "auto"
+    write(link, ("Oaks", " are"))
+    assert session.sides[1].transcript is not None
+    assert session.sides[1].transcript.answerer == "another + demo-draft"
+    assert session.temperature is None, "other models are reason enough to differ"
+
+
+def test_a_chat_of_another_day_says_that_its_seed_is_not_kept(
+    session: ComparisonSession, window: MainWindow, dialog: ComparisonDialog, qtbot: QtBot
+) -> None:
+    assert session.has_same_seed
+    opened = window.chat.conversation
+    window.chat.start_new_chat()
+    window.chat.show_conversation(opened)
+    window.actions_.compare.trigger()
+    assert not session.has_same_seed
+    qtbot.waitUntil(lambda: "seed of the answer is not kept" in dialog.columns[1].words.text())
+    window.chat.change_settings(replace(window.chat.generation, temperature=0.0))
+    assert session.has_same_seed
