@@ -104,7 +104,8 @@ class AnswerColumn(QWidget):
         self.choice.setToolTip(tip(side.candidate.words))
         self.title.setText(unsteered(side.title))
         answerer = side.transcript.answerer if side.transcript else ""
-        self.about.setText(unsteered(answerer) or "–")
+        evenly = tr("when its tokens came is not kept: they are spread evenly") if side.has_no_times else ""
+        self.about.setText(" · ".join(filter(None, (unsteered(answerer), evenly))) or "–")
         self._show_button(side, now)
         self.progress.setVisible(side.is_running)
         self.progress.setRange(0, now.total)  # an empty range shows that something goes on

@@ -111,10 +111,11 @@ class ComparisonDialog(QDialog):
             column.pane.set_colors(colors)
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
-        """Nothing is written or replayed for a window that nobody sees."""
+        """Nothing is replayed for a window that nobody sees, nor written for one that is closed."""
         super().hideEvent(event)
         self.playback.pause()
-        self._session.cancel()
+        if not event.spontaneous():  # it is closed, and not only minimised
+            self._session.cancel()
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text)

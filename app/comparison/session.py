@@ -23,12 +23,16 @@ from engine.protocol.options import GenerateOptions
 
 @dataclass(slots=True)
 class Side:
-    """What a column shows. `transcript` None: it is still to be written; `words` say why it could not be."""
+    """What a column shows. `transcript` None: it is still to be written; `words` say why it could not be.
+
+    `has_no_times`: nobody kept, or told, when its tokens were there.
+    """
 
     candidate: Candidate
     transcript: Transcript | None = None
     words: str = ""
     is_running: bool = False
+    has_no_times: bool = False
 
     @property
     def title(self) -> str:
@@ -88,7 +92,7 @@ class ComparisonSession(QObject):
         side = self.sides[number]
         if side.is_running:
             self.cancel()
-        side.candidate, side.words, side.is_running = candidate, "", False
+        side.candidate, side.words, side.is_running, side.has_no_times = candidate, "", False, False
         message = candidate.message
         if message is None:
             side.transcript = self._known(candidate)
@@ -195,6 +199,7 @@ class ComparisonSession(QObject):
             side.words = translated(answer.words)
             side.transcript = None if answer.words else of_run(answer, self._answerer)
             if side.transcript is not None:
+                side.has_no_times = not side.transcript.times.is_measured
                 self._written[side.candidate.key, self._answerer] = side.transcript
             self.changed.emit(number)
         self._tell_all()  # another side may be written now
@@ -202,8 +207,8 @@ class ComparisonSession(QObject):
     def _on_times_read(self, message: int, times: TokenTimes | None) -> None:
         for number, side in enumerate(self.sides):
             shown = side.candidate.message
-            if times is not None and shown is not None and shown.id == message:
-                side.transcript = of_message(shown, times)
+            if shown is not None and shown.id == message:
+                side.transcript, side.has_no_times = of_message(shown, times), times is None
                 self.changed.emit(number)
 
     # ---- inside -----------------------------------------------------------------------------------------------------

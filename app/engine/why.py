@@ -119,7 +119,8 @@ def _cause(told: Statistics) -> Cause | None:
     if told.passes < FEW_PASSES or not told.new_tokens:
         return None
     if not told.drafted_nodes and told.new_tokens <= told.passes:
-        return Cause.PLAIN if spent.decode > 0 else None
+        is_told = spent.target > 0 or told.first_token_seconds > 0  # a count that was broken off knows no guesses
+        return Cause.PLAIN if spent.decode > 0 and is_told else None
     if 0 < told.drafted_nodes < told.passes:
         return Cause.SPARSE
     return _cause_of_speculation(told, shares_of(told))

@@ -1429,6 +1429,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>fertig nach {seconds:.2f} s</translation>
         </message>
         <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>when its tokens came is not kept: they are spread evenly</source>
+            <translation>wann seine Token kamen, ist nicht aufgehoben: Sie sind gleichmäßig verteilt</translation>
+        </message>
+        <message>
             <location filename="../../app/comparison/dialog.py" />
             <source>Close</source>
             <translation>Schließen</translation>
@@ -2229,22 +2234,22 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/why.py" />
             <source>{words}; {share} of the time was computing</source>
-            <translation>{words}; {share} der Zeit ging in das Rechnen</translation>
+            <translation>{words}; {share} der Zeit Rechnen</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
             <source>{words}; {share} of the time was drafting</source>
-            <translation>{words}; {share} der Zeit ging in das Entwerfen</translation>
+            <translation>{words}; {share} der Zeit Entwerfen</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
             <source>{words}; {share} of the time was overhead</source>
-            <translation>{words}; {share} der Zeit ging in Nebenarbeit</translation>
+            <translation>{words}; {share} der Zeit Nebenarbeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
             <source>{words}; {share} of the time was waiting for weights</source>
-            <translation>{words}; {share} der Zeit ging in das Warten auf Gewichte</translation>
+            <translation>{words}; {share} der Zeit Warten auf Gewichte</translation>
         </message>
         <message>
             <location filename="../../app/hub/client.py" />

@@ -22,6 +22,7 @@ TABLE = (
     (told(40, 5, 300, prefill=30.0, **TARGET), Cause.READING),
     (told(3, 3, 0, prefill=0.9, target=0.1, decode=0.1), None),
     (told(50, 50, 0, target=9.0, other=1.0, decode=10.0), Cause.PLAIN),
+    (told(50, 50, 0, decode=10.0), None),  # the engine died: nobody told how much was guessed
     (told(60, 50, 20, **TARGET), Cause.SPARSE),
     (told(200, 40, 2560, **TARGET), Cause.EASY),
     (told(52, 40, 2560, **TARGET), Cause.HARD),

@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.comparison.candidates import Candidate
 from app.comparison.dialog import ComparisonDialog
 from app.comparison.session import ComparisonSession
+from app.comparison.transcript import Transcript
 from app.engine.side_run import CANCELLED, OTHER_RUNS
 from app.shell.window import MainWindow
 from app.telemetry.comparison import STILL_ANSWERING
@@ -47,6 +48,11 @@ def write(link: FakeLink, words: tuple[str, ...] = WORDS) -> None:
     """Answer what was asked last, a token a pass."""
     request = link.last_question.id
     link.answer(*rounds(request, words, 1, 0.625), Finished(request, "stop", "", SLOW))
+
+
+def shown(session: ComparisonSession, number: int) -> Transcript | None:
+    """What a side has by now."""
+    return session.sides[number].transcript
 
 
 def candidate(session: ComparisonSession, key: str) -> Candidate:
@@ -213,7 +219,7 @@ def test_what_other_models_write_stands_beside_what_was_written(
     session.start(1)
     write(link)
     session.choose(0, candidate(session, "method:none"))
-    assert session.sides[0].transcript is None, "it was written in another way"
+    assert shown(session, 0) is None, "it was written in another way"
     session.start(0)
     write(link)
     window.engines.load(LoadOptions("another", "none"))
@@ -223,25 +229,36 @@ def test_what_other_models_write_stands_beside_what_was_written(
     assert again is not None
     assert kept.answerer == again.answerer == "demo-target + demo-draft", "what is written stays"
     session.choose(1, candidate(session, "again"))
-    assert session.sides[1].transcript is None
+    assert shown(session, 1) is None
     assert "another" in session.sides[1].title
     session.start(1)
     assert link.last_question.options.speculation.method == "auto"
     write(link, ("Oaks", " are"))
-    assert session.sides[1].transcript is not None
-    assert session.sides[1].transcript.answerer == "another + demo-draft"
+    now = shown(session, 1)
+    assert now is not None
+    assert now.answerer == "another + demo-draft"
     assert session.temperature is None, "other models are reason enough to differ"
 
 
 def test_a_chat_of_another_day_says_that_its_seed_is_not_kept(
     session: ComparisonSession, window: MainWindow, dialog: ComparisonDialog, qtbot: QtBot
 ) -> None:
-    assert session.has_same_seed
+    before = session.has_same_seed
     opened = window.chat.conversation
     window.chat.start_new_chat()
     window.chat.show_conversation(opened)
     window.actions_.compare.trigger()
-    assert not session.has_same_seed
+    assert (before, session.has_same_seed) == (True, False)
     qtbot.waitUntil(lambda: "seed of the answer is not kept" in dialog.columns[1].words.text())
     window.chat.change_settings(replace(window.chat.generation, temperature=0.0))
     assert session.has_same_seed
+
+
+def test_an_answer_without_rounds_is_said_to_be_spread_evenly(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    window.chat.ask("Which tree?")
+    link.answer(Finished(link.last_question.id, "stop", "A larch is tall", FAST))
+    window.actions_.compare.trigger()
+    column = window.comparison.dialog.columns[0]
+    qtbot.waitUntil(lambda: column.about.text().endswith("they are spread evenly"))
+    window.comparison.dialog.playback.go_to(0.6)
+    assert column.standing.text().startswith("2 tokens")
