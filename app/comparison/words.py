@@ -7,6 +7,7 @@ from app.comparison.transcript import Parting, Transcript, parting
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.settings.generation import METHOD
+from app.system.plain_text import unsteered
 from app.telemetry.comparison_bar import about_texts
 from engine.protocol.messages import Statistics
 
@@ -69,7 +70,7 @@ def token_words(transcript: Transcript, token: int) -> str:
     piece = transcript.text[begin:end]
     if not piece:
         return ""
-    piece = piece.replace("\n", "↵").replace("\t", "⇥")
+    piece = unsteered(piece.replace("\n", "↵").replace("\t", "⇥"))
     cut = piece if len(piece) <= _SHOWN_CHARACTERS else piece[:_SHOWN_CHARACTERS] + "…"
     return tr("“{words}”").format(words=cut)
 
