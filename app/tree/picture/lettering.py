@@ -3,11 +3,14 @@
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont, QFontMetricsF
+from PySide6.QtGui import QFont, QFontInfo, QFontMetricsF
 
 from app.i18n.translation import tr
 from app.tree.picture.picture import MARGIN, Type
 from app.tree.rounds.text import visible
+
+LEAST_PIXELS = 9.0
+"""Of letters, the small ones too: below this nobody reads them."""
 
 _SMALL = 0.85
 _LONGEST = 16  # mean characters in a chip; a longer token is elided
@@ -46,12 +49,16 @@ class Lettering:
         lead = (
             MARGIN + round(self.small_width(tr("‹ {count} more").format(count=99))) + gap
         )  # a count may stand between the sign and the token
-        self.type = Type(line=line, gap=gap, link=round(line * 0.6), lead=lead)
+        self.type = Type(line=line, gap=gap, link=round(line * 0.6), lead=lead, least_size=self._least_size())
         self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
         self.small_baseline = (self._small.ascent() - self._small.descent()) / 2
         self._padding = round(line * 0.35)
         self._labels: dict[tuple[str, int], Label] = {}
         self._fitted: dict[tuple[str, int, bool], str] = {}
+
+    def _least_size(self) -> float:
+        """Times their own size at which the small letters are as small as any may be."""
+        return min(1.0, LEAST_PIXELS / QFontInfo(self.small).pixelSize())
 
     def small_width(self, text: str) -> float:
         """How wide a text is in small letters, in logical pixels."""

@@ -14,7 +14,7 @@ from app.tree.rounds.snapshot import Snapshot
 
 MARGIN = 6
 _LEAST_ROW = 18
-ROW_GUTTER, LEVEL_GUTTER = 3, 8  # between two rows of chips, or two levels of them, if there is room
+ROW_GUTTER, LINE_GUTTER = 3, 7  # between two rows of chips, or two lines, between which edges run
 
 
 class Size(NamedTuple):
@@ -44,13 +44,20 @@ class Box(NamedTuple):
 class Type:
     """Measures before the picture grows, in logical pixels: height of a line of text, gap and link between chips.
 
-    `lead` is what stands before the first shown token of a path that begins farther left; it never grows.
+    `lead` is what stands before the first shown token of a path that begins farther left; it never grows. `least_size`:
+    how small letters may become, times their own size.
     """
 
     line: float
     gap: float
     link: float
     lead: float
+    least_size: float = 1.0
+
+    @property
+    def indent(self) -> float:
+        """How far branches are moved in where lines go downwards."""
+        return round(self.line * 1.3)
 
     @property
     def least_row(self) -> int:
@@ -60,17 +67,17 @@ class Type:
     @property
     def largest_row(self) -> int:
         """More distance would not make a row easier to read."""
-        return round(self.least_row * 1.5)
+        return round(self.least_row * 2.5)
 
     @property
-    def least_level(self) -> int:
-        """The same where rows are levels: edges need room between them."""
-        return self.least_row + LEVEL_GUTTER - ROW_GUTTER
+    def least_line(self) -> int:
+        """The same where lines go downwards: edges need room between them."""
+        return math.ceil(self.line + 2) + LINE_GUTTER
 
     @property
-    def largest_level(self) -> int:
-        """More distance would not make a level easier to read."""
-        return round(self.least_level * 1.5)
+    def largest_line(self) -> int:
+        """More distance would not make a line easier to find."""
+        return round(self.least_line * 1.9)
 
 
 def reveal(origin: Point, box: Box, view: Size, picture: Size) -> Point:
