@@ -72,7 +72,7 @@ class _Found:
 def in_rows(fitting: Fitting) -> _Found:
     """To the right: as large as shows all nodes, or else as small as may be read."""
     tree, text = fitting.tree, fitting.text
-    if tree.drafted <= _MOST_COMPARED:
+    if tree.drafted <= _MOST_COMPARED or fitting.zoom > 1:
         endless = Extent(1 << 30, math.inf, text.gap, text.link)
         layout = arrange(tree, fitting.widths, fitting.bonus_width, endless)
         for size in (*fitting.sizes, text.least_size):
@@ -83,8 +83,14 @@ def in_rows(fitting: Fitting) -> _Found:
 
 
 def in_levels(fitting: Fitting) -> _Found:
-    """Downwards, a row for each level, and letters of the font's own size, or as small as may be read."""
-    return _best([_folded(arrange_in_levels, fitting, size, fitting.text.least_line) for size in _small(fitting)])
+    """Downwards, a row for each level: letters of the font's own size, or as small as may be read; larger if all fit."""
+    least_row = fitting.text.least_line
+    found = _best([_folded(arrange_in_levels, fitting, size, least_row) for size in _small(fitting)])
+    for size in fitting.sizes[:-1] if found.is_whole and not found.layout.folded else ():
+        larger = _folded(arrange_in_levels, fitting, size, least_row)
+        if larger.is_whole and not larger.layout.folded:
+            return larger
+    return found
 
 
 def in_lines(fitting: Fitting) -> _Found:
@@ -179,6 +185,8 @@ def _turned(fitting: Fitting, before: ChipsPicture | None) -> _Found:
     if all(each.is_whole and each.layout.folded for each in (found, *others)) and tree.drafted <= _MOST_COMPARED:
         others.append(in_levels(fitting))
     best = _best([found, *others])
+    if not best.is_whole:  # what begins left of the view is told there
+        return in_rows(fitting)
     return best if not found.is_whole or best.worth > _WORTH_TURNING * found.worth else found
 
 

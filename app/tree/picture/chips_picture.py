@@ -55,6 +55,11 @@ class ChipsPicture(Picture):
         return self.alone()
 
     @property
+    def goes_right(self) -> bool:
+        """Only where rows do."""
+        return not self.layout.is_downward
+
+    @property
     def shown(self) -> int:
         """All places but the root's."""
         return len(self.layout.places) - 1

@@ -64,7 +64,7 @@ class _Levels:
         return Place(level, left, width)
 
     def find(self, level: int, wanted: float, width: float) -> float | None:
-        """The left end of the free place of a level that is nearest to `wanted`: below it, or right of it, if it can be."""
+        """The left end of the free place of a level nearest to `wanted`, below it or right of it if there is one."""
         if level >= self._extent.rows:
             return None
         free = self._free.get(level)

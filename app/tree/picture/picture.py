@@ -155,6 +155,11 @@ class Picture(ABC):
         """How many nodes are folded into a shown one."""
 
     @property
+    def goes_right(self) -> bool:
+        """Whether every token of the path stands right of the one before."""
+        return True
+
+    @property
     def path(self) -> tuple[int, ...]:
         """The accepted path from the root to the bonus token, or as far as it is verified."""
         return (*self.tree.accepted, BONUS_NODE) if self.tree.has_bonus else self.tree.accepted
@@ -196,7 +201,7 @@ class Picture(ABC):
         """
         end = self.chip(self.path[-1])
         wanted = reveal(origin, end._replace(width=end.width + self.tail), self.view, self.size)
-        if wanted.x <= self.chip(0).x:
+        if wanted.x <= self.chip(0).x or not self.goes_right:
             return wanted
         starts = [max(0, math.floor(self.chip(node).x - self.lead)) for node in self.path]
         return Point(next((start for start in starts if start >= wanted.x), starts[-1]), wanted.y)
@@ -206,7 +211,7 @@ class Picture(ABC):
 
         One that stands where the sign of the hidden ones belongs counts as hidden.
         """
-        if origin.x <= self.chip(0).x:
+        if origin.x <= self.chip(0).x or not self.goes_right:
             return 0
         return sum(self.chip(node).x < origin.x + self.lead for node in self.path)
 

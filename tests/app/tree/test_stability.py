@@ -6,8 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.tree.picture.chips_fitting import compose_chips
 from app.tree.picture.chips_layout import Extent, Layout, arrange
-from app.tree.picture.chips_picture import ChipsPicture, compose_chips
+from app.tree.picture.chips_picture import ChipsPicture
 from app.tree.picture.icicle_layout import stack
 from app.tree.picture.picture import Size, Type
 from app.tree.rounds.snapshot import Snapshot, snapshot
@@ -150,11 +151,16 @@ def test_rows_never_move_apart_while_a_tree_grows(growth: list[Snapshot], height
     for tree in growth:
         widths = [width(token) for token in tree.tokens.tolist()]
         newest = compose_chips(tree, widths, 30, view=view, zoom=1.0, text=TEXT, before=picture)
-        assert picture is None or newest.grid.row <= picture.grid.row
+        assert picture is None or newest.grid.scale <= picture.grid.scale
+        assert picture is None or distance(newest) <= distance(picture) + 1
         assert newest.size.height <= max(height, 2 * TEXT.least_row)
         picture = newest
     assert picture is not None
     assert picture.grid.row >= TEXT.least_row
+
+
+def distance(picture: ChipsPicture) -> float:
+    return picture.grid.row * picture.grid.scale
 
 
 def test_next_round_begins_with_the_distance_of_the_one_before_and_may_spread_again() -> None:
