@@ -31,12 +31,14 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._mark: QRectF | None = None
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
 
-    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> ChipsPicture:
+    def compose(
+        self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, opened: tuple[int, ...] = ()
+    ) -> ChipsPicture:
         """Lay a tree out and show it."""
         widths = [letters.label(*token).width for token in zip(tree.pieces, tree.tokens.tolist(), strict=True)]
         bonus_width = letters.label(tree.bonus_piece, tree.bonus).width
         picture = compose_chips(
-            tree, widths, bonus_width, view=view, zoom=zoom, text=letters.type, before=self._picture
+            tree, widths, bonus_width, view=view, zoom=zoom, text=letters.type, before=self._picture, opened=opened
         )
         self._picture = picture
         self._show(draw(picture, letters), letters)

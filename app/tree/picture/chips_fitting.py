@@ -83,7 +83,7 @@ def in_rows(fitting: Fitting) -> _Found:
 
 
 def in_levels(fitting: Fitting) -> _Found:
-    """Downwards, a row for each level: letters of the font's own size, or as small as may be read; larger if all fit."""
+    """Downwards, a row for each level: letters of the font's size, or as small as may be read; larger if all fit."""
     least_row = fitting.text.least_line
     found = _best([_folded(arrange_in_levels, fitting, size, least_row) for size in _small(fitting)])
     for size in fitting.sizes[:-1] if found.is_whole and not found.layout.folded else ():
@@ -146,9 +146,9 @@ def compose_chips(
 ) -> ChipsPicture:
     """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'.
 
-    `before`: what this one takes the place of. While a tree grows, and once it is verified, its letters and distances
-    are no larger than they were; it begins with those that the round before would have alone. Zoomed pictures are as a
-    person has made them, but grow in the direction that they had.
+    `opened`: nodes behind which more is wanted. `before`: what this one takes the place of. While a tree grows, and
+    once it is verified, its letters and distances are no larger than they were; it begins with those that the round
+    before would have alone. Zoomed pictures are as a person has made them, but grow in the direction that they had.
     """
     fitting = Fitting(tree, widths, bonus_width, view, zoom, text, opened)
     held = _held(before, tree, view) if before and zoom == before.zoom == 1.0 else None
@@ -157,7 +157,9 @@ def compose_chips(
     lead = text.lead if fits else MARGIN
     tail = text.gap if fits and text.lead + bonus_width * grid.scale + 2 * MARGIN + text.gap <= view.width else 0.0
     alone = (lambda: _fit(fitting, before, None)[1]) if held else (lambda: grid)
-    return ChipsPicture(tree, view, picture_size(layout, grid, text.gap), lead, tail, layout, grid, zoom, alone)
+    return ChipsPicture(
+        tree, view, picture_size(layout, grid, text.gap), lead, tail, layout, grid, zoom, text.gap, alone
+    )
 
 
 def _fit(fitting: Fitting, before: ChipsPicture | None, held: Grid | None) -> tuple[Layout, Grid]:

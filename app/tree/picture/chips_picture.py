@@ -41,12 +41,14 @@ class Grid:
 class ChipsPicture(Picture):
     """A layout and the grid that makes pixels of it; `zoom`: how many times the view's size it was laid out for.
 
-    `alone` tells the grid that it would have if there had been no picture before.
+    `gap` is what a count behind a chip has room for, before the picture grows. `alone` tells the grid that it would
+    have if there had been no picture before.
     """
 
     layout: Layout
     grid: Grid
     zoom: float
+    gap: float
     alone: Callable[[], Grid]
 
     @cached_property
@@ -89,6 +91,15 @@ class ChipsPicture(Picture):
         """Only the chips of one row are looked at."""
         row = self._rows.get(self.grid.row_at(point.y / self.grid.scale), ())
         return next((node for node in row if _covers(self.chip(node), point)), None)
+
+    def fold_at(self, point: Point) -> int | None:
+        """Only the counts of one row are looked at; they are as high as chips, or they would be hard to hit."""
+        for node in self._rows.get(self.grid.row_at(point.y / self.grid.scale), ()):
+            if node in self.layout.folded:
+                box = self.chip(node)
+                if _covers(box._replace(x=box.x + box.width, width=self.gap * self.grid.scale), point):
+                    return node
+        return None
 
     @cached_property
     def _rows(self) -> dict[int, list[int]]:

@@ -34,8 +34,10 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self._mark: QRectF | None = None
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
 
-    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> IciclePicture:
-        """Lay a tree out and show it."""
+    def compose(
+        self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, _opened: tuple[int, ...] = ()
+    ) -> IciclePicture:
+        """Lay a tree out and show it; too thin bands have no counts that could be opened."""
         path = [(tree.pieces[node], int(tree.tokens[node])) for node in tree.accepted]
         if tree.has_bonus:
             path.append((tree.bonus_piece, tree.bonus))

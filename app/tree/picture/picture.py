@@ -154,6 +154,10 @@ class Picture(ABC):
     def folded(self, node: int) -> int:
         """How many nodes are folded into a shown one."""
 
+    def fold_at(self, _point: Point) -> int | None:
+        """The node whose count of folded ones covers a point; None where there is no count."""
+        return None
+
     @property
     def goes_right(self) -> bool:
         """Whether every token of the path stands right of the one before."""

@@ -37,7 +37,7 @@ def panel(qtbot: QtBot) -> TreePanel:
 
 
 def long_path(accepted: int, rejected: int = 90, bonus: int = 9) -> Round:
-    """A round with an accepted path that is longer than the view has lines for and rejected nodes hanging all over it."""
+    """A round with an accepted path that is longer than all lines of a view, and rejected nodes all over it."""
     random = Random(5)
     parents = list(range(-1, accepted))
     log_probs = [-0.12 * node for node in range(accepted + 1)]

@@ -70,7 +70,7 @@ def test_long_path_moves_the_view_to_a_whole_chip() -> None:
 def test_following_cuts_no_token_of_the_path_and_counts_those_before(
     widths: list[int], width: int, zoom: float, x: int
 ) -> None:
-    picture = chain_of(widths, Size(width, 45), zoom)
+    picture = chain_of(widths, Size(width, 45 / zoom), zoom)
     origin = picture.followed(confine(Point(x, 0), picture.view, picture.size))
     end, hidden = picture.chip(BONUS_NODE), picture.hidden(origin)
     assert origin.x <= end.x
