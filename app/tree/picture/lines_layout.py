@@ -3,8 +3,9 @@
 The accepted path stands at the left and is read from top to bottom; a run of tokens that have one child each shares a
 line, and goes on in the next where it is longer. What else was guessed in a token's place stands beside it, as far as
 its line has room, and above it, indented: whatever is between two tokens of a column are alternatives to the lower one.
-The same holds within each of these. Edges run between the lines and left of what is indented, so that none runs over a
-chip: between two lines there are only those of one token. Pure arithmetic.
+The same holds within each of these, but that all lines behind their first are indented once more. Edges run between the
+lines and left of what is indented, so that none runs over a chip: between two lines there are only those of one token.
+Pure arithmetic.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,14 +126,16 @@ class _Setting:
         self._heirs = heirs
         self._families = families
         self._extent = extent
-        self._most_left = extent.width - max(widths)  # no token that is indented farther would fit for sure
+        self._most_left = (
+            extent.width - extent.indent - max(widths)
+        )  # no token that is indented farther would fit for sure
         self._runs: dict[int, tuple[float, bool]] = {}
         self._places: dict[int, Place] = {}
 
     def set(self) -> _Set:
         """All of them, but for those that are indented too far."""
         self._measure()
-        rows = self._set_column(0, 0, 0.0)
+        rows = self._set_column(0, 0, 0.0, 0.0)
         return _Set(self._places, rows)
 
     def _measure(self) -> None:
@@ -147,10 +150,16 @@ class _Setting:
             else:
                 runs[node] = (width + (gap if families[node] > len(below) else 0.0), not below)  # with room for a count
 
-    def _set_column(self, node: int, row: int, left: float) -> int:
-        """Set a node, and all that is behind it, from this line and left end on; returns the next free line."""
+    def _set_column(self, node: int, row: int, left: float, hanging: float) -> int:
+        """Set a node, and all that is behind it, from this line and left end on; returns the next free line.
+
+        `hanging`: how far lines behind the first are moved in.
+        """
+        at = left
+        left += hanging
         while True:
-            node, row = self._set_run(node, row, left)
+            node, row = self._set_run(node, row, at, left)
+            at = left
             below = self._children[node]
             if not below:
                 return row + 1
@@ -159,10 +168,10 @@ class _Setting:
             beside = self._beside(heir, others, left)
             above = [child for child in others if child not in beside]
             row = self._set_above(above, row + 1, left + self._extent.indent)
-            at = left + self._runs[heir][0] + self._extent.gap
+            begin = left + self._runs[heir][0] + self._extent.gap
             for run in beside:
-                self._set_run(run, row, at)
-                at += self._runs[run][0] + self._extent.gap
+                self._set_run(run, row, begin, begin)
+                begin += self._runs[run][0] + self._extent.gap
             node = heir
 
     def _beside(self, heir: int, others: list[int], left: float) -> list[int]:
@@ -184,22 +193,22 @@ class _Setting:
         short = [child for child in others if self._runs[child][1] and self._runs[child][0] <= room]
         for child in others:
             if child not in short:
-                row = self._set_column(child, row, left)
+                row = self._set_column(child, row, left, self._extent.indent)
         for child in short:
             width = self._runs[child][0]
             if at + width > room:
                 row, at = row + 1, 0.0
-            self._set_run(child, row, left + at)
+            self._set_run(child, row, left + at, left + at)
             at += width + self._extent.gap
         return row + (at > 0)
 
-    def _set_run(self, node: int, row: int, left: float) -> tuple[int, int]:
-        """Set a run on one line, or on as many as it takes; returns its last node and its last line."""
-        at = left
+    def _set_run(self, node: int, row: int, at: float, left: float) -> tuple[int, int]:
+        """Set a run on one line, or on more that begin at `left`; returns its last node and its last line."""
+        begin = at
         while True:
             width, below = self._widths[node], self._children[node]
-            if at > left and at + width > self._extent.width:
-                row, at = row + 1, left
+            if at > begin and at + width > self._extent.width:
+                row, at, begin = row + 1, left, left
             self._places[node] = Place(row, at, width)
             if len(below) != 1:
                 return node, row

@@ -183,8 +183,15 @@ class Picture(ABC):
         return min(self.nodes(), key=distance)
 
     def neighbour(self, node: int, way: Way) -> int:
-        """The shown node or bonus token that lies that way; the node itself where there is none."""
+        """The shown node or bonus token that lies that way; the node itself where there is none.
+
+        Where the path does not go right, what stands beside a node comes before its parent and its children.
+        """
         tree = self.tree
+        if not self.goes_right and way in (Way.PARENT, Way.CHILD):
+            beside = self._on_row(node, 1 if way is Way.CHILD else -1)
+            if beside != node:
+                return beside
         if way is Way.PARENT:
             return tree.tip if node == BONUS_NODE else max(0, int(tree.parents[node]))
         if way is Way.CHILD:
@@ -218,6 +225,13 @@ class Picture(ABC):
         if origin.x <= self.chip(0).x or not self.goes_right:
             return 0
         return sum(self.chip(node).x < origin.x + self.lead for node in self.path)
+
+    def _on_row(self, node: int, direction: int) -> int:
+        """The next on the same row to the right (1), or to the left (-1)."""
+        x, y = _middle(self.chip(node))
+        ways = {other: _middle(self.chip(other)) for other in (*self.nodes(), *self.path[-1:]) if other != node}
+        on_row = {other: (there - x) * direction for other, (there, height) in ways.items() if abs(height - y) < 1}
+        return min((other for other, far in on_row.items() if far > 0), key=on_row.__getitem__, default=node)
 
     def _beside(self, node: int, direction: int) -> int:
         here = _middle(self.chip(node))

@@ -1,7 +1,6 @@
 """How well a tree can be read in its room, as numbers."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from PySide6.QtGui import QFont, QFontInfo
@@ -51,18 +50,12 @@ def readability(picture: Picture, letters: Lettering) -> Readability:
 
 
 def overlaps(boxes: list[Box]) -> int:
-    """How many pairs of neighbours share an area, in the order of their rows."""
-    rows: dict[float, list[Box]] = {}
-    for box in boxes:
-        rows.setdefault(round(box.y + box.height / 2, 3), []).append(box)
-    found = 0
-    for row in rows.values():
-        row.sort()
-        found += sum(one.x + one.width > other.x + 0.01 for one, other in pairwise(row) if one != other)
-    heights = sorted((min(box.y for box in row), max(box.y + box.height for box in row)) for row in rows.values())
-    if all(len({box.height for box in row}) == 1 for row in rows.values()):  # chips: whole rows are apart
-        found += sum(one[1] > other[0] + 0.01 for one, other in pairwise(heights))
-    return found
+    """How many pairs share an area, of more than rounding."""
+    left, top, width, height = np.array(boxes).T
+    right, bottom = left + width - 0.01, top + height - 0.01
+    across = (left[:, None] < right) & (left < right[:, None])
+    along = (top[:, None] < bottom) & (top < bottom[:, None])
+    return int((across & along).sum() - len(boxes)) // 2
 
 
 def _sections(taken: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", width: float, height: float) -> float:
