@@ -234,13 +234,14 @@ class Picture(ABC):
         return min((other for other, far in on_row.items() if far > 0), key=on_row.__getitem__, default=node)
 
     def _beside(self, node: int, direction: int) -> int:
+        """The nearest above (-1) or below (1): in the next row, where the path goes down from row to row."""
         here = _middle(self.chip(node))
-        best, least = node, math.inf
+        best, least = node, (math.inf, math.inf)
         for other in (*self.nodes(), *self.path[-1:]):
             x, y = _middle(self.chip(other))
-            down = (y - here[1]) * direction
+            down, aside = (y - here[1]) * direction, abs(x - here[0])
             if down > 0.5 and other != node:
-                distance = down + _ASIDE * abs(x - here[0])
+                distance = (down + _ASIDE * aside, 0.0) if self.goes_right else (round(down), aside)
                 best, least = (other, distance) if distance < least else (best, least)
         return best
 
