@@ -27,7 +27,7 @@ class TreeItem(Protocol):
     """One item of a graphics scene that lays a tree out and paints it, in logical pixels from its top left corner."""
 
     def compose(
-        self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, opened: tuple[int, ...], /
+        self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, opened: tuple[int, ...] = (), /
     ) -> Picture:
         """Lay a tree out and show it; `opened` are nodes behind which more is wanted."""
 

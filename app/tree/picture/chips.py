@@ -11,7 +11,7 @@ from app.tree.picture.chips_picture import ChipsPicture
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
 from app.tree.picture.picture import Size
-from app.tree.picture.styles import BOLD_STYLES, edge, ink, mark, outline
+from app.tree.picture.styles import BOLD_STYLES, REJECTED, edge, ink, mark, outline
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import TreeColors
 
@@ -101,8 +101,10 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
     def _paint_edges(self, painter: QPainter, drawing: Drawing) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for style, path in drawing.edges:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, style < REJECTED or not drawing.is_square)
             painter.setPen(edge(self._colors, style))
             painter.drawPath(path)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _paint_left_out(self, painter: QPainter, style: int, chips: list[Chip]) -> None:
         """A line in place of every chip, so that what hangs behind it hangs on something."""
@@ -118,9 +120,10 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         for chip in chips:
             painter.drawRoundedRect(chip.rect, _CORNER, _CORNER)
         painter.setPen(QColor(colours.text))
-        painter.setFont(self._letters.bold if style in BOLD_STYLES else self._letters.plain)
+        bold = style in BOLD_STYLES
+        painter.setFont(self._letters.bold if bold else self._letters.plain)
         for chip in chips:
-            painter.drawText(chip.start, chip.text)
+            self._letters.draw(painter, chip.start, chip.text, bold=bold)
 
     def _paint_mark(self, painter: QPainter, place: QRectF, scale: float) -> None:
         painter.setPen(mark(self._colors))

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
 from app.tree.picture.chips_picture import ChipsPicture
-from app.tree.picture.lettering import Label, Lettering
+from app.tree.picture.lettering import Lettering
 from app.tree.picture.picture import BONUS_NODE, Box
 from app.tree.picture.styles import ACCEPTED, BONUS, STYLES, node_styles
 from app.tree.rounds.snapshot import Snapshot
@@ -36,13 +36,17 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Edges and chips by style, in the order of painting: unlikely edges first, accepted and bonus last."""
+    """Edges and chips by style, in the order of painting: unlikely edges first, accepted and bonus last.
+
+    `is_square`: edges run along rows and columns of pixels, so that thin ones need not be smoothed.
+    """
 
     edges: tuple[tuple[int, QPainterPath], ...]
     chips: tuple[tuple[int, tuple[Chip, ...]], ...]
     counts: tuple[Count, ...]
     bounds: QRectF
     scale: float
+    is_square: bool
 
 
 def draw(picture: ChipsPicture, letters: Lettering) -> Drawing:
@@ -57,27 +61,28 @@ def draw(picture: ChipsPicture, letters: Lettering) -> Drawing:
         counts=_counts(picture, boxes, letters),
         bounds=QRectF(0, 0, picture.size.width / grid.scale, picture.size.height / grid.scale),
         scale=grid.scale,
+        is_square=layout.is_downward,
     )
 
 
 def _chips(
     tree: Snapshot, boxes: Mapping[int, Box], bonus: Box | None, styles: list[int], letters: Lettering
 ) -> tuple[tuple[int, tuple[Chip, ...]], ...]:
-    tokens, pieces = tree.tokens.tolist(), tree.pieces
+    tokens, pieces, label, baseline = tree.tokens.tolist(), tree.pieces, letters.label, letters.baseline
     chips: dict[int, list[Chip]] = {style: [] for style in STYLES}
-    for node, box in boxes.items():
+    for node, (x, y, width, height) in boxes.items():
         style = styles[node]
-        chips[style].append(_chip(box, letters.label(pieces[node], tokens[node]), letters, bold=style == ACCEPTED))
+        text, plain, bold, _ = label(pieces[node], tokens[node])
+        start = QPointF(
+            round(x + (width - (bold if style == ACCEPTED else plain)) / 2), round(y + height / 2 + baseline)
+        )
+        chips[style].append(Chip(QRectF(x, y, width, height), text, start))
     if bonus:
-        chips[BONUS].append(_chip(bonus, letters.label(tree.bonus_piece, tree.bonus), letters, bold=True))
+        x, y, width, height = bonus
+        text, _, bold, _ = label(tree.bonus_piece, tree.bonus)
+        start = QPointF(round(x + (width - bold) / 2), round(y + height / 2 + baseline))
+        chips[BONUS].append(Chip(QRectF(x, y, width, height), text, start))
     return tuple((style, tuple(alike)) for style, alike in chips.items() if alike)
-
-
-def _chip(box: Box, label: Label, letters: Lettering, *, bold: bool) -> Chip:
-    x, y, width, height = box
-    indent = (width - (label.bold_width if bold else label.plain_width)) / 2
-    start = QPointF(round(x + indent), round(y + height / 2 + letters.baseline))
-    return Chip(QRectF(x, y, width, height), label.text, start)
 
 
 def _counts(picture: ChipsPicture, boxes: Mapping[int, Box], letters: Lettering) -> tuple[Count, ...]:
@@ -99,17 +104,18 @@ def _edges(picture: ChipsPicture, boxes: Mapping[int, Box], styles: list[int]) -
     tree, layout = picture.tree, picture.layout
     parents = tree.parents.tolist()
     paths = {style: QPainterPath() for style in STYLES}
-    rails = _rails(parents, tree.tip, boxes) if layout.is_downward else {}
+    is_downward = layout.is_downward
+    rails = _rails(parents, tree.tip, boxes) if is_downward else {}
     gutter = picture.grid.gutter
     for node, box in boxes.items():
         if not node:
             continue
         parent = tree.tip if node == BONUS_NODE else parents[node]
-        path = paths[BONUS if node == BONUS_NODE else styles[node]]
-        if layout.is_downward and box.y > boxes[parent].y:
-            _connect_lines(path, boxes[parent], box, rails[parent], gutter)
+        path, above = paths[BONUS if node == BONUS_NODE else styles[node]], boxes[parent]
+        if is_downward and box[1] > above[1]:
+            _connect_lines(path, above, box, rails[parent], gutter)
         else:
-            _connect(path, boxes[parent], box)
+            _connect(path, above, box)
     return tuple((style, path) for style, path in paths.items() if not path.isEmpty())
 
 
@@ -140,8 +146,10 @@ _STEM = 8.0  # from the left end of a chip to where its edges are tied on, where
 
 def _connect_lines(path: QPainterPath, parent: Box, child: Box, rail: float, gutter: float) -> None:
     """From below a chip to above that of a lower line: between the lines, and down the rail past those between them."""
-    start, end = parent.x + min(_STEM, parent.width / 2), child.x + min(_STEM, child.width / 2)
-    bottom, top = parent.y + parent.height, child.y
+    left, above, width, height = parent
+    start, bottom = left + min(_STEM, width / 2), above + height
+    left, top, width, _ = child
+    end = left + min(_STEM, width / 2)
     path.moveTo(start, bottom)
     if top - bottom > 2 * gutter:
         _bend(path, start, rail, bottom, bottom + gutter)

@@ -135,7 +135,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
             node, (left, _, right, _) = int(self._nodes[index]), self._rectangles[index].tolist()
             text = letters.fitted(tree.pieces[node], int(tree.tokens[node]), int(right - left - 2 * _INDENT), bold=bold)
             if text:
-                painter.drawText(QPointF(left + _INDENT, round(middle + letters.baseline)), text)
+                letters.draw(painter, QPointF(left + _INDENT, round(middle + letters.baseline)), text, bold=bold)
 
     def _paint_bonus(self, painter: QPainter, picture: IciclePicture) -> None:
         box, letters, tree = picture.chip(BONUS_NODE), self._letters, picture.tree
@@ -146,7 +146,8 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         painter.setFont(letters.bold)
         text = letters.fitted(tree.bonus_piece, tree.bonus, int(box.width - 2 * _INDENT), bold=True)
         if text and band.height() >= letters.type.line:
-            painter.drawText(QPointF(box.x + _INDENT, round(band.center().y() + letters.baseline)), text)
+            start = QPointF(box.x + _INDENT, round(band.center().y() + letters.baseline))
+            letters.draw(painter, start, text, bold=True)
 
 
 def _rectangles(picture: IciclePicture, nodes: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont, QFontInfo, QFontMetricsF
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QFont, QFontInfo, QFontMetricsF, QPainter, QStaticText
 
 from app.i18n.translation import tr
 from app.tree.picture.picture import MARGIN, Type
@@ -16,6 +16,7 @@ _SMALL = 0.85
 _LONGEST = 16  # mean characters in a chip; a longer token is elided
 _LEAST_LETTERS = 3.5  # mean characters: with less room a text is left out rather than elided
 _CACHED = 20_000
+_SHAPED = 4_000  # texts; they take more memory than their widths
 
 
 class Label(NamedTuple):
@@ -53,12 +54,25 @@ class Lettering:
         self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
         self.small_baseline = (self._small.ascent() - self._small.descent()) / 2
         self._padding = round(line * 0.35)
+        self._ascents = (self._plain.ascent(), self._bold.ascent())
+        self._shaped: dict[tuple[str, bool], QStaticText] = {}
         self._labels: dict[tuple[str, int], Label] = {}
         self._fitted: dict[tuple[str, int, bool], str] = {}
 
     def _least_size(self) -> float:
         """Times their own size at which the small letters are as small as any may be."""
         return min(1.0, LEAST_PIXELS / QFontInfo(self.small).pixelSize())
+
+    def draw(self, painter: QPainter, start: QPointF, text: str, *, bold: bool) -> None:
+        """Draw a text that begins at `start`, on its baseline, in the painter's pen; shaped once, then only painted."""
+        key = (text, bold)
+        shaped = self._shaped.get(key)
+        if shaped is None:
+            if len(self._shaped) >= _SHAPED:
+                self._shaped.clear()
+            shaped = self._shaped[key] = QStaticText(text)
+            shaped.setTextFormat(Qt.TextFormat.PlainText)
+        painter.drawStaticText(QPointF(start.x(), start.y() - self._ascents[bold]), shaped)
 
     def small_width(self, text: str) -> float:
         """How wide a text is in small letters, in logical pixels."""
