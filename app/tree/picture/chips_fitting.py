@@ -128,9 +128,11 @@ def _best(found: Sequence[_Found]) -> _Found:
 
 
 def _small(fitting: Fitting) -> tuple[float, ...]:
-    """Sizes for trees that are folded; the smallest letters are for those that are nearly seen whole."""
-    normal = min(1.0, fitting.most)
-    return (normal, fitting.text.least_size) if fitting.tree.drafted <= _MOST_COMPARED else (normal,)
+    """Sizes for trees that are folded: the smallest letters are for those that are nearly seen whole."""
+    normal, least, drafted = min(1.0, fitting.most), fitting.text.least_size, fitting.tree.drafted
+    if drafted > _MOST_COMPARED:
+        return (normal,)
+    return (normal, least) if drafted <= _MOST_COMPARED // 2 else (least,)
 
 
 def compose_chips(
@@ -175,15 +177,15 @@ def _turned(fitting: Fitting, before: ChipsPicture | None) -> _Found:
     """
     tree = fitting.tree
     shape = before.layout.shape if before else Shape.ROWS
-    if before and before.tree.number == tree.number and before.view == fitting.view:
+    if before and before.view == fitting.view and _is_same_round(before.tree, tree):
         found = _WAYS[shape](fitting)
         is_decided = before.tree is tree or not tree.has_bonus
         if is_decided or (shape is not Shape.ROWS and found.is_whole):
             return found
+    if _is_costly(fitting):
+        return _large(fitting, shape)
     found = _WAYS[shape](fitting)
-    if found.is_whole and _is_costly(fitting):
-        return found
-    others = [_WAYS[each](fitting) for each in _alternatives(shape, fitting)]
+    others = [_WAYS[each](fitting) for each in (Shape.ROWS, Shape.LINES) if each is not shape]
     if all(each.is_whole and each.layout.folded for each in (found, *others)) and tree.drafted <= _MOST_COMPARED:
         others.append(in_levels(fitting))
     best = _best([found, *others])
@@ -192,19 +194,27 @@ def _turned(fitting: Fitting, before: ChipsPicture | None) -> _Found:
     return best if not found.is_whole or best.worth > _WORTH_TURNING * found.worth else found
 
 
+def _is_same_round(before: Snapshot, tree: Snapshot) -> bool:
+    """Whether one is the other, or grew to it; two verified trees are two rounds."""
+    return before is tree or (before.number == tree.number and not (before.has_bonus and tree.has_bonus))
+
+
+def _large(fitting: Fitting, shape: Shape) -> _Found:
+    """As it was, if the path is whole; else the first that shows it: levels show more than lines of so large a tree."""
+    path = [fitting.widths[node] + fitting.text.link for node in fitting.tree.accepted]
+    fits_rows = sum(path) + fitting.bonus_width <= fitting.extent(1.0, fitting.text.least_row).width
+    first = Shape.LEVELS if shape is Shape.LEVELS else Shape.ROWS
+    for each in dict.fromkeys((first, Shape.ROWS, Shape.LEVELS, Shape.LINES)):
+        if each is not Shape.ROWS or fits_rows:
+            found = _WAYS[each](fitting)
+            if found.is_whole:
+                return found
+    return in_rows(fitting)
+
+
 def _is_costly(fitting: Fitting) -> bool:
     """Whether it would take long to look at other shapes: a large tree in a view where much of it fits."""
     return fitting.tree.drafted > _MOST_COMPARED and fitting.view.width > _WIDE
-
-
-def _alternatives(shape: Shape, fitting: Fitting) -> Sequence[Shape]:
-    """Lines show most of small trees and in narrow views, levels most of large trees in wide views."""
-    large = Shape.LEVELS if _is_costly(fitting) and _levels_fit(fitting) else Shape.LINES
-    return [each for each in (Shape.ROWS, large) if each is not shape]
-
-
-def _levels_fit(fitting: Fitting) -> bool:
-    return len(fitting.tree.accepted) + 1 <= fitting.extent(1.0, fitting.text.least_line).rows
 
 
 def _spread(found: _Found, fitting: Fitting, held: Grid | None) -> tuple[Layout, Grid]:
