@@ -7,6 +7,7 @@ comfortable; then rows, and in a tree that grows to the right the gaps, are spre
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from app.tree.picture.chips_layout import Extent, Layout, Shape, arrange, stretched
 from app.tree.picture.chips_picture import ChipsPicture, Grid
@@ -148,39 +149,45 @@ def compose_chips(
 ) -> ChipsPicture:
     """Lay a tree out for a view, `zoom` times as detailed as what fits into it; `widths` [nodes] are the chips'.
 
-    `opened`: nodes behind which more is wanted. `before`: what this one takes the place of. While a tree grows, and
-    once it is verified, its letters and distances are no larger than they were; it begins with those that the round
-    before would have alone. Zoomed pictures are as a person has made them, but grow in the direction that they had.
+    `opened`: nodes behind which more is wanted. `before`: what this one takes the place of. While a tree grows, its
+    letters and distances are no larger than they were, to begin with what the round before would have alone; once it is
+    verified its letters may become larger. Zoomed pictures are as a person has made them, but keep their direction.
     """
     fitting = Fitting(tree, widths, bonus_width, view, zoom, text, opened)
+    was = _Was(before.layout.shape, before.tree, before.view) if before else None
     held = _held(before, tree, view) if before and zoom == before.zoom == 1.0 else None
-    layout, grid = _fit(replace(fitting, most=held.scale) if held else fitting, before, held)
+    is_free = before is None or (before.tree is not tree and tree.has_bonus)
+    found = _turned(fitting if is_free or not held else replace(fitting, most=held.scale), was)
+    layout, grid = _spread(found, fitting, held if held and found.size <= held.scale else None)
     fits = text.lead + bonus_width * grid.scale + MARGIN <= view.width
     lead = text.lead if fits else MARGIN
     tail = text.gap if fits and text.lead + bonus_width * grid.scale + 2 * MARGIN + text.gap <= view.width else 0.0
-    alone = (lambda: _fit(fitting, before, None)[1]) if held else (lambda: grid)
-    return ChipsPicture(
-        tree, view, picture_size(layout, grid, text.gap), lead, tail, layout, grid, zoom, text.gap, alone
-    )
+    size = picture_size(layout, grid, text.gap)
+    alone = (lambda: _spread(_turned(fitting, was), fitting, None)[1]) if held else (lambda: grid)
+    return ChipsPicture(tree, view, size, lead, tail, layout, grid, zoom, text.gap, alone)
 
 
-def _fit(fitting: Fitting, before: ChipsPicture | None, held: Grid | None) -> tuple[Layout, Grid]:
-    found = _turned(fitting, before)
-    return _spread(found, fitting, held)
+class _Was(NamedTuple):
+    """What there was before, without the picture: each would keep the one before it, and so on."""
+
+    shape: Shape
+    tree: Snapshot
+    view: Size
 
 
-def _turned(fitting: Fitting, before: ChipsPicture | None) -> _Found:
+def _turned(fitting: Fitting, before: _Was | None) -> _Found:
     """To the right where that shows the whole path and hardly fewer nodes: bushy trees and wide views; else downwards.
 
-    The shape of the picture before stays unless another one is better by a margin. While a tree grows, and while it is
-    zoomed, it never changes; once it is verified, it may change downwards.
+    The shape of the picture before stays unless another one is better by a margin. While a tree is zoomed it never
+    changes; while it grows, and once it is verified, it may change downwards where it would be folded or small.
     """
     tree = fitting.tree
-    shape = before.layout.shape if before else Shape.ROWS
+    shape = before.shape if before else Shape.ROWS
     if before and before.view == fitting.view and _is_same_round(before.tree, tree):
         found = _WAYS[shape](fitting)
-        is_decided = before.tree is tree or not tree.has_bonus
-        if is_decided or (shape is not Shape.ROWS and found.is_whole):
+        if before.tree is tree or (shape is not Shape.ROWS and found.is_whole):
+            return found
+        if not tree.has_bonus and not found.layout.folded and found.size >= 1.0:
             return found
     if _is_costly(fitting):
         return _large(fitting, shape)

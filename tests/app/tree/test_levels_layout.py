@@ -85,12 +85,13 @@ def test_all_of_64_nodes_are_seen_in_a_dock_and_in_a_window() -> None:
         assert composed(tree, WIDE).shown == 64
 
 
-def test_what_grows_does_not_turn_over_within_its_round() -> None:
-    deep = replace(chain(30, 1), has_bonus=False, number=2)
-    begun = composed(replace(bush(5), has_bonus=False, number=2), DOCK)
+def test_what_grows_turns_downwards_where_it_would_be_folded_and_never_back() -> None:
+    growing = replace(bush(5), has_bonus=False, number=2)
+    begun = composed(growing, DOCK)
     assert not begun.layout.is_downward
-    assert not composed(deep, DOCK, begun).layout.is_downward
-    assert composed(replace(deep, number=3), DOCK, begun).layout.is_downward
+    deep = composed(replace(chain(30, 1), has_bonus=False, number=2), DOCK, begun)
+    assert deep.layout.is_downward
+    assert composed(growing, DOCK, deep).layout.is_downward
 
 
 def test_zooming_never_turns_a_tree_over() -> None:
