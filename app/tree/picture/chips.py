@@ -72,12 +72,16 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         """Edges first, then chips, so that no line runs over a text."""
         if self._drawing is None:
             return
+        self._paint(painter, self._drawing, option.exposedRect)
+        if self._mark:
+            self._paint_mark(painter, self._mark, self._drawing.scale)
+
+    def _paint(self, painter: QPainter, drawing: Drawing, exposed: QRectF) -> None:
         painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        exposed: QRectF = option.exposedRect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_edges(painter, self._drawing)
+        self._paint_edges(painter, drawing)
         clip = self._clip
-        for style, chips in self._drawing.chips:
+        for style, chips in drawing.chips:
             in_view = [chip for chip in chips if chip.rect.intersects(exposed)]
             if clip:
                 self._paint_left_out(painter, style, [chip for chip in in_view if clip.takes(style, chip.rect)])
@@ -85,11 +89,9 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
             self._paint_chips(painter, style, in_view)
         painter.setPen(QColor(self._colors.muted))
         painter.setFont(self._letters.small)
-        for count in self._drawing.counts:
+        for count in drawing.counts:
             if clip is None or count.start.x() >= clip.left:
                 painter.drawText(count.start, count.text)
-        if self._mark:
-            self._paint_mark(painter, self._mark, self._drawing.scale)
 
     def _show(self, drawing: Drawing | None, letters: Lettering) -> None:
         self.prepareGeometryChange()
