@@ -5399,6 +5399,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Reduce motion</source>
+            <translation>Bewegung verringern</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>SSD</source>
             <translation>SSD</translation>
         </message>
@@ -5481,6 +5486,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>Tint of tokens</source>
             <translation>Tönung der Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Trees and panes change at once instead of moving, also if the system wants that. Whether an answer's text appears evenly is set for chats.</source>
+            <translation>Bäume und Fensterteile ändern sich sofort, statt sich zu bewegen; auch, wenn das System es so will. Ob der Text einer Antwort gleichmäßig erscheint, wird bei den Chats eingestellt.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6503,11 +6513,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/bars.py" />
-            <source>Round</source>
-            <translation>Runde</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/bars.py" />
             <source>Show larger trees</source>
             <translation>Größere Bäume zeigen</translation>
         </message>
@@ -7037,6 +7042,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Hier sind {count} geratene Token eingeklappt: Ein Klick oder O klappt sie auf</translation>
         </message>
         <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, half-filled ones in RAM, empty ones on the SSD.</source>
+            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, halb gefüllte im RAM, leere auf der SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Computing layer {layer} of {count}</source>
+            <translation>Rechnet Schicht {layer} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Layer {layer}, kept in {place}.</source>
+            <translation>Schicht {layer}, Platz: {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Layers of the target</source>
+            <translation>Schichten des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Waiting for layer {layer} of {count}, from {place}</source>
+            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>loading {layer} from {place}</source>
+            <translation>lädt {layer} aus: {place}</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/picture/left_edge.py" />
             <source>The path begins 1 token to the left: drag, or press Home</source>
             <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
@@ -7050,36 +7085,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/left_edge.py" />
             <source>‹ {count} more</source>
             <translation>‹ {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
-            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Computing layer {layer} of {count}</source>
-            <translation>Rechnet Schicht {layer} von {count}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Layer {layer}, kept in {place}.</source>
-            <translation>Schicht {layer}, Platz: {place}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Layers of the target</source>
-            <translation>Schichten des Zielmodells</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Waiting for layer {layer} of {count}, from {place}</source>
-            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>loading {layer} from {place}</source>
-            <translation>lädt {layer} aus: {place}</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
@@ -7125,6 +7130,91 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/steps.py" />
             <source>step {number}</source>
             <translation>Schritt {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/ribbon.py" />
+            <source>Each column is a round: accepted tokens, on top of them the bonus, and below the line the time that it took. The line across is the budget of its tree. Click or drag, or go with the arrow keys; Ctrl+arrow goes from answer to answer.</source>
+            <translation>Jede Säule ist eine Runde: angenommene Token, darauf das Bonus-Token und unter der Linie die Zeit, die sie gebraucht hat. Die Linie quer darüber ist das Budget des Baums. Klicken oder ziehen, oder mit den Pfeiltasten gehen; Strg+Pfeil geht von Antwort zu Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/ribbon.py" />
+            <source>Round</source>
+            <translation>Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>1 token</source>
+            <translation>1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Budget {budget}, {count} guessed, {seconds}</source>
+            <translation>Budget {budget}, {count} geraten, {seconds}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Budget {budget}, {seconds} per round, on average</source>
+            <translation>Budget {budget}, {seconds} pro Runde im Mittel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Method: {name}</source>
+            <translation>Verfahren: {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>On average {tokens} tokens, {accepted} of them accepted; at most {most}</source>
+            <translation>Im Mittel {tokens} Token, davon {accepted} angenommen; höchstens {most}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Round {number} of answer {answer}</source>
+            <translation>Runde {number} von Antwort {answer}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Round {number} of {count}</source>
+            <translation>Runde {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Rounds {first} to {last}, here in one column</source>
+            <translation>Runden {first} bis {last}, hier in einer Säule</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>These rounds have not been read yet.</source>
+            <translation>Diese Runden sind noch nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>This round has not been read yet.</source>
+            <translation>Diese Runde ist noch nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>This round is not kept any more.</source>
+            <translation>Diese Runde ist nicht mehr aufbewahrt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{accepted} accepted + {bonus} bonus</source>
+            <translation>{accepted} angenommen + {bonus} Bonus</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} ms</source>
+            <translation>{count} ms</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} s</source>
+            <translation>{count} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} tokens</source>
+            <translation>{count} Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />

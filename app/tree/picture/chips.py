@@ -1,5 +1,7 @@
 """The tree as chips and curves: one graphics item, which paints what was prepared."""
 
+from dataclasses import replace
+
 import pyqtgraph as pg
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
@@ -10,8 +12,9 @@ from app.tree.picture.chips_fitting import compose_chips
 from app.tree.picture.chips_picture import ChipsPicture
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
+from app.tree.picture.parts import Part, guesses
 from app.tree.picture.picture import Size
-from app.tree.picture.styles import BOLD_STYLES, REJECTED, edge, ink, mark, outline
+from app.tree.picture.styles import BOLD_STYLES, PATH_STYLES, REJECTED, edge, ink, mark, outline
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import TreeColors
 
@@ -75,6 +78,26 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         self._paint(painter, self._drawing, option.exposedRect)
         if self._mark:
             self._paint_mark(painter, self._mark, self._drawing.scale)
+
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """The same of a part; the mark is left out."""
+        drawing = self._drawing_of(part)
+        if drawing is not None:
+            painter.scale(drawing.scale, drawing.scale)
+            inner = QRectF(exposed.topLeft() / drawing.scale, exposed.size() / drawing.scale)
+            self._paint(painter, drawing, inner)
+
+    def _drawing_of(self, part: Part) -> Drawing | None:
+        picture, whole = self._picture, self._drawing
+        if picture is None or whole is None or part is Part.WHOLE:
+            return whole
+        if part is Part.GUESSES:
+            without = replace(picture, tree=guesses(picture.tree), layout=replace(picture.layout, bonus=None))
+            return draw(without, self._letters)
+        edges = tuple(each for each in whole.edges if each[0] in PATH_STYLES)
+        return replace(
+            whole, edges=edges, chips=tuple(each for each in whole.chips if each[0] in PATH_STYLES), counts=()
+        )
 
     def _paint(self, painter: QPainter, drawing: Drawing, exposed: QRectF) -> None:
         painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
