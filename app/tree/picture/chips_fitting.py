@@ -21,6 +21,8 @@ SIZES = (3.0, 2.6, 2.2, 1.9, 1.65, 1.4, 1.2, 1.0)
 
 _COMFORTABLE = 2.2  # larger letters are for those who zoom
 _MOST_STRETCHED = 3.0  # times as wide as they must be gaps may be
+_HOPEFUL = 1.1  # times the size of letters at which all nodes would fit in proportion is worth a try
+_FEW = 0.7  # of the nodes: where less is shown levels may show more
 _WIDE = 700.0  # logical pixels: in narrower views few nodes fit, and lines of them are quickly set
 
 _MOST_COMPARED = 256  # nodes: of larger trees most are folded anyhow, and it would take milliseconds to compare
@@ -98,10 +100,14 @@ def in_lines(fitting: Fitting) -> _Found:
     """Downwards as text goes: as large as shows all nodes, or else as small as may be read."""
     text = fitting.text
     lines = Lines(fitting.tree, fitting.widths, fitting.bonus_width, fitting.opened)
+    largest = math.inf
     for size in (*fitting.sizes, text.least_size):
         extent = fitting.extent(size, text.least_line)
-        if lines.area <= extent.rows * extent.width and (layout := lines.whole(extent)):
-            return _Found(layout, size, is_whole=True)
+        if size <= largest and lines.area <= extent.rows * extent.width:
+            layout = lines.whole(extent)
+            if layout.rows <= extent.rows and not layout.folded:
+                return _Found(layout, size, is_whole=True)
+            largest = _HOPEFUL * size * math.sqrt(extent.rows / layout.rows)
     found = []
     for size in _small(fitting):
         extent = fitting.extent(size, text.least_line)
@@ -193,7 +199,8 @@ def _turned(fitting: Fitting, before: _Was | None) -> _Found:
         return _large(fitting, shape)
     found = _WAYS[shape](fitting)
     others = [_WAYS[each](fitting) for each in (Shape.ROWS, Shape.LINES) if each is not shape]
-    if all(each.is_whole and each.layout.folded for each in (found, *others)) and tree.drafted <= _MOST_COMPARED:
+    most = max(len(each.layout.places) for each in (found, *others) if each.is_whole or each is found)
+    if tree.drafted <= _MOST_COMPARED and most < _FEW * tree.drafted:
         others.append(in_levels(fitting))
     best = _best([found, *others])
     if not best.is_whole:  # what begins left of the view is told there

@@ -52,17 +52,15 @@ class Lines:
         """Of all chips, per unit of a line's height."""
         return float(sum(self._widths))
 
-    def whole(self, extent: Extent) -> Layout | None:
-        """With every node; None where these do not fit."""
-        found = self._set(len(self._others), extent)
-        fits = found.rows <= extent.rows and len(found.places) == len(self._others) + len(self._path)
-        return self._layout(found) if fits else None
+    def whole(self, extent: Extent) -> Layout:
+        """With every node, even where that takes more lines than there are; too narrow lines leave out some."""
+        return self._layout(self._set(len(self._others), extent))
 
     def fill(self, extent: Extent) -> Layout:
         """With as many nodes as fit: those of the path, then the likeliest."""
         best = self._set(0, extent)
         few, many = 0, self._most(extent)
-        count = many if many == len(self._others) else round(_DENSE * many)
+        count = round(_DENSE * many)
         for _ in range(_LOOKS):
             if few >= many or best.rows >= extent.rows:
                 break

@@ -115,11 +115,10 @@ def test_more_lines_show_no_fewer_nodes(name: str) -> None:
     assert seen == sorted(seen)
 
 
-def test_whole_is_all_or_nothing() -> None:
-    tree = recorded_trees()["easy 64"]
-    lines = Lines(tree, [40] * 65, 40)
-    assert lines.whole(Extent(8, 300.0, GAP, LINK, INDENT)) is None
-    layout = lines.whole(Extent(60, 300.0, GAP, LINK, INDENT))
-    assert layout is not None
-    assert len(layout.places) == 65
-    assert not layout.folded
+def test_whole_shows_all_in_as_many_lines_as_that_takes() -> None:
+    lines = Lines(recorded_trees()["easy 64"], [40] * 65, 40)
+    for rows in (8, 60):
+        layout = lines.whole(Extent(rows, 300.0, GAP, LINK, INDENT))
+        assert len(layout.places) == 65
+        assert not layout.folded
+        assert 8 < layout.rows <= 60
