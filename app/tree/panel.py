@@ -12,6 +12,7 @@ from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
+from app.tree.picture.description import described
 from app.tree.picture.layer_strip import LayerStrip
 from app.tree.picture.live import Live, look_ms
 from app.tree.picture.motion import Motion
@@ -257,6 +258,8 @@ class TreePanel(QWidget):
             "Down": lambda: canvas.pick(Way.DOWN),
             "Space": player.toggle,
             "Return": self.branching.offer_picked,
+            "O": canvas.open_fold,
+            "Escape": canvas.close_folds,
         }
         bind(in_panel, self)
         bind(in_tree, canvas)
@@ -354,7 +357,7 @@ class TreePanel(QWidget):
         picture = self._canvas.picture
         if picture:
             self._header.caption.show_figures(figures(picture.tree, shown=picture.shown))
-            self._canvas.setAccessibleDescription(self._header.caption.text())
+            self._canvas.setAccessibleDescription(described(picture, self._header.caption.text()))
 
     def _pictured(self) -> QWidget:
         """What a picture is made of: the steps of an engine elsewhere while they are shown, else the tree."""

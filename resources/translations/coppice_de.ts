@@ -7222,8 +7222,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
-            <source>Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in.</source>
-            <translation>Token, die das Entwurfsmodell in dieser Runde geraten hat; die Wurzel zählt nicht mit, sie ist das bisher letzte Token der Antwort. Unwahrscheinliche Knoten sind eingeklappt: +3 an einem Token heißt, dass drei dahinter verborgen sind; vergrößern Sie, um sie zu sehen.</translation>
+            <source>Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: click it, or zoom in.</source>
+            <translation>Token, die das Entwurfsmodell in dieser Runde geraten hat; die Wurzel zählt nicht mit, sie ist das letzte Token der bisherigen Antwort. Unwahrscheinliche Knoten sind eingeklappt: +3 an einem Token heißt, dass drei dahinter verborgen sind; ein Klick darauf oder Vergrößern zeigt sie.</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7306,6 +7306,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Von hier an weiter: „{text}“</translation>
         </message>
         <message>
+            <location filename="../../app/tree/picture/description.py" />
+            <source>Accepted: {tokens}</source>
+            <translation>Angenommen: {tokens}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/description.py" />
+            <source>Arrow keys go from token to token, O unfolds what is behind one</source>
+            <translation>Pfeiltasten führen von Token zu Token, O klappt auf, was hinter einem liegt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/description.py" />
+            <source>Bonus token: {token}</source>
+            <translation>Bonustoken: {token}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/description.py" />
+            <source>{shown} of {count} guesses are shown, {folded} are folded</source>
+            <translation>{shown} von {count} geratenen Token sind zu sehen, {folded} sind eingeklappt</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/picture/explanation.py" />
             <source>A guess: the target has not checked it yet.</source>
             <translation>Geraten: Das Ziel hat es noch nicht geprüft.</translation>
@@ -7367,8 +7387,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/picture/explanation.py" />
-            <source>{count} behind it (zoom in to see them)</source>
-            <translation>{count} dahinter (vergrößern, um sie zu sehen)</translation>
+            <source>{count} behind it (press O to see them)</source>
+            <translation>{count} dahinter (O zeigt sie)</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/explanation.py" />
@@ -7399,6 +7419,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/explanation.py" />
             <source>{probability} here, {rank} choice</source>
             <translation>{probability} hier, {rank} Wahl</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/folds.py" />
+            <source>1 guess is folded here: click, or press O, to unfold it</source>
+            <translation>Hier ist 1 geratenes Token eingeklappt: Ein Klick oder O klappt es auf</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/folds.py" />
+            <source>{count} guesses are folded here: click, or press O, to unfold them</source>
+            <translation>Hier sind {count} geratene Token eingeklappt: Ein Klick oder O klappt sie auf</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/layer_strip.py" />
