@@ -15,6 +15,7 @@ from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
+from app.tree.picture.painting import Painted, paint_item
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.colors import TreeColors
@@ -22,7 +23,7 @@ from app.ui.widgets import keep_tips
 from engine.protocol.watching import Inspected
 
 
-class TreeItem(Protocol):
+class TreeItem(Painted, Protocol):
     """One item of a graphics scene that lays a tree out and paints it, in logical pixels from its top left corner."""
 
     def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> Picture:
@@ -98,6 +99,11 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def picture(self) -> Picture | None:
         """What is shown now."""
         return self._picture
+
+    @property
+    def way(self) -> str:
+        """`CHIPS` or `ICICLE`."""
+        return next(name for name, item in self._ways.items() if item is self._way)
 
     @property
     def origin(self) -> Point:
@@ -247,6 +253,19 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
         inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
         return LeftClip(origin.x / scale, path_left / scale, inner)
+
+    def paint_on(self, painter: QPainter, colors: TreeColors) -> None:
+        """Paint what is in view on something else, in these colours, without background and mark."""
+        before, view = self._colors, QRectF(*self._origin, self.width(), self.height())
+        try:
+            self.set_colors(colors)
+            self._way.set_mark(None)
+            paint_item(painter, self._way, view)
+            if self._marker:
+                paint_marker(painter, self._marker, colors, self._letters)
+        finally:
+            self.set_colors(before)
+            self._mark_picked()
 
     def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
         """The sign at the left edge, in the coordinates of the view."""

@@ -1,0 +1,117 @@
+"""What a picture can show: the part of a tree that is in view, a whole tree, or the steps of an engine elsewhere."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from PySide6.QtCore import QPoint, QRectF
+from PySide6.QtGui import QFont, QPainter
+from PySide6.QtWidgets import QWidget
+
+from app.tree.elsewhere import Elsewhere
+from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas, TreeItem
+from app.tree.picture.chips import ChipsItem
+from app.tree.picture.icicle import IcicleItem
+from app.tree.picture.lettering import Lettering
+from app.tree.picture.painting import paint_item
+from app.tree.picture.picture import MARGIN, Picture, Size
+from app.tree.rounds.snapshot import Snapshot
+from app.ui.colors import TreeColors
+
+_ITEMS: dict[str, Callable[[TreeColors, Lettering], TreeItem]] = {CHIPS: ChipsItem, ICICLE: IcicleItem}
+
+
+class Subject(Protocol):
+    """Paints itself without a background, from (0, 0) on, in logical pixels; letters have the size of the window's."""
+
+    @property
+    def size(self) -> Size:
+        """In logical pixels."""
+
+    @property
+    def shown(self) -> int:
+        """How many drafted nodes are in the picture."""
+
+    def paint(self, painter: QPainter, colors: TreeColors) -> None:
+        """Paint it in these colours."""
+
+
+def tree_item(way: str, colors: TreeColors, letters: Lettering) -> TreeItem:
+    """What lays a tree out and paints it this way, in no scene."""
+    return _ITEMS[way](colors, letters)
+
+
+class ShownTree:
+    """What a canvas shows, without the emptiness right of it and below it."""
+
+    def __init__(self, canvas: TreeCanvas) -> None:
+        self._canvas = canvas
+        picture, origin = canvas.picture, canvas.origin
+        assert picture, "an empty canvas is no subject"
+        self.shown = picture.shown
+        width, height = picture.size
+        self.size = Size(min(canvas.width(), width - origin.x), min(canvas.height(), height - origin.y))
+
+    def paint(self, painter: QPainter, colors: TreeColors) -> None:
+        """As the canvas has it."""
+        painter.save()
+        painter.setClipRect(QRectF(0, 0, *self.size))
+        self._canvas.paint_on(painter, colors)
+        painter.restore()
+
+
+class WholeTree:
+    """All nodes of a tree, in a picture `width` logical pixels wide, or wider where that would be a ribbon."""
+
+    def __init__(self, tree: Snapshot, way: str, colors: TreeColors, font: QFont, width: float) -> None:
+        letters = Lettering(font)
+        self._item = tree_item(way, colors, letters)
+        picture = _unfolded(self._item, tree, letters, width)
+        self.shown = picture.shown
+        self.size = Size(*picture.size)
+
+    def paint(self, painter: QPainter, colors: TreeColors) -> None:
+        """All of it."""
+        self._item.set_colors(colors)
+        paint_item(painter, self._item, QRectF(0, 0, *self.size))
+
+
+class ShownSteps:
+    """The page of an engine elsewhere, as it is shown."""
+
+    shown = 0
+
+    def __init__(self, page: Elsewhere, own: TreeColors) -> None:
+        """`own`: the colours that the page has in the window."""
+        self._page, self._own = page, own
+        self.size = Size(page.width(), page.height())
+
+    def paint(self, painter: QPainter, colors: TreeColors) -> None:
+        """Without its window's background."""
+        self._page.set_colors(colors)
+        self._page.picture.render(painter, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
+        self._page.set_colors(self._own)
+
+
+_NODE_WIDTH = 56.0  # logical pixels that a token takes with the gap behind it, to begin with
+_STEP = 1.2  # from a size that does not do to the next
+_TALLEST = 1.5  # heights to a width; then the picture becomes wider
+_MOST_TRIES = 24  # the last one is 80 times as high as the first
+
+
+def _unfolded(item: TreeItem, tree: Snapshot, letters: Lettering, width: float) -> Picture:
+    """Lay a tree out for growing views until nothing of it is folded."""
+    row = letters.type.least_row
+    height = 2 * MARGIN + row * max(2.0, tree.drafted * _NODE_WIDTH / width)
+    picture = _composed(item, tree, letters, Size(width, height))
+    for _ in range(_MOST_TRIES):
+        if picture.shown >= tree.drafted:
+            break
+        height *= _STEP
+        width = max(width, height / _TALLEST)
+        picture = _composed(item, tree, letters, Size(width, height))
+    return picture
+
+
+def _composed(item: TreeItem, tree: Snapshot, letters: Lettering, view: Size) -> Picture:
+    item.clear()  # the direction of a try before must not count
+    return item.compose(tree, letters, view, 1.0)
