@@ -33,8 +33,8 @@ class Settings(Preferences):
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
     `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
     server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
-    checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen of
-    pictures and animations of trees, checked by who uses it.
+    checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
+    of pictures and animations of trees, checked by who uses it.
     """
 
     geometry: str = ""

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,17 @@ from PySide6.QtWidgets import QDialog, QWidget
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.system.files import write_chosen
+from app.tree.exports.animations.dialog import AnimationDialog
+from app.tree.exports.animations.film import Film
+from app.tree.exports.animations.footage import Footage
+from app.tree.exports.animations.story import answer_around
 from app.tree.exports.choices import POST, AnimationChoice, PictureChoice, restored, stored
 from app.tree.exports.failures import writing_failed
 from app.tree.exports.looked_at import LookedAt
-from app.tree.exports.picture_dialog import PictureDialog
-from app.tree.exports.picture_formats import FORMATS, filters, format_of, image_of
+from app.tree.exports.pictures.dialog import PictureDialog
+from app.tree.exports.pictures.formats import FORMATS, filters, format_of, image_of
+from app.tree.exports.pictures.sheet import Sheet
 from app.tree.exports.recordings import Recordings
-from app.tree.exports.sheet import Sheet
 from app.tree.rounds.player import Player
 from app.ui.colors import LIGHT, TreeColors
 from app.ui.widgets import ask_where
@@ -38,7 +44,9 @@ class Exports(QObject):
     chosen = Signal(dict)
     """What was chosen last, to be remembered: see `set_choices`."""
 
-    def __init__(self, player: Player, panel: QWidget, look: Callable[[bool], LookedAt], text: Callable[[], str]) -> None:
+    def __init__(
+        self, player: Player, panel: QWidget, look: Callable[[bool], LookedAt], text: Callable[[], str]
+    ) -> None:
         """`look` gives what is looked at, and may have it stay; `text` is the same as text, empty if there is none."""
         super().__init__(panel)
         self._player, self._panel, self._look, self._text = player, panel, look, text
@@ -132,6 +140,21 @@ class Exports(QObject):
 
     def export_animation(self) -> None:
         """Open the dialog that asks what it is to look like, and makes it."""
+        if self._dialog is not None:
+            return
+        was_live, looked_at = self._player.is_live, self._look(True)
+        history, place = self._player.history, self._player.shown_place
+        if looked_at.round is None or looked_at.tree is None or place < 0:
+            self.told.emit(tr("There are no rounds of an answer to make an animation of."))
+            return
+        places = answer_around(len(history), history.key, place)
+        footage = Footage(history, places, looked_at.tree, looked_at.round, self._panel.font())
+        choice = replace(self._animation, way=looked_at.canvas.way)
+        make = partial(Film, self._player, places, self)
+        dialog = AnimationDialog(footage, self._own, choice, make, self._panel)
+        dialog.chosen.connect(self._on_animation_chosen)
+        dialog.made.connect(self.told)
+        self._open(dialog, was_live)
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
@@ -155,6 +178,10 @@ class Exports(QObject):
         self._dialog = None
         if was_live:
             self._player.go_live()
+
+    def _on_animation_chosen(self, choice: AnimationChoice) -> None:
+        self._animation = choice
+        self._remember()
 
     def _remember(self) -> None:
         self.chosen.emit({_PICTURE: stored(self._picture), _ANIMATION: stored(self._animation)})

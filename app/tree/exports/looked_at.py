@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.i18n.translation import tr
 from app.settings.generation import METHOD
 from app.tree.elsewhere import Elsewhere
-from app.tree.exports.subjects import ShownSteps, ShownTree, Subject, WholeTree
+from app.tree.exports.pictures.subjects import ShownSteps, ShownTree, Subject, WholeTree
 from app.tree.header import figures
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.rounds.snapshot import Snapshot

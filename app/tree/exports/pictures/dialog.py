@@ -25,9 +25,9 @@ from app.i18n.wording import mark
 from app.tree.exports.choices import MILLIMETRES, PAPER, PIXELS, POST, SHOWN, WHOLE, WIDTHS, PictureChoice
 from app.tree.exports.fields import THEMES, choice_of, choose, colors_of
 from app.tree.exports.looked_at import LookedAt
-from app.tree.exports.picture_formats import FORMATS, image_of, pixels_of
-from app.tree.exports.sheet import Sheet
-from app.tree.exports.subjects import Subject
+from app.tree.exports.pictures.formats import FORMATS, image_of, pixels_of
+from app.tree.exports.pictures.sheet import Sheet
+from app.tree.exports.pictures.subjects import Subject
 from app.ui.colors import TreeColors
 from app.ui.widgets import DecimalField, give_room, label, row_of
 from engine.errors import InputError
@@ -258,5 +258,3 @@ def _paint_squares(painter: QPainter, place: QRectF) -> None:
             square = QRectF(corner.x() + column * _CHECKS, corner.y() + row * _CHECKS, _CHECKS, _CHECKS)
             painter.fillRect(square, QColor("#d0d4d8"))
     painter.restore()
-
-

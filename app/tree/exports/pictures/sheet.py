@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
 
-from app.tree.exports.subjects import Subject
+from app.tree.exports.pictures.subjects import Subject
 from app.ui.colors import TreeColors
 
 _MARGIN = 8.0

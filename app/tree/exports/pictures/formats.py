@@ -12,7 +12,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.tree.exports.choices import MILLIMETRES, PictureChoice
-from app.tree.exports.sheet import Sheet
+from app.tree.exports.pictures.sheet import Sheet
 from engine.errors import InputError
 
 _LOGICAL_PER_INCH, _POINTS_PER_INCH, _MM_PER_INCH = 96, 72, 25.4
@@ -22,7 +22,7 @@ _MOST_PIXELS = 120_000_000  # of which each takes four bytes
 
 @dataclass(frozen=True, slots=True)
 class PictureFormat:
-    """`write` makes the file's content, or raises `InputError`; `filter` is the file dialog's, with the suffix in it."""
+    """`write` makes a file's content, or raises `InputError`; `filter` is the file dialog's, with the suffix in it."""
 
     name: str
     suffix: str
@@ -73,7 +73,7 @@ def _png(sheet: Sheet, choice: PictureChoice) -> bytes:
     if sheet.caption:
         image.setText("Description", sheet.caption)
     buffer = _buffer()
-    image.save(buffer, "PNG")
+    image.save(buffer, b"PNG")
     return bytes(buffer.data().data())
 
 
@@ -108,7 +108,7 @@ def _svg(sheet: Sheet, choice: PictureChoice) -> bytes:
     painter = QPainter(generator)
     sheet.paint(painter)
     painter.end()
-    written = buffer.data().data().decode()
+    written = bytes(buffer.data().data()).decode()
     return _sized(_held(written), inches).encode()
 
 
