@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QWidget
 
 from app.i18n.sentences import error_text
@@ -91,44 +91,29 @@ class Exports(QObject):
             return
         was_live = self._player.is_live
         dialog = PictureDialog(self._look(True), self._own, self._picture, self._panel)
-        dialog.wanted.connect(self.save_picture)
-        dialog.copied.connect(self._copy)
+        dialog.wanted.connect(partial(self._on_picture_wanted, dialog))
         self._open(dialog, was_live)
 
-    def save_picture(self, sheet: Sheet, choice: PictureChoice) -> None:
-        """Ask where to, and write it; once it is there, the dialog has done its work."""
-        self._picture = choice
-        self._remember()
-        path = ask_where(self._panel, tr("Export picture"), f"tree{choice.suffix}", filters(choice.suffix))
-        if path is not None and self.write_picture(path, sheet, choice) and self._dialog:
-            self._dialog.accept()
-
-    def write_picture(self, path: Path, sheet: Sheet, choice: PictureChoice) -> bool:
-        """Write it in the format of the path's suffix; `told` says what came of it."""
+    def write_picture(self, path: Path, sheet: Sheet, choice: PictureChoice) -> None:
+        """Write it in the format of the path's suffix. Raises `InputError` in words; nothing is left then."""
         form = format_of(path.suffix)
         if form is None:
-            suffixes = ", ".join(each.suffix for each in FORMATS)
             words = tr("Pictures cannot be written as {suffix}. Choose one of these: {suffixes}")
-            self.told.emit(words.format(suffix=path.suffix, suffixes=suffixes))
-            return False
+            suffixes = ", ".join(each.suffix for each in FORMATS)
+            raise InputError(words.format(suffix=path.suffix, suffixes=suffixes))
         try:
             write_chosen(path, form.write(sheet, choice))
-        except InputError as error:
-            self.told.emit(error_text(error))
-            return False
         except OSError as error:
             _log.warning("A picture could not be written: %s", error)
-            self.told.emit(writing_failed(path, error))
-            return False
-        self.told.emit(tr("The picture is in {name}.").format(name=path.name))
-        return True
+            raise InputError(writing_failed(path, error)) from error
 
     def copy_picture(self) -> None:
         """Put what is shown on the clipboard, as a picture."""
         if self._is_something():
             subject = self._look(False).shown(self._own)
             sheet = Sheet(subject, self._own, subject.size.width, self._panel.font())
-            self._copy(image_of(sheet, (sheet.size * _SCALE).toSize()))
+            QGuiApplication.clipboard().setImage(image_of(sheet, (sheet.size * _SCALE).toSize()))
+            self.told.emit(tr("The picture is on the clipboard."))
 
     def copy_text(self) -> None:
         """Put what is shown on the clipboard, as text."""
@@ -164,9 +149,20 @@ class Exports(QObject):
             self.told.emit(tr("There is nothing to be exported yet."))
         return is_something and self._dialog is None
 
-    def _copy(self, image: QImage) -> None:
-        QGuiApplication.clipboard().setImage(image)
-        self.told.emit(tr("The picture is on the clipboard."))
+    def _on_picture_wanted(self, dialog: PictureDialog, sheet: Sheet, choice: PictureChoice) -> None:
+        """Ask where to; the dialog has done its work once the picture is there."""
+        self._picture = choice
+        self._remember()
+        path = ask_where(dialog, tr("Export picture"), f"tree{choice.suffix}", filters(choice.suffix))
+        if path is None:
+            return
+        try:
+            self.write_picture(path, sheet, choice)
+        except InputError as error:
+            dialog.tell(error_text(error))
+            return
+        dialog.accept()
+        self.told.emit(tr("The picture is in {name}.").format(name=path.name))
 
     def _open(self, dialog: QDialog, was_live: bool) -> None:
         """What is looked at stays until the dialog is closed."""

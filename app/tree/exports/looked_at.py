@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.i18n.translation import tr
 from app.settings.generation import METHOD
 from app.tree.elsewhere import Elsewhere
-from app.tree.exports.pictures.subjects import ShownSteps, ShownTree, Subject, WholeTree
+from app.tree.exports.pictures.subjects import Subject, WholeTree, shown_steps, shown_tree
 from app.tree.header import figures
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.rounds.snapshot import Snapshot
@@ -33,7 +33,7 @@ class LookedAt:
 
     def shown(self, own: TreeColors) -> Subject:
         """What is in view; `own` are the colours of the window."""
-        return ShownSteps(self.steps, own) if self.steps else ShownTree(self.canvas)
+        return shown_steps(self.steps, own) if self.steps else shown_tree(self.canvas, own)
 
     def whole(self, own: TreeColors, width: float) -> Subject:
         """All of the tree, about so many logical pixels wide; of steps, what is in view."""

@@ -30,7 +30,7 @@ EncoderOf = Callable[[BinaryIO, tuple[int, int], TreeColors, bool], Encoder]
 
 @dataclass(frozen=True, slots=True)
 class AnimationFormat:
-    """`encoder` is module and class. `bytes_per_pixel`: of a frame, on average, to estimate sizes beforehand."""
+    """`encoder` is a module of this room and a class in it. `bytes_per_pixel`: of a frame, on average, to estimate."""
 
     name: str
     suffix: str
@@ -42,19 +42,15 @@ class AnimationFormat:
         """The encoder's class. Raises `InputError` where Pillow is missing or was built without the format."""
         module, name = self.encoder
         try:
-            return cast(EncoderOf, getattr(import_module(module), name))
+            return cast(EncoderOf, getattr(import_module(f"{__package__}.{module}"), name))
         except ImportError as error:
             words = tr("{name} animations cannot be written here: the library for it is missing.")
             raise InputError(words.format(name=self.name), tr("Choose another format.")) from error
 
 
 FORMATS = (
-    AnimationFormat(
-        "WebP", ".webp", mark("WebP animations (*.webp)"), ("app.tree.exports.animations.webp", "WebpEncoder"), 0.018
-    ),
-    AnimationFormat(
-        "GIF", ".gif", mark("GIF animations (*.gif)"), ("app.tree.exports.animations.gif", "GifEncoder"), 0.023
-    ),
+    AnimationFormat("WebP", ".webp", mark("WebP animations (*.webp)"), ("webp", "WebpEncoder"), 0.017),
+    AnimationFormat("GIF", ".gif", mark("GIF animations (*.gif)"), ("gif", "GifEncoder"), 0.016),
 )
 """All, in the order in which they are offered; sizes per pixel as measured on trees of 64 nodes."""
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
@@ -39,10 +39,9 @@ _CHECKS = 8  # pixels: the squares that stand for transparency
 
 
 class PictureDialog(QDialog):
-    """`wanted` carries the sheet and the choice that a person wants to save; `copied` the picture for the clipboard."""
+    """`wanted` carries the sheet and the choice that a person wants to save."""
 
     wanted = Signal(object, object)
-    copied = Signal(QImage)
 
     def __init__(self, looked_at: LookedAt, own: TreeColors, choice: PictureChoice, parent: QWidget) -> None:
         """`own`: the colours of the window; `choice`: the last one."""
@@ -107,6 +106,10 @@ class PictureDialog(QDialog):
             each.blockSignals(False)
         self._choice = choice
         self._refresh()
+
+    def tell(self, words: str) -> None:
+        """Say what came of it, until something is changed."""
+        self.words.setText(words)
 
     def _subject(self, choice: PictureChoice) -> Subject:
         """Laid out once for each width; what is shown has but one."""
@@ -180,9 +183,12 @@ class PictureDialog(QDialog):
 
     def _on_copy(self) -> None:
         try:
-            self.copied.emit(image_of(self.sheet, pixels_of(self.sheet, self._choice)))
+            sheet = self.sheet
+            QGuiApplication.clipboard().setImage(image_of(sheet, pixels_of(sheet, self._choice)))
         except InputError as error:
-            self.words.setText(error_text(error))
+            self.tell(error_text(error))
+        else:
+            self.tell(tr("The picture is on the clipboard."))
 
     def _refresh(self) -> None:
         sheet = self.sheet

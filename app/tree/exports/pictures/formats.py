@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRectF, QSize, QSizeF
-from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QImage, QPageSize, QPainter, QPdfWriter
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QRectF, QSize, QSizeF
+from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -73,7 +73,7 @@ def _png(sheet: Sheet, choice: PictureChoice) -> bytes:
     if sheet.caption:
         image.setText("Description", sheet.caption)
     buffer = _buffer()
-    image.save(buffer, b"PNG")
+    QImageWriter(buffer, QByteArray(b"png")).write(image)
     return bytes(buffer.data().data())
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from PySide6.QtCore import QPoint, QRectF
-from PySide6.QtGui import QFont, QPainter
+from PySide6.QtGui import QFont, QPainter, QPicture
 from PySide6.QtWidgets import QWidget
 
 from app.tree.elsewhere import Elsewhere
@@ -15,7 +15,7 @@ from app.tree.picture.lettering import Lettering
 from app.tree.picture.painting import paint_item
 from app.tree.picture.picture import MARGIN, Picture, Size
 from app.tree.rounds.snapshot import Snapshot
-from app.ui.colors import TreeColors
+from app.ui.colors import DARK, LIGHT, TreeColors
 
 _ITEMS: dict[str, Callable[[TreeColors, Lettering], TreeItem]] = {CHIPS: ChipsItem, ICICLE: IcicleItem}
 
@@ -40,23 +40,48 @@ def tree_item(way: str, colors: TreeColors, letters: Lettering) -> TreeItem:
     return _ITEMS[way](colors, letters)
 
 
-class ShownTree:
-    """What a canvas shows, without the emptiness right of it and below it."""
+class Shown:
+    """What is in view at this moment, recorded as it is painted: the window may show something else afterwards."""
 
-    def __init__(self, canvas: TreeCanvas) -> None:
-        self._canvas = canvas
-        picture, origin = canvas.picture, canvas.origin
-        assert picture, "an empty canvas is no subject"
-        self.shown = picture.shown
-        width, height = picture.size
-        self.size = Size(min(canvas.width(), width - origin.x), min(canvas.height(), height - origin.y))
+    def __init__(self, size: Size, shown: int, paint: Callable[[QPainter, TreeColors], None], own: TreeColors) -> None:
+        """`own`: the colours of the window; the others are light and dark."""
+        self.size, self.shown = size, shown
+        self._recorded = {colors: _recorded(size, paint, colors) for colors in (own, LIGHT.tree, DARK.tree)}
 
     def paint(self, painter: QPainter, colors: TreeColors) -> None:
-        """As the canvas has it."""
+        """As it was."""
         painter.save()
-        painter.setClipRect(QRectF(0, 0, *self.size))
-        self._canvas.paint_on(painter, colors)
+        self._recorded[colors].play(painter)
         painter.restore()
+
+
+def _recorded(size: Size, paint: Callable[[QPainter, TreeColors], None], colors: TreeColors) -> QPicture:
+    recorded = QPicture()
+    painter = QPainter(recorded)
+    painter.setClipRect(QRectF(0, 0, *size))
+    paint(painter, colors)
+    painter.end()
+    return recorded
+
+
+def shown_tree(canvas: TreeCanvas, own: TreeColors) -> Shown:
+    """What a canvas shows, without the emptiness right of it and below it."""
+    picture, origin = canvas.picture, canvas.origin
+    assert picture, "an empty canvas is no subject"
+    width, height = picture.size
+    size = Size(min(canvas.width(), width - origin.x), min(canvas.height(), height - origin.y))
+    return Shown(size, picture.shown, canvas.paint_on, own)
+
+
+def shown_steps(page: Elsewhere, own: TreeColors) -> Shown:
+    """The page of an engine elsewhere, without its background."""
+
+    def paint(painter: QPainter, colors: TreeColors) -> None:
+        page.set_colors(colors)
+        page.picture.render(painter, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
+        page.set_colors(own)
+
+    return Shown(Size(page.width(), page.height()), 0, paint, own)
 
 
 class WholeTree:
@@ -73,23 +98,6 @@ class WholeTree:
         """All of it."""
         self._item.set_colors(colors)
         paint_item(painter, self._item, QRectF(0, 0, *self.size))
-
-
-class ShownSteps:
-    """The page of an engine elsewhere, as it is shown."""
-
-    shown = 0
-
-    def __init__(self, page: Elsewhere, own: TreeColors) -> None:
-        """`own`: the colours that the page has in the window."""
-        self._page, self._own = page, own
-        self.size = Size(page.width(), page.height())
-
-    def paint(self, painter: QPainter, colors: TreeColors) -> None:
-        """Without its window's background."""
-        self._page.set_colors(colors)
-        self._page.picture.render(painter, QPoint(), renderFlags=QWidget.RenderFlag.DrawChildren)
-        self._page.set_colors(self._own)
 
 
 _NODE_WIDTH = 56.0  # logical pixels that a token takes with the gap behind it, to begin with
