@@ -43,7 +43,15 @@ class PictureChoice:
 
 
 POST = PictureChoice()
-PAPER = PictureChoice(part=WHOLE, theme=LIGHT, has_caption=False, width=160.0, unit=MILLIMETRES, suffix=".pdf")
+PAPER = PictureChoice(
+    part=WHOLE,
+    theme=LIGHT,
+    is_transparent=True,  # the page has its own white
+    has_caption=False,
+    width=160.0,
+    unit=MILLIMETRES,
+    suffix=".pdf",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class PictureDialog(QDialog):
         return self._subjects[key]
 
     def _describe(self) -> None:
-        self.paper.setToolTip(tr("Light, the whole tree, 160 mm wide, as PDF"))
+        self.paper.setToolTip(tr("Light, without a background, the whole tree, 160 mm wide, as PDF"))
         self.post.setToolTip(tr("In the colours of the window, 1,600 pixels wide, as PNG"))
         self.part.setEnabled(self._looked_at.steps is None)
         self.words.setMinimumHeight(3 * self.fontMetrics().height())

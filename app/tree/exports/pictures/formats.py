@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QRectF, QSize, QSizeF
-from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
+from PySide6.QtGui import (
+    QFont,
+    QFontInfo,
+    QFontMetricsF,
+    QGuiApplication,
+    QImage,
+    QImageWriter,
+    QPageSize,
+    QPainter,
+    QPdfWriter,
+)
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
@@ -166,7 +176,9 @@ def _held(svg: str) -> str:
 
 
 def _families(own: str) -> str:
-    return f"'{own}', {_FALLBACKS}" if own else _FALLBACKS
+    """Names such as "Sans Serif" are known to Qt alone."""
+    family = QFontInfo(QFont(html.unescape(own))).family()
+    return f"'{html.escape(family)}', {_FALLBACKS}"
 
 
 def _font_of(attributes: dict[str, str]) -> QFont:

@@ -90,7 +90,8 @@ class WholeTree:
     def __init__(self, tree: Snapshot, way: str, colors: TreeColors, font: QFont, width: float) -> None:
         letters = Lettering(font)
         self._item = tree_item(way, colors, letters)
-        picture = _unfolded(self._item, tree, letters, width)
+        least = width * _ICICLE_SHARE if way == ICICLE else 0.0
+        picture = _unfolded(self._item, tree, letters, width, least)
         self.shown = picture.shown
         self.size = Size(*picture.size)
 
@@ -101,15 +102,16 @@ class WholeTree:
 
 
 _NODE_WIDTH = 56.0  # logical pixels that a token takes with the gap behind it, to begin with
+_ICICLE_SHARE = 0.6  # height to width: bands have room for their texts where they have room
 _STEP = 1.2  # from a size that does not do to the next
 _TALLEST = 1.5  # heights to a width; then the picture becomes wider
 _MOST_TRIES = 24  # the last one is 80 times as high as the first
 
 
-def _unfolded(item: TreeItem, tree: Snapshot, letters: Lettering, width: float) -> Picture:
-    """Lay a tree out for growing views until nothing of it is folded."""
+def _unfolded(item: TreeItem, tree: Snapshot, letters: Lettering, width: float, least: float) -> Picture:
+    """Lay a tree out for growing views, at least so high, until nothing of it is folded."""
     row = letters.type.least_row
-    height = 2 * MARGIN + row * max(2.0, tree.drafted * _NODE_WIDTH / width)
+    height = max(least, 2 * MARGIN + row * max(2.0, tree.drafted * _NODE_WIDTH / width))
     picture = _composed(item, tree, letters, Size(width, height))
     for _ in range(_MOST_TRIES):
         if picture.shown >= tree.drafted:
