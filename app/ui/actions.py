@@ -36,7 +36,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("import_chats", mark("&Import chats…"), "Ctrl+O"),
         Command("export_chat", mark("&Export chat…"), "Ctrl+S"),
         Command("export_picture", mark("Export picture of the &tree…"), "Ctrl+Alt+G"),
-        Command("export_animation", mark("Export anima&tion of the answer…"), "Ctrl+Alt+M"),
+        Command("export_animation", mark("Exp&ort animation of the answer…"), "Ctrl+Alt+M"),
         None,
         Command("models", mark("&Models…"), "Ctrl+M", icon="models"),
         Command("restart_engine", mark("&Restart engine"), "Ctrl+Shift+R"),
