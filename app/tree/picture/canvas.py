@@ -4,7 +4,7 @@ from typing import Protocol
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QColor, QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
@@ -15,7 +15,7 @@ from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.painting import Painted, paint_item
+from app.tree.picture.parts import Part
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.colors import TreeColors
@@ -23,7 +23,7 @@ from app.ui.widgets import keep_tips
 from engine.protocol.watching import Inspected
 
 
-class TreeItem(Painted, Protocol):
+class TreeItem(Protocol):
     """One item of a graphics scene that lays a tree out and paints it, in logical pixels from its top left corner."""
 
     def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> Picture:
@@ -40,6 +40,9 @@ class TreeItem(Painted, Protocol):
 
     def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
+
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """Paint a part of what is shown, in the coordinates of the picture, of which `exposed` is seen."""
 
     def setVisible(self, visible: bool) -> None:  # noqa: N802  # Qt's own
         """Show or hide the item."""
@@ -104,6 +107,16 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def way(self) -> str:
         """`CHIPS` or `ICICLE`."""
         return next(name for name, item in self._ways.items() if item is self._way)
+
+    @property
+    def tree(self) -> Snapshot | None:
+        """The tree that is shown, laid out or not."""
+        return self._tree
+
+    @property
+    def background(self) -> QColor:
+        """What the picture stands on."""
+        return QColor(self._colors.background)
 
     @property
     def origin(self) -> Point:
@@ -256,16 +269,21 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
 
     def paint_on(self, painter: QPainter, colors: TreeColors) -> None:
         """Paint what is in view on something else, in these colours, without background and mark."""
-        before, view = self._colors, QRectF(*self._origin, self.width(), self.height())
+        before = self._colors
         try:
             self.set_colors(colors)
-            self._way.set_mark(None)
-            paint_item(painter, self._way, view)
-            if self._marker:
-                paint_marker(painter, self._marker, colors, self._letters)
+            self.paint_part(painter, Part.WHOLE)
         finally:
             self.set_colors(before)
-            self._mark_picked()
+
+    def paint_part(self, painter: QPainter, part: Part) -> None:
+        """Paint a part of what is shown in the coordinates of the view; the background is there already."""
+        painter.save()
+        painter.translate(-self._origin.x, -self._origin.y)
+        self._way.paint_part(painter, part, QRectF(*self._origin, self.width(), self.height()))
+        painter.restore()
+        if self._marker:
+            paint_marker(painter, self._marker, self._colors, self._letters)
 
     def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
         """The sign at the left edge, in the coordinates of the view."""

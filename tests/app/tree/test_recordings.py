@@ -12,7 +12,7 @@ from app.tree.bars import RecordingBar, Timeline
 from app.tree.panel import TreePanel
 from app.tree.rounds.recording import write_recording
 from engine.protocol.messages import Round
-from tests.app.tree.panels import canvas, caption, news, shown
+from tests.app.tree.panels import canvas, caption, image, news, shown
 from tests.app.tree.trees import random_round, round_of
 
 FORK = round_of(
@@ -35,7 +35,7 @@ def look_at(qtbot: QtBot, panel: TreePanel, place: int) -> None:
 
 
 def picture_of(panel: TreePanel) -> QImage:
-    return canvas(panel).grab().toImage()
+    return image(panel)
 
 
 @pytest.mark.parametrize("way", ["chips", "icicle"])

@@ -12,7 +12,7 @@ from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas, TreeItem
 from app.tree.picture.chips import ChipsItem
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.painting import paint_item
+from app.tree.picture.parts import Part
 from app.tree.picture.picture import MARGIN, Picture, Size
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import DARK, LIGHT, TreeColors
@@ -98,7 +98,9 @@ class WholeTree:
     def paint(self, painter: QPainter, colors: TreeColors) -> None:
         """All of it."""
         self._item.set_colors(colors)
-        paint_item(painter, self._item, QRectF(0, 0, *self.size))
+        painter.save()
+        self._item.paint_part(painter, Part.WHOLE, QRectF(0, 0, *self.size))
+        painter.restore()
 
 
 _NODE_WIDTH = 56.0  # logical pixels that a token takes with the gap behind it, to begin with

@@ -132,8 +132,8 @@ def test_encoders_write_only_what_has_changed(encoder: type[WebpEncoder] | type[
     assert read.n_frames == 3  # type: ignore[attr-defined]
     for index, picture in enumerate(wanted):
         read.seek(index)
-        off = ImageChops.difference(read.convert("RGB"), picture).convert("L").getextrema()
-        assert off[1] <= (64 if encoder is WebpEncoder else 4), "nobody sees a difference"
+        off = ImageChops.difference(read.convert("RGB"), picture).convert("L")
+        assert max(off.tobytes()) <= (64 if encoder is WebpEncoder else 4), "nobody sees a difference"
         times.append(read.info["duration"])
     assert sum(times) == pytest.approx(400, abs=4)
     assert times[0] == pytest.approx(208, abs=5)
