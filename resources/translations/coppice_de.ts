@@ -8218,7 +8218,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Copy p&amp;icture of the tree</source>
-            <translation>B&amp;ild des Baums kopieren</translation>
+            <translation>Bi&amp;ld des Baums kopieren</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -8228,12 +8228,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Exp&amp;ort animation of the answer…</source>
-            <translation>Ani&amp;mation der Antwort exportieren…</translation>
+            <translation>Anima&amp;tion der Antwort exportieren…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Export picture of the &amp;tree…</source>
-            <translation>Bi&amp;ld des Baums exportieren…</translation>
+            <translation>Bil&amp;d des Baums exportieren…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

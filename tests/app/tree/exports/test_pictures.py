@@ -120,8 +120,9 @@ def test_window_looks_as_before_while_and_after_a_picture_is_made(
     written(panel, dialog, tmp_path / "a.png")
     assert canvas(panel).grab().toImage() == before
     panel.show_round(random_round(20, index=1))
-    assert not panel.player.is_live, "what is looked at stays"
+    stays = not panel.player.is_live
     dialog.reject()
+    assert stays
     assert panel.player.is_live
     qtbot.waitUntil(lambda: canvas(panel).picture.tree.drafted == 20)  # type: ignore[union-attr]
 
