@@ -35,7 +35,7 @@ from engine.errors import InputError
 _PARTS = {SHOWN: mark("What is shown"), WHOLE: mark("The whole tree")}
 _SIZE = (820, 460)
 _PAGE = 1.5  # height to width of what goes onto one page
-_CHECKS = 8  # pixels: the squares that stand for transparency
+_CHECKS, _CHECKS_ALPHA = 8, 30  # pixels, and of 255: the squares that stand for transparency
 
 
 class PictureDialog(QDialog):
@@ -248,19 +248,21 @@ class Preview(QWidget):
         place = QRectF((self.width() - size.width()) / 2, (self.height() - size.height()) / 2, *size.toTuple())
         painter = QPainter(self)
         if self._sheet.is_transparent:
-            _paint_squares(painter, place)
+            _paint_squares(painter, place, self._sheet.colors)
         painter.drawImage(place, self._image)
         painter.setPen(QColor(self._sheet.colors.muted))
         painter.drawRect(place.adjusted(0, 0, -1, -1))
 
 
-def _paint_squares(painter: QPainter, place: QRectF) -> None:
+def _paint_squares(painter: QPainter, place: QRectF, colors: TreeColors) -> None:
+    square_color = QColor(colors.muted)
+    square_color.setAlpha(_CHECKS_ALPHA)
     painter.save()
     painter.setClipRect(place)
-    painter.fillRect(place, QColor("#ffffff"))
+    painter.fillRect(place, QColor(colors.background))
     for row in range(int(place.height() // _CHECKS) + 1):
         for column in range(row % 2, int(place.width() // _CHECKS) + 1, 2):
             corner = place.topLeft()
             square = QRectF(corner.x() + column * _CHECKS, corner.y() + row * _CHECKS, _CHECKS, _CHECKS)
-            painter.fillRect(square, QColor("#d0d4d8"))
+            painter.fillRect(square, square_color)
     painter.restore()
