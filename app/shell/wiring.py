@@ -210,6 +210,8 @@ class Wiring(QObject):
         chat.conversation_replaced.connect(panel.clear)
         chat.settings_changed.connect(lambda generation: panel.set_budget(generation.budget))
         panel.command_wanted.connect(link.look)
+        panel.exports.set_choices(settings.current.exports)
+        panel.exports.chosen.connect(lambda kept: settings.change(exports=kept))
         panel.way_chosen.connect(lambda way: settings.change(tree_way=way))
         panel.budget_wanted.connect(lambda budget: chat.change_settings(replace(chat.generation, budget=budget)))
         rounds.brought.connect(panel.player.bring)
@@ -258,6 +260,9 @@ class Wiring(QObject):
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
+            export_picture=lambda _checked: window.tree_panel.exports.export_picture(),
+            export_animation=lambda _checked: window.tree_panel.exports.export_animation(),
+            copy_picture=lambda _checked: window.tree_panel.exports.copy_picture(),
         )
         do.full_screen.toggled.connect(self._on_full_screen)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)

@@ -6112,6 +6112,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
+            <source>An animation could not be made because of an error in this program ({error}).</source>
+            <translation>Eine Animation konnte wegen eines Fehlers in diesem Programm nicht erstellt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
             <source>An engine elsewhere could not be asked because of an error in this program ({error}).</source>
             <translation>Eine Engine an anderem Ort konnte wegen eines Fehlers in diesem Programm nicht gefragt werden ({error}).</translation>
         </message>
@@ -6314,6 +6319,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/thread_faults.py" />
             <source>Try again. What has arrived is kept.</source>
             <translation>Versuchen Sie es noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>Try another format or size.</source>
+            <translation>Versuche ein anderes Format oder eine andere Größe.</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -7131,19 +7141,404 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{token} scheidet aus, mit allem dahinter.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/header.py" />
-            <source>, {count} shown</source>
-            <translation>, davon {count} gezeigt</translation>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>1 round</source>
+            <translation>1 Runde</translation>
         </message>
         <message>
-            <location filename="../../app/tree/header.py" />
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Animations cannot be written as {suffix}. Choose one of these: {suffixes}</source>
+            <translation>Animationen lassen sich nicht als {suffix} schreiben. Wähle eine von diesen Endungen: {suffixes}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>As it was, at speed</source>
+            <translation>Wie es war, Tempo</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Begin again at the end</source>
+            <translation>Am Ende von vorn beginnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Chips</source>
+            <translation>Chips</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Colours</source>
+            <translation>Farben</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Export animation</source>
+            <translation>Animation exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Format</source>
+            <translation>Format</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Full HD, {width} × {height}</source>
+            <translation>Full HD, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Icicle</source>
+            <translation>Eiszapfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Preview</source>
+            <translation>Vorschau</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Progress</source>
+            <translation>Fortschritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Round {done} of {count}; about {size} in the end.</source>
+            <translation>Runde {done} von {count}; am Ende etwa {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Save…</source>
+            <translation>Speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Seconds per round</source>
+            <translation>Sekunden je Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Show how trees grow</source>
+            <translation>Zeigen, wie die Bäume wachsen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Small, {width} × {height}</source>
+            <translation>Klein, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Speed, or seconds per round</source>
+            <translation>Tempo oder Sekunden je Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Square, {width} × {height}</source>
+            <translation>Quadratisch, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Tall, {width} × {height}</source>
+            <translation>Hoch, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Tree</source>
+            <translation>Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Wide, {width} × {height}</source>
+            <translation>Breit, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>{count} rounds</source>
+            <translation>{count} Runden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>{rounds}, about {seconds} s and {size}.</source>
+            <translation>{rounds}, etwa {seconds} s und {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/film.py" />
+            <source>None of these rounds is kept any more.</source>
+            <translation>Keine dieser Runden ist noch aufbewahrt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/film.py" />
+            <source>The animation is in {name}: {seconds} s, {size}.</source>
+            <translation>Die Animation liegt in {name}: {seconds} s, {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>Choose another format.</source>
+            <translation>Wähle ein anderes Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>GIF animations (*.gif)</source>
+            <translation>GIF-Animationen (*.gif)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>WebP animations (*.webp)</source>
+            <translation>WebP-Animationen (*.webp)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>{name} animations cannot be written here: the library for it is missing.</source>
+            <translation>{name}-Animationen lassen sich hier nicht schreiben: Die Bibliothek dafür fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
             <source>1 node</source>
             <translation>1 Knoten</translation>
         </message>
         <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>Round {number}</source>
+            <translation>Runde {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>being checked</source>
+            <translation>wird geprüft</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>not checked yet</source>
+            <translation>noch nicht geprüft</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>{accepted} accepted + 1 bonus = 1 token</source>
+            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
+            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Copy picture (C)</source>
+            <translation>Bild kopieren (C)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Export animation… (M)</source>
+            <translation>Animation exportieren… (M)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Export picture</source>
+            <translation>Bild exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Export picture… (P)</source>
+            <translation>Bild exportieren… (P)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Open recording…</source>
+            <translation>Aufzeichnung öffnen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Pictures cannot be written as {suffix}. Choose one of these: {suffixes}</source>
+            <translation>Bilder lassen sich nicht als {suffix} schreiben. Wähle eine von diesen Endungen: {suffixes}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Save recording…</source>
+            <translation>Aufzeichnung speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>The picture is in {name}.</source>
+            <translation>Das Bild ist in {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>The picture is on the clipboard.</source>
+            <translation>Das Bild ist in der Zwischenablage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>There are no rounds of an answer to make an animation of.</source>
+            <translation>Es gibt keine Runden einer Antwort, aus denen eine Animation werden könnte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>There is nothing to be exported yet.</source>
+            <translation>Es gibt noch nichts zu exportieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>What is shown is on the clipboard, as text.</source>
+            <translation>Was zu sehen ist, ist als Text in der Zwischenablage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: its folder is not there any more. Choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: Der Ordner ist nicht mehr da. Wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: nothing may be written there. Choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: Dort darf nichts geschrieben werden. Wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: the disk is full. Make room, or choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: Der Datenträger ist voll. Schaffe Platz oder wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: {reason}. Choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: {reason}. Wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/fields.py" />
+            <source>As the window</source>
+            <translation>Wie das Fenster</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Figures of the round below it</source>
+            <translation>Zahlen der Runde darunter</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>For a paper</source>
+            <translation>Für einen Artikel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>For a post</source>
+            <translation>Für einen Beitrag</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>In the colours of the window, 1,600 pixels wide, as PNG</source>
+            <translation>In den Farben des Fensters, 1.600 Pixel breit, als PNG</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Light, without a background, the whole tree, 160 mm wide, as PDF</source>
+            <translation>Hell, ohne Hintergrund, der ganze Baum, 160 mm breit, als PDF</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Part</source>
+            <translation>Ausschnitt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>The whole tree</source>
+            <translation>Der ganze Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Transparent background</source>
+            <translation>Durchsichtiger Hintergrund</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Unit</source>
+            <translation>Einheit</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>What is shown</source>
+            <translation>Was zu sehen ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Width</source>
+            <translation>Breite</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>mm</source>
+            <translation>mm</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>pixels</source>
+            <translation>Pixel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>{width} × {height} mm</source>
+            <translation>{width} × {height} mm</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>{width} × {height} pixels</source>
+            <translation>{width} × {height} Pixel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>Choose a smaller width, or SVG or PDF.</source>
+            <translation>Wähle eine kleinere Breite oder SVG oder PDF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>PDF pages (*.pdf)</source>
+            <translation>PDF-Seiten (*.pdf)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>PNG pictures (*.png)</source>
+            <translation>PNG-Bilder (*.png)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>SVG vector pictures (*.svg)</source>
+            <translation>SVG-Vektorbilder (*.svg)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>This picture would have {width} × {height} pixels, which is too many.</source>
+            <translation>Dieses Bild hätte {width} × {height} Pixel, und das sind zu viele.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Open recording</source>
+            <translation>Aufzeichnung öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
+            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Save recording</source>
+            <translation>Aufzeichnung speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Saving: {done} of {count} rounds…</source>
+            <translation>Speichern: {done} von {count} Runden…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>There is no round to save yet.</source>
+            <translation>Es gibt noch keine Runde zu speichern.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/header.py" />
-            <source>Chips</source>
-            <translation>Chips</translation>
+            <source>, {count} shown</source>
+            <translation>, davon {count} gezeigt</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7154,11 +7549,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/header.py" />
             <source>Follow</source>
             <translation>Folgen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>Icicle</source>
-            <translation>Eiszapfen</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7179,11 +7569,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/header.py" />
             <source>Recordings, pictures, texts and explanations</source>
             <translation>Aufzeichnungen, Bilder, Texte und Erklärungen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>Round {number}</source>
-            <translation>Runde {number}</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7237,18 +7622,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
-            <source>being checked</source>
-            <translation>wird geprüft</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
             <source>depth {depth}</source>
             <translation>Tiefe {depth}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>not checked yet</source>
-            <translation>noch nicht geprüft</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7257,23 +7632,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
-            <source>{accepted} accepted + 1 bonus = 1 token</source>
-            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
-            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
             <source>{count} guessed ahead</source>
             <translation>{count} vorausgeraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>{count} nodes</source>
-            <translation>{count} Knoten</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -7606,71 +7966,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{count} Token</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Export picture</source>
-            <translation>Bild exportieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Export picture…</source>
-            <translation>Bild exportieren…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Open recording</source>
-            <translation>Aufzeichnung öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Open recording…</source>
-            <translation>Aufzeichnung öffnen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Pictures (*.png)</source>
-            <translation>Bilder (*.png)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
-            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Save recording</source>
-            <translation>Aufzeichnung speichern</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Save recording…</source>
-            <translation>Aufzeichnung speichern…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Saving: {done} of {count} rounds…</source>
-            <translation>Speichern: {done} von {count} Runden…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>The picture could not be written in {name}.</source>
-            <translation>Das Bild konnte nicht in {name} geschrieben werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>The picture is in {name}.</source>
-            <translation>Das Bild ist in {name}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>There is no round to save yet.</source>
-            <translation>Es gibt noch keine Runde zu speichern.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>What is shown is on the clipboard, as text.</source>
-            <translation>Was zu sehen ist, ist als Text in der Zwischenablage.</translation>
-        </message>
-        <message>
             <location filename="../../app/tree/rounds/recording.py" />
             <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
             <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
@@ -7952,8 +8247,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>Copy p&amp;icture of the tree</source>
+            <translation>Bi&amp;ld des Baums kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>D&amp;uplicate chat</source>
             <translation>Chat d&amp;uplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Exp&amp;ort animation of the answer…</source>
+            <translation>Anima&amp;tion der Antwort exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Export picture of the &amp;tree…</source>
+            <translation>Bil&amp;d des Baums exportieren…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
