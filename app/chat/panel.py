@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
 from app.chat.composer.fields import files_of
+from app.chat.finding.bar import FindBar
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
 from app.chat.history.conversation import Conversation
@@ -36,6 +37,7 @@ class ChatPanel(QWidget):
         self._controller: ChatController | None = None
         self.welcome = Welcome(self)
         self.view = ConversationView(colors, self)
+        self.find_bar = FindBar(colors, self)
         self.legend = TintLegend(colors, self)
         self.composer = Composer(colors, self)
         self._pages = QStackedWidget(self)
@@ -44,6 +46,7 @@ class ChatPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.find_bar)
         column.addWidget(self._pages, 1)
         column.addLayout(self._foot(notices))
         self.composer.sent.connect(self.question_asked)
@@ -108,6 +111,7 @@ class ChatPanel(QWidget):
         self.view.set_theme(colors)
         self.composer.set_theme(colors)
         self.legend.set_colors(colors)
+        self.find_bar.set_theme(colors)
 
     def leave(self) -> None:
         """The window closes: nothing more is drawn or read beside it."""

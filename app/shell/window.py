@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.conversations import Conversations
+from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
@@ -87,6 +88,7 @@ class MainWindow(QMainWindow):
         self.server = ServerFeature(link, settings, self)
         self.generation_actions = GenerationActions(self.switch, self.chat, self.chat_panel, settings, self)
         self.generation = self.generation_actions.popover
+        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations.panel, self)
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, folders, theme)
@@ -171,6 +173,7 @@ class MainWindow(QMainWindow):
     def set_theme(self, colors: Colors) -> None:
         """Change the colours of every part."""
         self.chat_panel.set_theme(colors)
+        self.finding.set_theme()
         self.conversations.panel.set_theme(colors)
         self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)

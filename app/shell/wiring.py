@@ -250,7 +250,7 @@ class Wiring(QObject):
         do.full_screen.toggled.connect(self._on_full_screen)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
-        for part in (window.conversations, window.generation_actions, window.view_options):
+        for part in (window.conversations, window.generation_actions, window.view_options, window.finding):
             part.connect_actions(do)
         window.tools.follow(do, window.conversations, window.library, window.models)
         self._on_answering_changed(False)

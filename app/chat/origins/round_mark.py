@@ -17,6 +17,7 @@ from app.chat.text.document import MarkdownDocument, place_of
 from app.chat.text.message_text import MessageText
 from app.ui.theme import Colors
 
+_LAYER = "round"  # of what is marked in a text
 _STRENGTH = 80  # of 255, of the ground of what is marked
 _WORD = re.compile(r"\S+")
 _FARTHEST = 4_000  # characters of markup that can stand between two shown words
@@ -105,13 +106,12 @@ class RoundMark:
             selection = QTextEdit.ExtraSelection()
             selection.cursor, selection.format = cursor, self._format()
             made.append(selection)
-        if made or self._text.extraSelections():
-            self._text.setExtraSelections(made)
+        self._text.highlight(_LAYER, made)
 
     @property
     def place(self) -> QRect | None:
         """Where the mark begins in the text's widget; None if there is nothing to be seen of it."""
-        marked = self._text.extraSelections()
+        marked = self._text.highlighted(_LAYER)
         if not marked:
             return None
         cursor = QTextCursor(marked[0].cursor)

@@ -1,6 +1,7 @@
 """A text browser as tall as its document: it never scrolls by itself and loads nothing."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QSize, Qt, QUrl, Signal
@@ -18,7 +19,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QToolTip, QWidget
 
 from app.chat.text.document_style import copied_block
 from app.chat.text.links import follow_link, may_open, shown_address
@@ -44,6 +45,7 @@ class MessageText(SealedBrowser):
         super().__init__(parent)
         self._markdown: Manuscript | None = None
         self._zoom = 100
+        self._layers: dict[str, list[QTextEdit.ExtraSelection]] = {}
         self._clicked: QPointF | None = None  # while a button of the mouse is released
         self.setFont(self._wanted_font())
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -70,6 +72,16 @@ class MessageText(SealedBrowser):
         """Show the text in another size."""
         self._zoom = percent
         self.setFont(self._wanted_font())
+
+    def highlight(self, layer: str, stretches: Sequence[QTextEdit.ExtraSelection]) -> None:
+        """Mark stretches of the text, in the place of those that this layer had; later layers lie on earlier ones."""
+        if stretches or self._layers.get(layer):
+            self._layers[layer] = list(stretches)
+            self.setExtraSelections([each for stretches in self._layers.values() for each in stretches])
+
+    def highlighted(self, layer: str) -> Sequence[QTextEdit.ExtraSelection]:
+        """What a layer marks."""
+        return self._layers.get(layer, ())
 
     @property
     def selection(self) -> str:

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.composer.attachment_tray import shortened
-from app.chat.history.message import Attachment, Message, Version
+from app.chat.history.message import TEXT, Attachment, Message, Version
 from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.layout_cost import is_long
@@ -138,6 +138,18 @@ class QuestionView(QWidget):
             return self._long.texts
         assert self._short is not None, "a text is short or long"
         return [self._short]
+
+    @property
+    def parts(self) -> list[tuple[int, int, MessageText]]:
+        """Every text that is shown, with the part of the message and the section that it is."""
+        sections = self._long.sections if self._long is not None else [(0, self.text)]
+        return [(TEXT, number, text) for number, text in sections]
+
+    def guess_of(self, part: int, section: int) -> QRect:
+        """About where a section begins that is not laid out, one pixel high."""
+        del part  # there is one
+        above = self._long.mapTo(self, QPoint(0, self._long.top_of(section))) if self._long is not None else QPoint()
+        return QRect(above, QSize(1, 1))
 
     @property
     def selection(self) -> str:
