@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from app.chat.composer.composer import Composer
 from app.chat.composer.fields import files_of
 from app.chat.finding.bar import FindBar
+from app.chat.generation.context_use import ContextUse
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
 from app.chat.history.conversation import Conversation
@@ -16,6 +17,7 @@ from app.chat.view.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, Conversat
 from app.chat.view.welcome import Welcome
 from app.engine.state import EngineState
 from app.i18n.translation import tr
+from app.settings.generation import SUMMARISE
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 
@@ -88,6 +90,7 @@ class ChatPanel(QWidget):
         controller.path_changed.connect(lambda first: self.view.show_path(controller.conversation, first))
         controller.answering_changed.connect(self.composer.set_answering)
         controller.answering_changed.connect(self.view.set_answering)
+        controller.answering_changed.connect(lambda _answering: self.view.show_preview(0))  # it is what is read now
         self.composer.continue_requested.connect(controller.continue_answer)
         self.composer.speculation_chosen.connect(controller.set_speculation)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
@@ -105,6 +108,11 @@ class ChatPanel(QWidget):
         if self._controller is not None:
             self._show_generation_state(self._controller)
         self.welcome.show_engine_state(state)
+
+    def show_use(self, use: ContextUse) -> None:
+        """Show how full the context is, and where reading will begin with the next question."""
+        self.composer.meter.show_use(use)
+        self.view.show_preview(use.first if use.left_out else 0, use.when_full == SUMMARISE)
 
     def set_theme(self, colors: Colors) -> None:
         """Draw everything in other colours."""

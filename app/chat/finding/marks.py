@@ -132,7 +132,7 @@ class HitMarks(QObject):
         for index, view in self._view.column.built:
             for part, section, text in view.parts:
                 if self._needle is None:
-                    text.highlight(_LAYER, ())
+                    text.mark_layer(_LAYER, ())
                     continue
                 before = known.get(text)
                 if before is None:
@@ -153,7 +153,7 @@ class HitMarks(QObject):
         if current is not None and stretches:
             current = min(current, len(stretches) - 1)
         formats = (self._format(False), self._format(True))
-        text.highlight(
+        text.mark_layer(
             _LAYER,
             [_selection(text, each, formats[place == current]) for place, each in enumerate(stretches)],
         )

@@ -106,12 +106,12 @@ class RoundMark:
             selection = QTextEdit.ExtraSelection()
             selection.cursor, selection.format = cursor, self._format()
             made.append(selection)
-        self._text.highlight(_LAYER, made)
+        self._text.mark_layer(_LAYER, made)
 
     @property
     def place(self) -> QRect | None:
         """Where the mark begins in the text's widget; None if there is nothing to be seen of it."""
-        marked = self._text.highlighted(_LAYER)
+        marked = self._text.layer(_LAYER)
         if not marked:
             return None
         cursor = QTextCursor(marked[0].cursor)

@@ -73,13 +73,13 @@ class MessageText(SealedBrowser):
         self._zoom = percent
         self.setFont(self._wanted_font())
 
-    def highlight(self, layer: str, stretches: Sequence[QTextEdit.ExtraSelection]) -> None:
+    def mark_layer(self, layer: str, stretches: Sequence[QTextEdit.ExtraSelection]) -> None:
         """Mark stretches of the text, in the place of those that this layer had; later layers lie on earlier ones."""
         if stretches or self._layers.get(layer):
             self._layers[layer] = list(stretches)
             self.setExtraSelections([each for stretches in self._layers.values() for each in stretches])
 
-    def highlighted(self, layer: str) -> Sequence[QTextEdit.ExtraSelection]:
+    def layer(self, layer: str) -> Sequence[QTextEdit.ExtraSelection]:
         """What a layer marks."""
         return self._layers.get(layer, ())
 

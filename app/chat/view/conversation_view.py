@@ -50,6 +50,7 @@ class ConversationView(QScrollArea):
         self._follows = True
         self._answering = False
         self._first_read, self._summary = 0, ""
+        self._preview, self._summarises = 0, False
         self._versions: dict[int, Version] = {}
         self._marks = RoundMarks()
         self.autoscroll = True
@@ -187,6 +188,15 @@ class ConversationView(QScrollArea):
             if isinstance(view := self.column.view(index), QuestionView):
                 view.show_divider(0 < index // 2 == turn, summary)
 
+    def show_preview(self, turn: int, summarises: bool = False) -> None:
+        """Say above the question of this turn that with the next one the model will read from there; 0 for nowhere."""
+        if (turn, summarises) == (self._preview, self._summarises):
+            return
+        self._preview, self._summarises = turn, summarises
+        for index, view in self.column.built:
+            if isinstance(view, QuestionView):
+                view.show_preview(0 < index // 2 == turn, summarises)
+
     def edit_last_question(self) -> None:
         """Open the last question for another wording."""
         if self.questions and not self._answering:
@@ -245,6 +255,7 @@ class ConversationView(QScrollArea):
         if message.role == "user":
             view = QuestionView(message, self._look, self.column)
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
+            view.show_preview(0 < index // 2 == self._preview, self._summarises)
         else:
             from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above
 

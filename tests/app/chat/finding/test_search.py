@@ -115,7 +115,10 @@ def test_hits_are_numbered_in_the_order_of_reading() -> None:
 
 def talk(turns: int) -> list[Message]:
     said = (
-        (Message("user", f"Question {turn}\nabout dragons"), Message("assistant", f"<think>hm {turn}</think>**Drag**on"))
+        (
+            Message("user", f"Question {turn}\nabout dragons"),
+            Message("assistant", f"<think>hm {turn}</think>**Drag**on"),
+        )
         for turn in range(turns)
     )
     return [each for turn in said for each in turn]
