@@ -33,7 +33,8 @@ class Settings(Preferences):
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
     `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
     server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
-    checked by who uses them; `engine`: the one that answers, empty for this computer.
+    checked by who uses them; `engine`: the one that answers, empty for this computer; `toured`: the tour of the first
+    run was shown.
     """
 
     geometry: str = ""
@@ -52,6 +53,7 @@ class Settings(Preferences):
     server_has_key: bool = False
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     engine: str = ""
+    toured: bool = False
 
     @property
     def beginning(self) -> GenerationSettings:

@@ -1,10 +1,11 @@
 """The main window: what it is made of and how it is laid out; `wiring` connects the parts."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -47,6 +48,7 @@ from app.ui.theme import Theme, application_icon, icon
 from engine.protocol.options import LoadOptions
 
 if TYPE_CHECKING:
+    from app.shell.tour import Tour
     from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
@@ -136,11 +138,23 @@ class MainWindow(QMainWindow):
         bar.addWidget(gap)
         for action in (self.actions_.models, self.actions_.generation, self.actions_.telemetry, self.actions_.tree):
             bar.addAction(action)
+        self._bar = bar
         self._generation_button = bar.widgetForAction(self.actions_.generation)
         for button in bar.findChildren(QToolButton):
             button.setAccessibleName(button.text())
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         return bar
+
+    def tool_button(self, action: QAction) -> QWidget | None:
+        """The button of an action in the tool bar; a narrow window may hide it."""
+        return self._bar.widgetForAction(action)
+
+    @cached_property
+    def tour(self) -> "Tour":
+        """The tour of the first run; made when it is offered, or asked for."""
+        from app.shell.tour import Tour  # noqa: PLC0415
+
+        return Tour(self)
 
     def _restore(self) -> None:
         """Take up the last size and place, as far as a screen is still there for it."""
@@ -158,6 +172,14 @@ class MainWindow(QMainWindow):
         self.tools.begin()
         self.deferred.do(self.tree.make_panel)
         self.chat_panel.setFocus()
+
+    def offer_tour(self) -> None:
+        """Let the tour come by itself, if it is wanted."""
+        self.tour.offer()
+
+    def begin_tour(self) -> None:
+        """Show the tour."""
+        self.tour.begin()
 
     def open_models(self) -> None:
         """Show the Models dialog."""

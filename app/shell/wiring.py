@@ -246,6 +246,7 @@ class Wiring(QObject):
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
+            tour=window.begin_tour,
         )
         do.full_screen.toggled.connect(self._on_full_screen)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)

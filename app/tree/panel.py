@@ -175,6 +175,11 @@ class TreePanel(QWidget):
         self._live.end()
         self.command_wanted.emit(Watch())
 
+    @property
+    def shown_tree(self) -> Snapshot | None:
+        """The tree of the round that is looked at; None while there is none."""
+        return self._shown[1] if self._shown else None
+
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:

@@ -86,6 +86,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
     mark("&Help"): (
         Command("palette", mark("Command &palette…"), "Ctrl+K"),
         Command("shortcuts", mark("&Keyboard shortcuts"), "F1"),
+        Command("tour", mark("Show the &tour"), "Ctrl+F1"),
         None,
         Command("copy_diagnostics", mark("Copy &diagnostics"), "Ctrl+Shift+D"),
         Command("log_folder", mark("Open &log folder"), "Ctrl+Shift+L"),

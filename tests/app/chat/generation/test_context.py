@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.composer.composer import ContextMeter
 from app.chat.generation.context_fit import answer_reserve, first_turn_that_fits
-from app.chat.generation.controller import COUNT_NOTICE, ChatController
 from app.chat.generation.context_use import ContextUse, Level
+from app.chat.generation.controller import COUNT_NOTICE, ChatController
 from app.chat.generation.counter import TokenCounter
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment
