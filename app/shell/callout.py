@@ -19,11 +19,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
+from app.system.plain_text import tip
 from app.ui.widgets import label
 
 WIDTH = 340  # pixels of a bubble where there is room
 _ARROW = 10  # from the bubble to the tip
-_RADIUS, _PADDING, _MARGIN = 10, 14, 8
+_RADIUS, _PADDING = 10, 14
+_ABOVE_FOOT = 44  # within a target, which may have tools at its lower edge
 _RING, _RING_WIDTH = 3, 3  # pixels between the ring and what it is around, and of its line
 _ROOMY = QSize(300, 360)  # what is larger has room for the bubble within
 
@@ -57,7 +59,7 @@ def placed(size: QSize, target: QRect, room: QRect, avoid: QRect) -> Placement:
 def _beside(side: Side, size: QSize, target: QRect, room: QRect) -> Placement:
     middle = target.center()
     wanted = {
-        Side.WITHIN: QPoint(middle.x() - size.width() // 2, target.bottom() - size.height() - _MARGIN),
+        Side.WITHIN: QPoint(middle.x() - size.width() // 2, target.bottom() - size.height() - _ABOVE_FOOT),
         Side.BELOW: QPoint(middle.x() - size.width() // 2, target.bottom() + 1),
         Side.ABOVE: QPoint(middle.x() - size.width() // 2, target.top() - size.height()),
         Side.LEFT: QPoint(target.left() - size.width(), middle.y() - size.height() // 2),
@@ -238,6 +240,6 @@ class Callout(QWidget):
     def _button(self, text: str, meaning: str, act: Callable[[], object]) -> QPushButton:
         made = QPushButton(text, self)
         made.setObjectName("small")
-        made.setToolTip(meaning)
+        made.setToolTip(tip(meaning))
         made.clicked.connect(act)
         return made

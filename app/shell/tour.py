@@ -220,7 +220,7 @@ class Tour(QObject):
                 "This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this "
                 "is a tree of guesses."
             )
-        begin = tr("The draft, a small model, guessed the %n tokens of this tree.", n=tree.drafted)
+        begin = tr("The draft, a small model, guessed the tree of %n tokens that is shown here.", n=tree.drafted)
         count = len(tree.accepted) - 1
         checked = tr("The target checked all of them in one pass and accepted none; it added a token of its own.")
         if count:

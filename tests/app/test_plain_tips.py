@@ -34,7 +34,7 @@ RICH_WIDGETS = {
     "LabelItem",
     "TextItem",
 }
-MAY_BE_RICH = {"ui/widgets.py", "chat/origins/round_mark.py", "shell/keyboard.py"}  # the one base; types
+MAY_BE_RICH = {"ui/widgets.py", "chat/text/message_text.py", "shell/keyboard.py"}  # the one base; types
 NEVER = {"setWhatsThis", "setStatusTip"}
 
 

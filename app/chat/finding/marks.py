@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QPoint, QRect, QTimer
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QTextEdit
 
 from app.chat.finding.hits import Place
 from app.chat.finding.needle import Needle
@@ -153,10 +152,8 @@ class HitMarks(QObject):
         if current is not None and stretches:
             current = min(current, len(stretches) - 1)
         formats = (self._format(False), self._format(True))
-        text.mark_layer(
-            _LAYER,
-            [_selection(text, each, formats[place == current]) for place, each in enumerate(stretches)],
-        )
+        made = [(_cursor(text.document(), each), formats[place == current]) for place, each in enumerate(stretches)]
+        text.mark_layer(_LAYER, made)
         return _Marked(self._needle, revision, stretches, current)
 
     def _place(self, view: MessageView) -> QRect | None:
@@ -171,8 +168,8 @@ class HitMarks(QObject):
                 and marked is not None
                 and len(marked.stretches) > self._current.number
             ):
-                cursor = QTextCursor(text.document())
-                cursor.setPosition(marked.stretches[self._current.number][0])
+                begin, _ = marked.stretches[self._current.number]
+                cursor = _cursor(text.document(), (begin, begin))
                 return text.cursorRect(cursor).translated(text.mapTo(view, QPoint()))
         return view.guess_of(part, section)
 
@@ -186,10 +183,8 @@ class HitMarks(QObject):
         return made
 
 
-def _selection(text: MessageText, stretch: Stretch, look: QTextCharFormat) -> QTextEdit.ExtraSelection:
-    made = QTextEdit.ExtraSelection()
-    cursor = QTextCursor(text.document())
+def _cursor(document: QTextDocument, stretch: Stretch) -> QTextCursor:
+    cursor = QTextCursor(document)
     cursor.setPosition(stretch[0])
     cursor.setPosition(stretch[1], QTextCursor.MoveMode.KeepAnchor)
-    made.cursor, made.format = cursor, look
-    return made
+    return cursor

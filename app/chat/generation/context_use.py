@@ -106,8 +106,8 @@ class ContextUse:
     def _cut(self) -> str:
         count = len(self.left_out)
         if self.when_full == SUMMARISE:
-            return tr("the %n oldest turns will be summarised", n=count)
-        return tr("the %n oldest turns will be left out", n=count)
+            return tr("%n oldest turns will be summarised", n=count)
+        return tr("%n oldest turns will be left out", n=count)
 
     @property
     def _near(self) -> str:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextFrame
-from PySide6.QtWidgets import QTextEdit
 
 from app.chat.text.document import MarkdownDocument, place_of
 from app.chat.text.message_text import MessageText
@@ -101,12 +100,8 @@ class RoundMark:
 
     def refresh(self) -> None:
         """The text was written anew where it is not settled yet."""
-        made = []
-        for cursor in self._cursors(*self._stretch) if self._stretch else ():
-            selection = QTextEdit.ExtraSelection()
-            selection.cursor, selection.format = cursor, self._format()
-            made.append(selection)
-        self._text.mark_layer(_LAYER, made)
+        cursors = self._cursors(*self._stretch) if self._stretch else ()
+        self._text.mark_layer(_LAYER, [(each, self._format()) for each in cursors])
 
     @property
     def place(self) -> QRect | None:
@@ -114,7 +109,7 @@ class RoundMark:
         marked = self._text.layer(_LAYER)
         if not marked:
             return None
-        cursor = QTextCursor(marked[0].cursor)
+        cursor = QTextCursor(marked[0][0])
         cursor.setPosition(cursor.selectionStart())
         return self._text.cursorRect(cursor)
 

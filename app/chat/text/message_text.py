@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from app.chat.text.manuscript import Manuscript
 
 
+MarkedStretch = tuple[QTextCursor, QTextCharFormat]
+"""Some text, selected, and how it is marked."""
+
+
 class MessageText(SealedBrowser):
     """The text of one message: selectable, links open outside and only on a click."""
 
@@ -45,7 +49,7 @@ class MessageText(SealedBrowser):
         super().__init__(parent)
         self._markdown: Manuscript | None = None
         self._zoom = 100
-        self._layers: dict[str, list[QTextEdit.ExtraSelection]] = {}
+        self._layers: dict[str, list[MarkedStretch]] = {}
         self._clicked: QPointF | None = None  # while a button of the mouse is released
         self.setFont(self._wanted_font())
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -73,13 +77,13 @@ class MessageText(SealedBrowser):
         self._zoom = percent
         self.setFont(self._wanted_font())
 
-    def mark_layer(self, layer: str, stretches: Sequence[QTextEdit.ExtraSelection]) -> None:
+    def mark_layer(self, layer: str, stretches: Sequence[MarkedStretch]) -> None:
         """Mark stretches of the text, in the place of those that this layer had; later layers lie on earlier ones."""
         if stretches or self._layers.get(layer):
             self._layers[layer] = list(stretches)
-            self.setExtraSelections([each for stretches in self._layers.values() for each in stretches])
+            self.setExtraSelections([_extra(*each) for stretches in self._layers.values() for each in stretches])
 
-    def layer(self, layer: str) -> Sequence[QTextEdit.ExtraSelection]:
+    def layer(self, layer: str) -> Sequence[MarkedStretch]:
         """What a layer marks."""
         return self._layers.get(layer, ())
 
@@ -221,3 +225,9 @@ def _link_at(document: QTextDocument, place: int, url: QUrl) -> tuple[QTextCharF
         if fragment.position() <= place <= fragment.position() + fragment.length():
             layout, is_it = fragment.charFormat(), True
     return layout, words if is_it else ""
+
+
+def _extra(stretch: QTextCursor, look: QTextCharFormat) -> QTextEdit.ExtraSelection:
+    made = QTextEdit.ExtraSelection()
+    made.cursor, made.format = stretch, look
+    return made

@@ -41,7 +41,7 @@ def count(window: MainWindow) -> str:
 
 
 def marked(text: MessageText) -> list[str]:
-    return [each.cursor.selectedText() for each in text.layer("found")]
+    return [each.selectedText() for each, _ in text.layer("found")]
 
 
 def test_from_hit_to_hit_and_back(told: MainWindow, qtbot: QtBot) -> None:
@@ -120,7 +120,7 @@ def test_a_hit_far_away_is_brought_into_view(window: MainWindow, qtbot: QtBot) -
         assert answer is not None
         hits = [each for text in answer.texts for each in text.layer("found")]
         text = answer.texts[0]
-        top = text.mapTo(view.viewport(), text.cursorRect(hits[0].cursor).topLeft()).y() if hits else -1
+        top = text.mapTo(view.viewport(), text.cursorRect(hits[0][0]).topLeft()).y() if hits else -1
         return 0 <= top < view.viewport().height()
 
     qtbot.waitUntil(is_seen)
