@@ -27,7 +27,7 @@ _ARROW = 10  # from the bubble to the tip
 _RADIUS, _PADDING = 10, 14
 _ABOVE_FOOT = 44  # within a target, which may have tools at its lower edge
 _RING, _RING_WIDTH = 3, 3  # pixels between the ring and what it is around, and of its line
-_ROOMY = QSize(300, 360)  # what is larger has room for the bubble within
+_ROOMY = QSize(300, 520)  # what is larger has room for the bubble within
 
 
 class Side(Enum):

@@ -7542,7 +7542,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>&amp;Find in this chat</source>
-            <translation>In diesem Chat &amp;suchen</translation>
+            <translation>In diesem C&amp;hat suchen</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -7662,12 +7662,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Fi&amp;nd next</source>
-            <translation>Nächster Tre&amp;ffer</translation>
+            <translation>Nä&amp;chster Treffer</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Fin&amp;d previous</source>
-            <translation>Voriger Treff&amp;er</translation>
+            <translation>Voriger &amp;Treffer</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

@@ -15,7 +15,7 @@ from app.engine.state import EngineState
 from engine.protocol.messages import Counted, Event
 
 _PAUSE_MS = 250  # between two counts, however fast somebody writes
-_PAUSE_PER_COUNT = 4  # and at least so many times as long as the last one took
+_PAUSE_PER_COUNT = 2  # and at least so many times as long as the last one took
 _TIMEOUT_MS = 10_000  # after which a count is given up, and the next change is counted
 
 
