@@ -18,7 +18,7 @@ from engine.protocol.watching import Watch
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import Divider
-from engine.text.prompt import Prompt, count_tokens, write_prompt
+from engine.text.prompt import Prompt, count_tokens, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
 
 
@@ -111,6 +111,10 @@ class Engine:
         if request.raw is not None:
             return Prompt(request.raw)
         return self.prompt(request.chat, request.tools)
+
+    def require_readable(self, request: Generate) -> None:
+        """Raise `InputError` where this request's prompt is empty, too long, or has tokens that the target lacks."""
+        require_readable(self.prompt_of(request).tokens, self.target.network.vocabulary, self.context_tokens)
 
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""

@@ -23,6 +23,7 @@ from app.shell.lifecycle import Lifecycle
 from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
+from app.ui.motion import may_move
 from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
@@ -200,6 +201,7 @@ class Wiring(QObject):
         window = self._window
         link, chat, settings, rounds = window.switch, window.chat, window.settings, window.conversations.rounds
         panel.set_way(settings.current.tree_way)
+        panel.set_motion(may_move(settings.current.reduce_motion))
         panel.set_budget(chat.generation.budget)
         panel.set_answering(chat.is_answering)
         link.events_arrived.connect(panel.on_events)
@@ -211,6 +213,8 @@ class Wiring(QObject):
         panel.budget_wanted.connect(lambda budget: chat.change_settings(replace(chat.generation, budget=budget)))
         rounds.brought.connect(panel.player.bring)
         panel.player.wanted.connect(rounds.bring)
+        rounds.figures_brought.connect(panel.filling.take)
+        panel.filling.wanted.connect(rounds.bring_figures)
         panel.round_shown.connect(window.chat_panel.view.mark_round)
         panel.answer_wanted.connect(self._show_round_in_answer)
         panel.branch_wanted.connect(self._branch)
@@ -303,6 +307,9 @@ class Wiring(QObject):
         window = self._window
         window.chat_panel.composer.field.sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
         window.view_options.follow_settings()
+        moves = may_move(window.settings.current.reduce_motion)
+        window.tree.set_motion(moves)
+        window.setAnimated(moves)  # panes that are dragged
 
     def _show_round_in_answer(self, request: int, index: int) -> None:
         if not self._window.chat_panel.view.show_round(request, index):

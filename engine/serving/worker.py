@@ -60,8 +60,7 @@ class Worker:
             self._unload()
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             return
-        if engine is None:
-            raise NoModel(say("No model is loaded."), say("Choose a model first."))
+        engine = self._desk.engine_for(job.made_for)
         watcher = self._watcher if job.asker == WINDOW else None
         prompt = engine.prompt_of(request)
         yield from engine.generate(request.id, prompt, request.options, watcher)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from engine.errors import InputError
 from engine.protocol.options import Constraint
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 from engine.protocol.tools import Tool, ToolChoice
 from engine.text.pieces import AllContent, Divider
 from engine.text.tokenizer import Tokenizer
@@ -25,18 +25,24 @@ def divider_for(tokenizer: Tokenizer, tools: Sequence[Tool]) -> Divider:
 def tool_constraint(tokenizer: Tokenizer, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
     """What holds an answer to this choice; None where it is free.
 
-    The arguments of calls that are required are valid by the schemas of their tools. Raises `InputError` for a name
-    that none of the tools has, and for parameters that are no JSON object. An answer that must not call anything is
-    free too: ask it without tools. The first time with tools the template is asked how it takes them, whatever the
-    choice, so keep this off event loops.
+    The arguments of calls that are required are valid by the schemas of their tools. Raises `InputError` where there
+    are no tools, for a name that none of them has, and for parameters that are no JSON object. An answer that must not
+    call anything is free too: ask it without tools. The first time with tools the template is asked how it takes them,
+    whatever the choice, so keep this off event loops.
     """
     format = tokenizer.tool_format if tools else HERMES
     if choice.mode != "required":
         return None
+    if not tools:
+        raise InputError(
+            say("A tool has to be called, and there is none in the request."),
+            say("Send the tools, or leave out their choice."),
+        )
     chosen = [tool for tool in tools if choice.name in ("", tool.name)]
     if not chosen:
         raise InputError(
-            say("There is no tool '{name}' to call.", name=choice.name), say("Name one of the tools of the request.")
+            say("There is no tool {name} to call.", name=shown(choice.name)),
+            say("Name one of the tools of the request."),
         )
     grammar = CallGrammar(format.syntax, tokenizer.special_tokens)
     text = grammar.text(schemas_of(chosen), several=choice.parallel and not choice.name)

@@ -5508,6 +5508,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Reduce motion</source>
+            <translation>Bewegung verringern</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>SSD</source>
             <translation>SSD</translation>
         </message>
@@ -5590,6 +5595,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>Tint of tokens</source>
             <translation>Tönung der Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Trees and panes change at once instead of moving, also if the system wants that. Whether an answer's text appears evenly is set for chats.</source>
+            <translation>Bäume und Fensterteile ändern sich sofort, statt sich zu bewegen; auch, wenn das System es so will. Ob der Text einer Antwort gleichmäßig erscheint, wird bei den Chats eingestellt.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6726,11 +6736,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/bars.py" />
-            <source>Round</source>
-            <translation>Runde</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/bars.py" />
             <source>Show larger trees</source>
             <translation>Größere Bäume zeigen</translation>
         </message>
@@ -7215,6 +7220,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{probability} hier, {rank} Wahl</translation>
         </message>
         <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, half-filled ones in RAM, empty ones on the SSD.</source>
+            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, halb gefüllte im RAM, leere auf der SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Computing layer {layer} of {count}</source>
+            <translation>Rechnet Schicht {layer} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Layer {layer}, kept in {place}.</source>
+            <translation>Schicht {layer}, Platz: {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Layers of the target</source>
+            <translation>Schichten des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Waiting for layer {layer} of {count}, from {place}</source>
+            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>loading {layer} from {place}</source>
+            <translation>lädt {layer} aus: {place}</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/picture/left_edge.py" />
             <source>The path begins 1 token to the left: drag, or press Home</source>
             <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
@@ -7228,36 +7263,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/left_edge.py" />
             <source>‹ {count} more</source>
             <translation>‹ {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
-            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Computing layer {layer} of {count}</source>
-            <translation>Rechnet Schicht {layer} von {count}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Layer {layer}, kept in {place}.</source>
-            <translation>Schicht {layer}, Platz: {place}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Layers of the target</source>
-            <translation>Schichten des Zielmodells</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Waiting for layer {layer} of {count}, from {place}</source>
-            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>loading {layer} from {place}</source>
-            <translation>lädt {layer} aus: {place}</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
@@ -7303,6 +7308,91 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/steps.py" />
             <source>step {number}</source>
             <translation>Schritt {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/ribbon.py" />
+            <source>Each column is a round: accepted tokens, on top of them the bonus, and below the line the time that it took. The line across is the budget of its tree. Click or drag, or go with the arrow keys; Ctrl+arrow goes from answer to answer.</source>
+            <translation>Jede Säule ist eine Runde: angenommene Token, darauf das Bonus-Token und unter der Linie die Zeit, die sie gebraucht hat. Die Linie quer darüber ist das Budget des Baums. Klicken oder ziehen, oder mit den Pfeiltasten gehen; Strg+Pfeil geht von Antwort zu Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/ribbon.py" />
+            <source>Round</source>
+            <translation>Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>1 token</source>
+            <translation>1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Budget {budget}, {count} guessed, {seconds}</source>
+            <translation>Budget {budget}, {count} geraten, {seconds}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Budget {budget}, {seconds} per round, on average</source>
+            <translation>Budget {budget}, {seconds} pro Runde im Mittel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Method: {name}</source>
+            <translation>Verfahren: {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>On average {tokens} tokens, {accepted} of them accepted; at most {most}</source>
+            <translation>Im Mittel {tokens} Token, davon {accepted} angenommen; höchstens {most}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Round {number} of answer {answer}</source>
+            <translation>Runde {number} von Antwort {answer}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Round {number} of {count}</source>
+            <translation>Runde {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Rounds {first} to {last}, here in one column</source>
+            <translation>Runden {first} bis {last}, hier in einer Säule</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>These rounds have not been read yet.</source>
+            <translation>Diese Runden sind noch nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>This round has not been read yet.</source>
+            <translation>Diese Runde ist noch nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>This round is not kept any more.</source>
+            <translation>Diese Runde ist nicht mehr aufbewahrt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{accepted} accepted + {bonus} bonus</source>
+            <translation>{accepted} angenommen + {bonus} Bonus</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} ms</source>
+            <translation>{count} ms</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} s</source>
+            <translation>{count} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} tokens</source>
+            <translation>{count} Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -9345,11 +9435,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das sind mehr als {most} Antworten in einer Anfrage.</translation>
         </message>
         <message>
-            <location filename="../../engine/serving/context.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
             <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
@@ -9371,8 +9456,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
+            <source>Another model was loaded meanwhile.</source>
+            <translation>Inzwischen wurde ein anderes Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
             <source>Ask again when some are answered.</source>
             <translation>Fragen Sie noch einmal, wenn einige beantwortet sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Ask again.</source>
+            <translation>Fragen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -9398,6 +9498,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The format json_schema comes without a schema.</source>
             <translation>Das Format json_schema kommt ohne Schema.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Leave out 'coppice.rounds', or ask at another address.</source>
+            <translation>Lassen Sie „coppice.rounds“ weg, oder fragen Sie unter einer anderen Adresse.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Rounds are told of chat completions and completions alone.</source>
+            <translation>Runden werden nur bei Chat Completions und Completions mitgeteilt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
@@ -9501,6 +9611,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>Send less of it, or have the model loaded with a larger context.</source>
+            <translation>Senden Sie weniger davon, oder lassen Sie das Modell mit einem größeren Kontext laden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>The headers of this request are too long.</source>
             <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
@@ -9546,6 +9661,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
+            <source>Web pages of other sites may not ask this server.</source>
+            <translation>Webseiten anderer Anbieter dürfen diesen Server nicht fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
             <source>Web pages of {name} may not ask this server.</source>
             <translation>Webseiten von {name} dürfen diesen Server nicht fragen.</translation>
         </message>
@@ -9580,6 +9700,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Modell {name} gibt es hier nicht.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>An answer with a constraint cannot call tools as it likes.</source>
+            <translation>Eine Antwort mit einer Vorgabe kann nicht nach Belieben Werkzeuge aufrufen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>Leave out the constraint or the tools, or choose whether tools are called.</source>
+            <translation>Lassen Sie die Vorgabe oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>Send the item itself.</source>
             <translation>Senden Sie das Gemeinte selbst.</translation>
@@ -9588,6 +9718,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
             <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Ask for chat completions with 'logprobs'.</source>
+            <translation>Fragen Sie nach Chat Completions mit „logprobs“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Responses have no log-probabilities here.</source>
+            <translation>Responses haben hier keine Log-Wahrscheinlichkeiten.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
@@ -9761,18 +9901,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
+            <source>A tool has to be called, and there is none in the request.</source>
+            <translation>Ein Werkzeug muss aufgerufen werden, und in der Anfrage steht keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
-            <source>There is no tool '{name}' to call.</source>
-            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
+            <source>Send the tools, or leave out their choice.</source>
+            <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool {name} to call.</source>
+            <translation>Es gibt kein Werkzeug {name}, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
-            <source>Start a new chat, or choose another model.</source>
-            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
+            <source>Change the conversation, or choose another model.</source>
+            <translation>Ändern Sie die Unterhaltung, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />

@@ -9,9 +9,9 @@ from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT, Constraint
 from engine.protocol.sentences import say
 
-Text = Annotated[str, Field(max_length=MOST_CONSTRAINT)]
+ConstraintText = Annotated[str, Field(max_length=MOST_CONSTRAINT)]
 Schema = dict[str, Any]
-_LOOSE = ConfigDict(extra="ignore", populate_by_name=True)
+_LOOSE = ConfigDict(extra="ignore")
 
 
 class TextFormat(BaseModel):
@@ -65,10 +65,10 @@ class StructuredOutputs(BaseModel):
     """vLLM's `structured_outputs`: one of these."""
 
     model_config = _LOOSE
-    json_: Schema | Text | None = Field(None, alias="json")
-    regex: Text | None = None
-    choice: list[Text] | None = Field(None, min_length=1, max_length=4096)
-    grammar: Text | None = None
+    json_: Schema | ConstraintText | None = Field(None, alias="json")
+    regex: ConstraintText | None = None
+    choice: list[ConstraintText] | None = Field(None, min_length=1, max_length=4096)
+    grammar: ConstraintText | None = None
     json_object: bool | None = None
 
 
@@ -76,13 +76,13 @@ class ConstraintFields(BaseModel):
     """Fields of a request for a completion; a request's model inherits them. At most one of them may be set."""
 
     response_format: ResponseFormat | None = None
-    grammar: Text | None = Field(None, description="GBNF, as llama-server takes it, or Lark")
+    grammar: ConstraintText | None = Field(None, description="GBNF, as llama-server takes it, or Lark")
     json_schema: Schema | None = Field(None, description="as llama-server takes it")
     structured_outputs: StructuredOutputs | None = Field(None, description="as vLLM takes it")
-    guided_json: Schema | Text | None = Field(None, description="as earlier vLLM takes it, like those below")
-    guided_regex: Text | None = None
-    guided_choice: list[Text] | None = Field(None, min_length=1, max_length=4096)
-    guided_grammar: Text | None = None
+    guided_json: Schema | ConstraintText | None = Field(None, description="as earlier vLLM takes it, like those below")
+    guided_regex: ConstraintText | None = None
+    guided_choice: list[ConstraintText] | None = Field(None, min_length=1, max_length=4096)
+    guided_grammar: ConstraintText | None = None
 
     def constraint(self) -> Constraint | None:
         """What the answer must look like; None for any text. Raises `InputError` where several fields say it."""

@@ -24,7 +24,7 @@ class Visits:
 
     def begin(self, client: str, path: str, headers: Headers) -> "OpenVisit":
         """A request has come. Nothing is told before it waits, is answered, or has ended."""
-        tell = _tell_nobody if path in POLLED else self._tell
+        tell = _ignored if path in POLLED else self._tell
         return OpenVisit(next(_NUMBERS), client, _printable(headers.get("user-agent", "")), _printable(path), tell)
 
 
@@ -89,7 +89,7 @@ class OpenVisit:
         )
 
 
-def _tell_nobody(_visit: Visit) -> None:
+def _ignored(_visit: Visit) -> None:
     """Of what is asked for again and again."""
 
 

@@ -1,6 +1,7 @@
 """Has a grammar compiled in a process of its own before the engine does it, because it may come from anybody."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from engine.text.backend import complaint_of
 PROGRAM = Path(__file__).with_name("trial_process.py")
 SECONDS = 30.0  # where the system bounds no processor time, or has none to spare
 REMEMBERED = 64
+_ADVICE = re.compile(r"\s*Enable '\w+' option[^.]*")
 
 
 def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
@@ -35,9 +37,13 @@ def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
 
 
 def cannot_be_used(reason: str) -> InputError:
-    """The error for a constraint that does not compile; `reason`: the library's own words."""
+    """The error for a constraint that does not compile; `reason`: the library's own words.
+
+    What it advises the program that uses it is left out: who sends a constraint cannot choose the library's options.
+    """
+    complaint = complaint_of(ValueError(_ADVICE.sub("", reason)))
     return InputError(
-        say("The constraint of the answer cannot be used: {reason}.", reason=complaint_of(ValueError(reason))),
+        say("The constraint of the answer cannot be used: {reason}.", reason=complaint),
         say("Change the schema or the grammar."),
     )
 

@@ -90,7 +90,7 @@ def test_an_asker_withdraws_what_waits_up_to_an_id_and_nothing_of_others() -> No
     assert [desk.take(), desk.take()] == [others, last]
 
 
-def test_too_much_is_refused_but_the_window_never() -> None:
+def test_too_much_is_refused_but_neither_the_window_nor_the_rest_of_a_request() -> None:
     desk = Desk()
     for _ in range(MOST_WAITING_OF_ONE):
         desk.put(job("a"))
@@ -99,6 +99,9 @@ def test_too_much_is_refused_but_the_window_never() -> None:
         desk.put(job("a"))
     desk.put(job("b"))
     desk.put(job(WINDOW))
+    rest = job("a")
+    rest.is_admitted = True
+    desk.put(rest)
 
 
 def test_an_engine_is_off_the_desk_before_it_is_closed() -> None:

@@ -115,6 +115,7 @@ def test_a_foreign_page_does_not_use_up_the_rate_of_this_computer() -> None:
 def test_a_picture_of_a_foreign_page_is_refused(server: Running) -> None:
     told = server.http.get("/health", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"})
     assert told.status_code == 403
+    assert told.json()["error"]["message"].startswith("Web pages of other sites may not ask this server.")
     assert server.http.get("/health", headers={"sec-fetch-site": "none"}).status_code == 200
 
 

@@ -126,6 +126,13 @@ def test_what_cannot_be_used_is_refused_with_the_reason() -> None:
             grammar(constraint)
 
 
+def test_what_the_library_advises_programs_is_not_passed_on() -> None:
+    either = {"oneOf": [{"type": "string", "pattern": "a+"}, {"type": "string", "pattern": "a*"}]}
+    with pytest.raises(InputError) as refused:
+        grammar(Constraint("json_schema", json.dumps(either)))
+    assert refused.value.message == "The constraint of the answer cannot be used: oneOf constraints are not supported."
+
+
 def test_what_takes_too_much_is_refused_before_the_engine_compiles_it() -> None:
     """Each of the rules needs the next one: as deep as that the library overflows its stack."""
     deep = "\n".join(f'r{number}: "a" r{number + 1}?' for number in range(5000))

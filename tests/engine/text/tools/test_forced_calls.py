@@ -124,6 +124,12 @@ def test_a_tool_that_is_named_is_the_one_that_is_called() -> None:
         tool_constraint(family.tokenizer, TOOLS, ToolChoice("required", "other"))
 
 
+def test_without_tools_there_is_none_to_call() -> None:
+    for choice in (ToolChoice("required"), ToolChoice("required", "other")):
+        with pytest.raises(InputError, match="there is none in the request"):
+            tool_constraint(KNOWING["Hermes"].tokenizer, (), choice)
+
+
 @pytest.mark.parametrize("choice", [ToolChoice(), ToolChoice("none")])
 def test_without_need_answers_are_free(choice: ToolChoice) -> None:
     assert tool_constraint(KNOWING["Hermes"].tokenizer, TOOLS, choice) is None
