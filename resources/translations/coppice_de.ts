@@ -460,6 +460,11 @@
         </message>
         <message>
             <location filename="../../app/chat/finding/bar.py" />
+            <source>Only in other versions</source>
+            <translation>Nur in anderen Fassungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
             <source>Only words that are exactly this are found.</source>
             <translation>Nur Wörter, die genau so lauten, werden gefunden.</translation>
         </message>

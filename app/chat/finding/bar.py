@@ -97,11 +97,12 @@ class FindBar(QFrame):
         if self._pause.isActive():
             self._tell()
 
-    def show_count(self, number: int, count: int, is_done: bool) -> None:
-        """Hit `number`, from 1, of so many; more may come until it `is_done`."""
+    def show_count(self, number: int, count: int, is_done: bool, is_elsewhere: bool = False) -> None:
+        """Hit `number`, from 1, of so many; more may come until it `is_done`. `is_elsewhere`: in other versions."""
         words = tr("{number} of {count}").format(number=f"{Number(number):,}", count=f"{Number(count):,}")
         if not count:
-            words = tr("Nothing found") if is_done and self.field.text() else ""
+            nothing = tr("Only in other versions") if is_elsewhere else tr("Nothing found")
+            words = nothing if is_done and self.field.text() else ""
         self.count.setText(words if is_done or not count else f"{words}…")
         self.count.setAccessibleName(words)
         tone = "warning" if is_done and self.field.text() and not count else ""

@@ -112,6 +112,12 @@ class Finder(QObject):
     def _is_empty(self) -> bool:
         return not self._search.needle.wanted.words
 
+    @property
+    def _is_in_other_versions(self) -> bool:
+        """Whether it stands, as it was written, in messages that are not shown."""
+        needle = self._search.needle
+        return any(needle.count(each.text) for each in self._chat.conversation.hidden)
+
     def _start(self, wanted: Wanted, goes_there: bool) -> None:
         self._current = None
         self._goes_there = goes_there
@@ -148,5 +154,6 @@ class Finder(QObject):
     def _show(self) -> None:
         hits = self._search.hits
         number = min(hits.number_from(self._current), hits.count - 1) + 1 if self._current and hits.count else 0
-        self._bar.show_count(number, hits.count, self._search.is_done)
+        is_elsewhere = self._search.is_done and not hits.count and self._is_in_other_versions
+        self._bar.show_count(number, hits.count, self._search.is_done, is_elsewhere)
         self._marks.show(None if self._is_empty else self._search.needle, self._current)

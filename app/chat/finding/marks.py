@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from PySide6.QtCore import QObject, QPoint, QRect, QTimer
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument
@@ -91,6 +92,7 @@ class HitMarks(QObject):
         self._needle: Needle | None = None
         self._current: Place | None = None
         self._marked: dict[MessageText, _Marked] = {}
+        self._heard: WeakSet[MessageText] = WeakSet()  # whose changes are told
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._refresh)
         view.texts_changed.connect(self._on_changed)
@@ -134,7 +136,8 @@ class HitMarks(QObject):
                     text.mark_layer(_LAYER, ())
                     continue
                 before = known.get(text)
-                if before is None:
+                if text not in self._heard:
+                    self._heard.add(text)
                     text.document().contentsChanged.connect(self._on_changed)
                 current = self._current
                 is_here = current is not None and current.section == (index, part, section)

@@ -99,6 +99,14 @@ def test_escape_closes_the_bar_and_does_not_stop_the_answer(told: MainWindow, li
     assert told.chat.is_answering
 
 
+def test_what_only_another_version_says_is_told(told: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    press(told, Qt.Key.Key_R, CONTROL)
+    link.say("A wyvern.")
+    link.finish()
+    find(told, "Dragons", qtbot)
+    assert count(told) == "Only in other versions"
+
+
 def long_talk() -> Conversation:
     talk: list[Message] = []
     for turn in range(60):
