@@ -220,12 +220,13 @@ class Tour(QObject):
                 "This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this "
                 "is a tree of guesses."
             )
-        begin = tr("The draft, a small model, guessed the tree of %n tokens that is shown here.", n=tree.drafted)
+        begin = tr("The draft, a small model, guessed a tree of %n tokens.", n=tree.drafted)
         count = len(tree.accepted) - 1
         checked = tr("The target checked all of them in one pass and accepted none; it added a token of its own.")
         if count:
             checked = tr("The target checked all of them in one pass, accepted %n (green), and added one.", n=count)
-        return f"{begin} {checked} {_sum(tree.new_tokens)}".strip()
+        place = "" if self._window.tree_dock.isVisible() else tr("This button shows the tree (Ctrl+T).")
+        return " ".join(filter(None, (begin, checked, _sum(tree.new_tokens), place)))
 
     def _of_figures(self) -> str:
         answer = self._window.chat.conversation.last_answer

@@ -6142,10 +6142,10 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message numerus="yes">
             <location filename="../../app/shell/tour.py" />
-            <source>The draft, a small model, guessed the tree of %n tokens that is shown here.</source>
+            <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
-                <numerusform>Der Entwurf, ein kleines Modell, hat den Baum aus %n Token geraten, der hier steht.</numerusform>
-                <numerusform>Der Entwurf, ein kleines Modell, hat den Baum aus %n Token geraten, der hier steht.</numerusform>
+                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
             </translation>
         </message>
         <message>
@@ -6160,6 +6160,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
                 <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
                 <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
             </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This button shows the tree (Ctrl+T).</source>
+            <translation>Diese Schaltfläche zeigt den Baum (Strg+T).</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour.py" />

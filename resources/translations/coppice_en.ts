@@ -101,9 +101,9 @@
         </message>
         <message numerus="yes">
             <location filename="../../app/shell/tour.py" />
-            <source>The draft, a small model, guessed the tree of %n tokens that is shown here.</source>
+            <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
-                <numerusform>The draft, a small model, guessed the tree of %n token that is shown here.</numerusform>
+                <numerusform>The draft, a small model, guessed a tree of %n token.</numerusform>
                 <numerusform>The draft, a small model, guessed the tree of %n tokens that is shown here.</numerusform>
             </translation>
         </message>

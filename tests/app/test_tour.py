@@ -71,7 +71,7 @@ def test_three_steps_with_the_numbers_of_what_is_shown(told: MainWindow, qtbot: 
     shown = callout(told)
     tree = told.tree_panel.shown_tree
     assert tree is not None
-    assert f"guessed the tree of {tree.drafted} tokens" in shown.text
+    assert f"guessed a tree of {tree.drafted} tokens" in shown.text
     assert points_at(told, told.tree_panel)
     assert QApplication.focusWidget() is shown.next
     for _ in range(5):
@@ -144,6 +144,7 @@ def test_it_follows_what_it_points_at(told: MainWindow, qtbot: QtBot) -> None:
     told.tour._place()
     shown = callout(told)
     assert shown.isVisible()
+    assert "This button shows the tree" in shown.text
     shown.next.click()
     told.chat.start_new_chat()
     told.tour._place()
