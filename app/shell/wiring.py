@@ -157,6 +157,7 @@ class Wiring(QObject):
         link.engine_stopped.connect(self._on_engine_stopped)
         for listener in (library, models, chat, window.telemetry, counter, window.tree):
             link.events_arrived.connect(listener.on_events)
+        engines.state_changed.connect(window.comparison.on_engine_state)
         for listener in (chat, counter, window.telemetry):
             engines.state_changed.connect(listener.on_engine_state)
         for shown in (window.chat_panel, window.status_area, models):
@@ -227,10 +228,16 @@ class Wiring(QObject):
         window.chat.asked.connect(telemetry.on_asked)
         window.chat.conversation_replaced.connect(telemetry.clear)
         telemetry.follow(window.actions_.telemetry, window.tree.show_round_of)
+        window.chat_panel.view.cause_chosen.connect(telemetry.show_cause)
+        window.chat_panel.view.compare_requested.connect(window.comparison.open)
+        telemetry.texts_wanted.connect(window.comparison.open)
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices
-        withdrawing = (window.chat, window.conversations, window.unheard_stop, window.server, window.engines)
+        withdrawing = (
+            *(window.chat, window.conversations, window.unheard_stop),
+            *(window.server, window.engines, window.comparison),
+        )
         for teller in (window.models, window.tools, *withdrawing):
             teller.notice_raised.connect(notices.add)
         for teller in withdrawing:
@@ -247,6 +254,7 @@ class Wiring(QObject):
             restart_engine=window.engines.restart,
             server=window.server.open,
             quit=window.close,
+            compare=lambda _checked: window.comparison.open(),
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
