@@ -25,9 +25,9 @@ from app.ui.widgets import label
 WIDTH = 340  # pixels of a bubble where there is room
 _ARROW = 10  # from the bubble to the tip
 _RADIUS, _PADDING = 10, 14
-_ABOVE_FOOT = 44  # within a target, which may have tools at its lower edge
+_WITHIN = 6  # from the lower edge of a target that has room for the bubble
 _RING, _RING_WIDTH = 3, 3  # pixels between the ring and what it is around, and of its line
-_ROOMY = QSize(300, 520)  # what is larger has room for the bubble within
+_ROOMY = QSize(300, 420)  # what is larger has room for the bubble within
 
 
 class Side(Enum):
@@ -59,7 +59,7 @@ def placed(size: QSize, target: QRect, room: QRect, avoid: QRect) -> Placement:
 def _beside(side: Side, size: QSize, target: QRect, room: QRect) -> Placement:
     middle = target.center()
     wanted = {
-        Side.WITHIN: QPoint(middle.x() - size.width() // 2, target.bottom() - size.height() - _ABOVE_FOOT),
+        Side.WITHIN: QPoint(middle.x() - size.width() // 2, target.bottom() - size.height() - _WITHIN),
         Side.BELOW: QPoint(middle.x() - size.width() // 2, target.bottom() + 1),
         Side.ABOVE: QPoint(middle.x() - size.width() // 2, target.top() - size.height()),
         Side.LEFT: QPoint(target.left() - size.width(), middle.y() - size.height() // 2),

@@ -23,13 +23,17 @@ _WELL = (AnswerEnding.COMPLETE, AnswerEnding.LENGTH)
 _MOVES = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide, QEvent.Type.ParentChange)
 
 
+Target = Sequence[QWidget | None]
+"""Widgets that belong together, the most telling one first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is said, and at what it points: the first of these that can be seen."""
+    """What is said, and at what it points: the first of these that can be seen, with the others of its group."""
 
     title: Callable[[], str]
     words: Callable[[], str]
-    targets: Callable[[], Sequence[QWidget | None]]
+    targets: Callable[[], Sequence[Target]]
 
 
 class Tour(QObject):
@@ -150,13 +154,16 @@ class Tour(QObject):
         if not self.is_shown:
             return
         step = self._steps[self._step]
-        target = next((each for each in step.targets() if each is not None and each.isVisible()), None)
-        target = target or self._window.chat_panel.composer
+        groups = ([each for each in group if each is not None and each.isVisible()] for group in step.targets())
+        composer = self._window.chat_panel.composer
+        group: Sequence[QWidget] = next((each for each in groups if each), [composer])
+        target = group[0]
         callout, ring = self._in(target.window())
         callout.show_step(step.title(), step.words(), self._step + 1, len(self._steps))
-        composer = self._window.chat_panel.composer
         avoid = _part_of(composer) if composer.window() is target.window() else QRect()
-        part = _part_of(target)
+        part = QRect()
+        for each in group:
+            part = part.united(_part_of(each))
         ring.surround(part)
         callout.point_at(part, avoid if target is not composer else QRect())
         self._follow(_around(target))
@@ -198,15 +205,15 @@ class Tour(QObject):
 
     # ---- what is pointed at, and what is said of it -----------------------------------------------------------------
 
-    def _tree(self) -> Sequence[QWidget | None]:
-        return self._window.tree_dock.widget(), self._window.tool_button(self._window.actions_.tree)
+    def _tree(self) -> Sequence[Target]:
+        return (self._window.tree_panel.page,), (self._window.tool_button(self._window.actions_.tree),)
 
-    def _figures(self) -> Sequence[QWidget | None]:
-        answers = self._window.chat_panel.view.answers
-        return (answers[-1].figures,) if answers and self._window.chat_panel.view.isVisible() else ()
+    def _figures(self) -> Sequence[Target]:
+        view = self._window.chat_panel.view
+        return [(each.figures, each.why) for each in view.answers[-1:] if view.isVisible()]
 
-    def _models(self) -> Sequence[QWidget | None]:
-        return self._window.tool_button(self._window.actions_.models), self._window.models.indicator
+    def _models(self) -> Sequence[Target]:
+        return (self._window.tool_button(self._window.actions_.models),), (self._window.models.indicator,)
 
     def _of_tree(self) -> str:
         tree = self._window.tree_panel.shown_tree

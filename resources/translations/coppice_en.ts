@@ -128,7 +128,7 @@
             <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
                 <numerusform>The draft, a small model, guessed a tree of %n token.</numerusform>
-                <numerusform>The draft, a small model, guessed the tree of %n tokens that is shown here.</numerusform>
+                <numerusform>The draft, a small model, guessed a tree of %n tokens.</numerusform>
             </translation>
         </message>
         <message numerus="yes">
