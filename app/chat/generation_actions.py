@@ -25,7 +25,8 @@ class GenerationActions(QObject):
         self.counter = TokenCounter(link, chat, self)
         self.popover = GenerationPopover(chat, Presets(settings), parent)
         self._composer.draft_changed.connect(self.counter.follow_draft)
-        self.counter.use_changed.connect(self._composer.meter.show_use)
+        self.counter.use_changed.connect(panel.show_use)
+        self._composer.meter.clicked.connect(lambda: self.popover.open_below(self._composer.meter, "when_full"))
         self.counter.costs_changed.connect(self._composer.tray.show_costs)
 
     def connect_actions(self, actions: Actions) -> None:

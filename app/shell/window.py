@@ -1,10 +1,11 @@
 """The main window: what it is made of and how it is laid out; `wiring` connects the parts."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.conversations import Conversations
+from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
@@ -47,6 +49,7 @@ from app.ui.theme import Theme, application_icon, icon
 from engine.protocol.options import LoadOptions
 
 if TYPE_CHECKING:
+    from app.shell.tour import Tour
     from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
@@ -90,6 +93,7 @@ class MainWindow(QMainWindow):
         self.server = ServerFeature(link, settings, self)
         self.generation_actions = GenerationActions(self.switch, self.chat, self.chat_panel, settings, self)
         self.generation = self.generation_actions.popover
+        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations.panel, self)
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, folders, theme)
@@ -137,11 +141,23 @@ class MainWindow(QMainWindow):
         bar.addWidget(gap)
         for action in (self.actions_.models, self.actions_.generation, self.actions_.telemetry, self.actions_.tree):
             bar.addAction(action)
+        self._bar = bar
         self._generation_button = bar.widgetForAction(self.actions_.generation)
         for button in bar.findChildren(QToolButton):
             button.setAccessibleName(button.text())
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         return bar
+
+    def tool_button(self, action: QAction) -> QWidget | None:
+        """The button of an action in the tool bar; a narrow window may hide it."""
+        return self._bar.widgetForAction(action)
+
+    @cached_property
+    def tour(self) -> "Tour":
+        """The tour of the first run; made when it is offered, or asked for."""
+        from app.shell.tour import Tour  # noqa: PLC0415
+
+        return Tour(self)
 
     def _restore(self) -> None:
         """Take up the last size and place, as far as a screen is still there for it."""
@@ -160,6 +176,14 @@ class MainWindow(QMainWindow):
         self.deferred.do(self.tree.make_panel)
         self.chat_panel.setFocus()
 
+    def offer_tour(self) -> None:
+        """Let the tour come by itself, if it is wanted."""
+        self.tour.offer()
+
+    def begin_tour(self) -> None:
+        """Show the tour."""
+        self.tour.begin()
+
     def open_models(self) -> None:
         """Show the Models dialog."""
         self.models.open()
@@ -174,6 +198,7 @@ class MainWindow(QMainWindow):
     def set_theme(self, colors: Colors) -> None:
         """Change the colours of every part."""
         self.chat_panel.set_theme(colors)
+        self.finding.set_theme()
         self.conversations.panel.set_theme(colors)
         self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)

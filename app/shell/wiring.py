@@ -263,11 +263,12 @@ class Wiring(QObject):
             export_picture=lambda _checked: window.tree_panel.exports.export_picture(),
             export_animation=lambda _checked: window.tree_panel.exports.export_animation(),
             copy_picture=lambda _checked: window.tree_panel.exports.copy_picture(),
+            tour=window.begin_tour,
         )
         do.full_screen.toggled.connect(self._on_full_screen)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
-        for part in (window.conversations, window.generation_actions, window.view_options):
+        for part in (window.conversations, window.generation_actions, window.view_options, window.finding):
             part.connect_actions(do)
         window.tools.follow(do, window.conversations, window.library, window.models)
         self._on_answering_changed(False)

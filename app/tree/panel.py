@@ -194,6 +194,16 @@ class TreePanel(QWidget):
         self.filling.set_wanted(False)
         self.command_wanted.emit(Watch())
 
+    @property
+    def page(self) -> QWidget:
+        """What the panel is for: the tree, or what there is in its place."""
+        return self._pages.currentWidget() or self
+
+    @property
+    def shown_tree(self) -> Snapshot | None:
+        """The tree of the round that is looked at; None while there is none."""
+        return self._shown[1] if self._shown else None
+
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:

@@ -61,6 +61,9 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("copy_conversation", mark("Copy con&versation"), "Ctrl+Alt+C"),
         Command("copy_picture", mark("Copy p&icture of the tree"), "Ctrl+Alt+I"),
         None,
+        Command("find", mark("&Find in this chat"), "Ctrl+F"),
+        Command("find_next", mark("Fi&nd next"), "F3"),
+        Command("find_previous", mark("Fin&d previous"), "Shift+F3"),
         Command("search_chats", mark("Searc&h chats"), "Ctrl+Shift+F"),
         None,
         Command("preferences", mark("&Preferences…"), "Ctrl+,", role=QAction.MenuRole.PreferencesRole),
@@ -87,6 +90,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
     mark("&Help"): (
         Command("palette", mark("Command &palette…"), "Ctrl+K"),
         Command("shortcuts", mark("&Keyboard shortcuts"), "F1"),
+        Command("tour", mark("Show the &tour"), "Ctrl+F1"),
         None,
         Command("copy_diagnostics", mark("Copy &diagnostics"), "Ctrl+Shift+D"),
         Command("log_folder", mark("Open &log folder"), "Ctrl+Shift+L"),

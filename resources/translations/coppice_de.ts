@@ -319,13 +319,6 @@
             <translation>Es ist kein Modell da, das antworten könnte</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/composer.py" />
-            <source>What the model reads of this chat, the message above included, has {tokens:,} tokens.
-Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
-            <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
-Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/composer/fields.py" />
             <source>Ask something</source>
             <translation>Fragen Sie etwas</translation>
@@ -436,6 +429,61 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Capital and small letters, and accents, are told apart.</source>
+            <translation>Groß- und Kleinbuchstaben und Akzente werden unterschieden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Close (Esc)</source>
+            <translation>Schließen (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Find in this chat</source>
+            <translation>In diesem Chat suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Match case</source>
+            <translation>Groß- und Kleinschreibung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Next hit (F3)</source>
+            <translation>Nächster Treffer (F3)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Nothing found</source>
+            <translation>Nichts gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Only in other versions</source>
+            <translation>Nur in anderen Fassungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Only words that are exactly this are found.</source>
+            <translation>Nur Wörter, die genau so lauten, werden gefunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Previous hit (Shift+F3)</source>
+            <translation>Voriger Treffer (Umschalt+F3)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Whole words</source>
+            <translation>Ganze Wörter</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>{number} of {count}</source>
+            <translation>{number} von {count}</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/generation/context_fit.py" />
             <source>The context is full: the oldest turns are being summarised for the model.</source>
             <translation>Der Kontext ist voll: Die ältesten Beiträge werden für das Modell zusammengefasst.</translation>
@@ -444,6 +492,92 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/context_fit.py" />
             <source>The oldest turns could not be summarised; they are left out.</source>
             <translation>Die ältesten Beiträge konnten nicht zusammengefasst werden; sie werden weggelassen.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n oldest turns will be left out</source>
+            <translation>
+                <numerusform>%n ältester Beitrag wird weggelassen</numerusform>
+                <numerusform>%n älteste Beiträge werden weggelassen</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n oldest turns will be summarised</source>
+            <translation>
+                <numerusform>%n ältester Beitrag wird zusammengefasst</numerusform>
+                <numerusform>%n älteste Beiträge werden zusammengefasst</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>Click to choose what happens with a full context.</source>
+            <translation>Klicken Sie, um zu wählen, was bei vollem Kontext geschieht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>What the model reads of this chat, the message above included, has {tokens:,} tokens.
+Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
+            <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
+Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>With the next question these turns are no longer read:</source>
+            <translation>Mit der nächsten Frage werden diese Beiträge nicht mehr gelesen:</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>With the next question these turns are read as a summary only:</source>
+            <translation>Mit der nächsten Frage wird von diesen Beiträgen nur noch eine Zusammenfassung gelesen:</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>and %n more</source>
+            <translation>
+                <numerusform>und %n weiterer</numerusform>
+                <numerusform>und %n weitere</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>full</source>
+            <translation>voll</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>nearly full: soon the oldest turns will be left out</source>
+            <translation>fast voll: Bald werden die ältesten Beiträge weggelassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>nearly full: soon the oldest turns will be summarised</source>
+            <translation>fast voll: Bald werden die ältesten Beiträge zusammengefasst</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>nearly full: the next answer may be cut off</source>
+            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>the answer may still be cut off</source>
+            <translation>die Antwort kann dennoch abgeschnitten werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>this question alone is too long to be answered</source>
+            <translation>schon diese Frage allein ist zu lang für eine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>too long to be answered</source>
+            <translation>zu lang für eine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>{tokens:,} of {context:,} tokens</source>
+            <translation>{tokens:,} von {context:,} Token</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
@@ -464,41 +598,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/controller.py" />
             <source>The length of this conversation could not be counted, so no turn was left out.</source>
             <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>nearly full: the next answer may be cut off</source>
-            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>nearly full: the oldest turns will be dropped</source>
-            <translation>fast voll: Die ältesten Beiträge fallen weg</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>nearly full: the oldest turns will be summarised</source>
-            <translation>fast voll: Die ältesten Beiträge werden zusammengefasst</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>the oldest turns will be dropped</source>
-            <translation>die ältesten Beiträge fallen weg</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>the oldest turns will be summarised</source>
-            <translation>die ältesten Beiträge werden zusammengefasst</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>too long to be answered</source>
-            <translation>zu lang für eine Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>{tokens:,} of {context:,} tokens</source>
-            <translation>{tokens:,} von {context:,} Token</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/form.py" />
@@ -1251,6 +1350,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/question_view.py" />
             <source>The context is full: to make room for an answer, the model begins to read here.</source>
             <translation>Der Kontext ist voll: Damit Platz für eine Antwort bleibt, liest das Modell erst ab hier.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>The context is nearly full: what stands above makes room for the next answer.</source>
+            <translation>Der Kontext ist fast voll: Was darüber steht, macht Platz für die nächste Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>With the next question, a summary is read of what stands above</source>
+            <translation>Mit der nächsten Frage wird vom Text darüber eine Zusammenfassung gelesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>With the next question, reading begins here</source>
+            <translation>Mit der nächsten Frage beginnt das Lesen hier</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/thought_view.py" />
@@ -5932,6 +6046,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>der Zwischenspeicher-Ordner des Systems</translation>
         </message>
         <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Back</source>
+            <translation>Zurück</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Ctrl+F1 leads to it.</source>
+            <translation>Strg+F1 führt dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>End the tour (Esc)</source>
+            <translation>Den Rundgang beenden (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Next</source>
+            <translation>Weiter</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Skip</source>
+            <translation>Überspringen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>The next step (Enter)</source>
+            <translation>Der nächste Schritt (Eingabe)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>The step before</source>
+            <translation>Der Schritt davor</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Tour</source>
+            <translation>Rundgang</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/command_palette.py" />
             <source>Command palette</source>
             <translation>Befehlspalette</translation>
@@ -6369,6 +6523,85 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tools.py" />
             <source>{action} (now on)</source>
             <translation>{action} (jetzt ein)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, and what of it the target accepts in one pass.</source>
+            <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was der Entwurf, ein kleines Modell, in jeder Runde rät, und was das Ziel davon in einem Durchlauf annimmt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Below every answer stands how many tokens a pass of the target gave. The more, the faster: without guesses it is one.</source>
+            <translation>Unter jeder Antwort steht, wie viele Token ein Durchlauf des Ziels ergab. Je mehr, desto schneller: Ohne Raten ist es eines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>In Models (Ctrl+M) you choose a target and a draft for it. The target may be bigger than your GPU: its layers are streamed from memory and disk, and the text stays exactly its own.</source>
+            <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Ziel und einen Entwurf dazu. Das Ziel darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Now a bigger model</source>
+            <translation>Nun ein größeres Modell</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>The draft, a small model, guessed a tree of %n tokens.</source>
+            <translation>
+                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>The target checked all of them in one pass and accepted none; it added a token of its own.</source>
+            <translation>Das Ziel hat sie alle in einem Durchlauf geprüft und keines angenommen; es hat ein eigenes Token angefügt.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>The target checked all of them in one pass, accepted %n (green), and added one.</source>
+            <translation>
+                <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
+                <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This button shows the tree (Ctrl+T).</source>
+            <translation>Diese Schaltfläche zeigt den Baum (Strg+T).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this is a tree of guesses.</source>
+            <translation>Das war ein Durchlauf des Ziels. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurf steht hier ein Baum aus Geratenem.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This was the embedded demo, a tiny model. In Models (Ctrl+M) you choose a target of your own. It may be bigger than your GPU: its layers are streamed from memory and disk, and guesses make up for the time.</source>
+            <translation>Das war die eingebaute Vorführung, ein winziges Modell. Unter „Modelle“ (Strg+M) wählen Sie ein eigenes Ziel. Es darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und das Raten gleicht die Zeit aus.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>Token by token, that would have been %n passes.</source>
+            <translation>
+                <numerusform>Token für Token wäre das %n Durchlauf gewesen.</numerusform>
+                <numerusform>Token für Token wären das %n Durchläufe gewesen.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>What the draft guessed</source>
+            <translation>Was der Entwurf geraten hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Why it is fast</source>
+            <translation>Warum es schnell ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>{tokens} tokens in {passes} passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
+            <translation>{tokens} Token in {passes} Durchläufen des Ziels: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</translation>
         </message>
         <message>
             <location filename="../../app/shell/updates.py" />
@@ -7012,11 +7245,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
-            <source>Back</source>
-            <translation>Zurück</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explainer.py" />
             <source>Behind that it says {token}, which was guessed: accepted.</source>
             <translation>Dahinter sagt es {token}, was geraten war: angenommen.</translation>
         </message>
@@ -7039,11 +7267,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/explainer.py" />
             <source>It guesses on behind its likeliest guesses, several at a time. The likelier, the sooner: so it becomes a tree.</source>
             <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Je wahrscheinlicher, desto früher: So wird es ein Baum.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explainer.py" />
-            <source>Next</source>
-            <translation>Weiter</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -7109,11 +7332,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/explainer.py" />
             <source>The other guesses are cut, and it starts anew.</source>
             <translation>Das übrige Geratene wird abgeschnitten, und es beginnt von Neuem.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explainer.py" />
-            <source>The step before</source>
-            <translation>Der Schritt davor</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -8132,6 +8350,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>&amp;Find in this chat</source>
+            <translation>In diesem C&amp;hat suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>&amp;Full screen</source>
             <translation>&amp;Vollbild</translation>
         </message>
@@ -8264,6 +8487,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Export picture of the &amp;tree…</source>
             <translation>Bil&amp;d des Baums exportieren…</translation>
+            <source>Fi&amp;nd next</source>
+            <translation>Nä&amp;chster Treffer</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Fin&amp;d previous</source>
+            <translation>Voriger &amp;Treffer</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -8314,6 +8544,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Searc&amp;h chats</source>
             <translation>Chats &amp;suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Show the &amp;tour</source>
+            <translation>Den &amp;Rundgang zeigen</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
