@@ -8487,8 +8487,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Export picture of the &amp;tree…</source>
             <translation>Bil&amp;d des Baums exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>Fi&amp;nd next</source>
-            <translation>Nä&amp;chster Treffer</translation>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
