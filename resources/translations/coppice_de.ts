@@ -8491,7 +8491,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>Fi&amp;nd next</source>
-            <translation type="unfinished" />
+            <translation>Nä&amp;chster Treffer</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
