@@ -257,6 +257,8 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         active_elements=layer.active_elements,
         expert_bytes=_kept_bytes(_bound_alone(layer.weights, codec), codec, dtype),
         attends=layer.kv_width > 0 or not layer.state,
+        experts=layer.experts,
+        chosen=layer.chosen,
     )
 
 
