@@ -70,14 +70,6 @@ def forecast(
     return single if single and single.seconds_per_pass < whole.seconds_per_pass else whole
 
 
-def reading_seconds(target: ModelNeeds, work: Workload, rates: Rates) -> float:
-    """The part of a pass's computation that reads weights: what it would take if each met one row alone."""
-    return sum(
-        count * _product_seconds(sum(_touched(layer, work.rows)), 1, target.shape.value_bytes, rates)
-        for layer, count in Counter(target.layers).items()
-    )
-
-
 def _whole(
     target: ModelNeeds, draft: ModelNeeds | None, arrangement: Arrangement, machine: Machine, work: Workload
 ) -> Forecast:
@@ -213,9 +205,7 @@ def _bound(read_bytes: float, products: float, rates: Rates) -> float:
     return max(read_bytes / (rates.memory * GIGA), 2 * products / (rates.tflops * TERA))
 
 
-def _decode_seconds(
-    model: ModelNeeds, arrangement: Arrangement, machine: Machine, rows: int, as_stored: bool
-) -> float:
+def _decode_seconds(model: ModelNeeds, arrangement: Arrangement, machine: Machine, rows: int, as_stored: bool) -> float:
     """Of layers that stay, only the experts in use are decoded; `as_stored`: nothing else needs it."""
     streamed = set(streamed_layers(arrangement.tiers, machine.memory.has_gpu))
     elements = 0.0
