@@ -204,7 +204,7 @@ def expected_tokens_per_pass(budget: int) -> float:
 
     Below the first of them as a chain, every node of which is as likely: no tree gives more tokens than it has rows.
     """
-    if budget <= PUBLISHED_RATES[1][0]:
+    if budget < PUBLISHED_RATES[1][0]:
         return float((1 - CHAINED ** (budget + 1)) / (1 - CHAINED))
     for (low, at_low), (high, at_high) in pairwise(PUBLISHED_RATES):
         if budget <= high:

@@ -13,8 +13,8 @@ from engine.protocol.messages import Appraised, WayTold
 
 _AS_ASKED = ("plain", "small", "tree")
 _WHY = mark(
-    "Seconds of a pass are computed from what was measured of this machine: memory, links, disk and the processor or GPU. "
-    "Where nothing was measured, figures are assumed; loading a model measures them."
+    "Seconds of a pass are computed from what was measured of this machine: memory, links, disk and the processor or "
+    "GPU. Where nothing was measured, figures are assumed; loading a model measures them."
 )
 
 
@@ -25,7 +25,9 @@ class WaysBox(QWidget):
         super().__init__(parent)
         self.words = label("quiet-text", "", self)
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.toggle = QToolButton(self, checkable=True, autoRaise=True)
+        self.toggle = QToolButton(self)
+        self.toggle.setCheckable(True)
+        self.toggle.setAutoRaise(True)
         self.toggle.setText(tr("Every way to run it"))
         self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.toggle.setArrowType(Qt.ArrowType.RightArrow)
@@ -74,7 +76,8 @@ class WaysBox(QWidget):
     def _fill(self, ways: tuple[WayTold, ...]) -> None:
         while self._rows.count():
             item = self._rows.takeAt(0)
-            if (widget := item.widget()) and widget is not self.basis:
+            widget = item.widget() if item else None
+            if widget is not None and widget is not self.basis:
                 widget.deleteLater()
         best = max((way for way in ways if way.name in _AS_ASKED), key=lambda way: way.tokens_per_second, default=None)
         for row, way in enumerate(ways):
