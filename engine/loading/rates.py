@@ -169,7 +169,13 @@ class Benchmark:
             f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}",
             f"{shape.hidden} x {shape.widest}, {shape.heads} heads",
         )  # fmt: skip
-        return " | ".join(parts)
+        experts, chosen = self._mixture
+        return " | ".join((*parts, f"{chosen} of {experts} experts") if experts else parts)
+
+    @property
+    def _mixture(self) -> tuple[int, int]:
+        """The experts of a layer, and how many a token is routed to; (0, 0) where there are none."""
+        return next(((each.experts, each.chosen) for each in self.needs.layers if each.experts), (0, 0))
 
     def recall(self) -> Measured | None:
         """What was measured here before; None if nothing was."""
@@ -188,7 +194,7 @@ class Benchmark:
             memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
             decode=self._decode_rate(timer) or usual.decode,
-            call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
+            call_seconds=layer_overhead_seconds(self.device, self.dtype, check, *self._mixture),
             products=products,
             attention=attention_time(self.needs, timer),
             stored=stored,

@@ -1,13 +1,14 @@
 """Every way that `plan` tells of, as predicted and as it comes: one token per pass, a small tree, the best tree.
 
-`python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random mixture,
-each in memory and streamed from SSD. A pair answers twice before, which teaches what its trees give. The random mixture
-accepts next to nothing: there it is seconds that are compared.
+`python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random
+mixture, each in memory and streamed from SSD. A pair answers twice before, which teaches what its trees give. The
+random mixture accepts next to nothing: there it is seconds that are compared.
 """
 
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
-LEARNING_TOKENS, TOKENS = 64, 40
+LEARNING_TOKENS, TOKENS = 48, 30
 PLACES: tuple[Place, ...] = ("device", "ssd")
 
 
@@ -49,11 +50,11 @@ def ways_table(scratch: Path, model_bytes: int, device: str) -> Iterator[dict[st
 
 
 def random_mixture(folder: Path) -> Path:
-    """0.6 GB of random experts, of which a token is routed to 4 of 64, with the embedded tokenizer."""
+    """0.6 GB of random experts, of which a token is routed to 4 of 32, with the embedded tokenizer."""
     torch.manual_seed(0)
-    sizes = {"hidden_size": 512, "num_hidden_layers": 8, "moe_intermediate_size": 384, "intermediate_size": 1024}
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 4, "moe_intermediate_size": 768, "intermediate_size": 1024}
     heads = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64}
-    experts = {"num_experts": 64, "num_experts_per_tok": 4}
+    experts = {"num_experts": 32, "num_experts_per_tok": 4}
     model = tiny_model("qwen3_moe", dtype=torch.bfloat16, vocab_size=4096, **sizes, **heads, **experts)
     model.save_pretrained(folder, max_shard_size="150MB")
     for path in EMBEDDED.glob("*token*"):
@@ -118,10 +119,10 @@ def _answer(session: Session, method: str, budget: int, count: int, seed: int) -
     )
     prompt = session.engine.prompt(read_prompts(str(PROMPTS), 4)[seed])
     begins = [time.perf_counter()]
-    tokens = []
+    tokens: list[int] = []
     for _, answer in session.answer(prompt, options):
         if len(answer.rounds) > len(tokens):
             begins.append(time.perf_counter())
             tokens.append(answer.rounds[-1].new_tokens)
-    seconds = [after - before for before, after in zip(begins[1:], begins[2:], strict=False)]
+    seconds = [after - before for before, after in pairwise(begins[1:])]
     return statistics.fmean(tokens[1:]), statistics.median(seconds)
