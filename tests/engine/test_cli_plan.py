@@ -178,3 +178,21 @@ def test_a_draft_that_does_not_belong_is_refused(tmp_path: Path) -> None:
 def test_a_gpu_that_is_not_there_is_one_clear_sentence() -> None:
     with pytest.raises(InputError, match="no CUDA device"):
         run("--device", "cuda")
+
+
+def test_every_way_is_told_and_whether_a_tree_pays(large: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = ["--target", str(large), "--draft", str(EMBEDDED_MODELS / "demo-draft"), "--context", "256"]
+    streamed = document(capsys, *pair, "--ram-limit", "0.75")
+    assert streamed["verdict"] == "ssd"
+    plain, small, *_others = streamed["ways"]
+    assert (plain["name"], plain["nodes"], small["name"]) == ("plain", 0, "small")
+    assert streamed["trees"].startswith("A tree of ")
+    assert {way["name"] for way in streamed["ways"]} >= {"kept", "smaller"}
+    assert streamed["basis"] == "Tokens per pass are assumed, as published for another pair."
+    run(*pair, "--ram-limit", "0.75")
+    told = capsys.readouterr().out
+    assert "one token per pass" in told
+    assert streamed["trees"].partition(" gives")[0] in told
+    alone = document(capsys, "--target", str(large), "--draft", "none")
+    assert [way["name"] for way in alone["ways"]] == ["plain"]
+    assert (alone["trees"], alone["advice"], alone["basis"]) == ("", [], "")
