@@ -1,8 +1,8 @@
 """Every way that `plan` tells of, as predicted and as it comes: one token per pass, a small tree, the best tree.
 
 `python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random
-mixture, each in memory and streamed from SSD. A pair answers the same texts before, which teaches what its trees give. The
-random mixture accepts next to nothing: there it is seconds that are compared.
+mixture, each in memory and streamed from SSD. A pair answers the same texts before, which teaches what its trees
+give. The random mixture accepts next to nothing: there it is seconds that are compared.
 """
 
 import statistics
