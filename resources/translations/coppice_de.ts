@@ -9981,13 +9981,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
-            <source>experts that are read once the router has chosen them</source>
-            <translation>Experten, die gelesen werden, sobald der Router sie gewählt hat</translation>
+            <source>one token per pass</source>
+            <translation>ein Token je Durchgang</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
-            <source>one token per pass</source>
-            <translation>ein Token je Durchgang</translation>
+            <source>reading single experts</source>
+            <translation>das Lesen einzelner Experten</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />

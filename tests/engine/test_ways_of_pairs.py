@@ -1,15 +1,20 @@
 """What the ways of a real pair rest on: published figures, what it showed, and what is known of its experts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from engine.loading.estimate import Estimator
+from engine.loading.pair import open_pair
 from engine.loading.planning import Question, expected_tokens_per_pass, needs_of, plan_pair, prospects
 from engine.loading.rates import LastAnswer, RatesFile
-from engine.loading.ways import ways_for
+from engine.loading.ways import small_trees, ways_for
 from engine.model.checkpoint import open_checkpoint
 from engine.model.shape import model_sizes
+from engine.protocol.messages import Appraise
+from engine.protocol.options import LoadOptions
 from engine.weights.planning.ways import Prospect
 from tests.engine.tiny_models import tiny_model
 
@@ -44,3 +49,23 @@ def test_a_mixture_says_of_how_many_experts_a_token_is_routed(tmp_path: Path) ->
     found = plan_pair(mixture, None, CPU, Question(context_tokens=64))
     ways = ways_for(mixture, None, CPU, Question(context_tokens=64), found, tmp_path)
     assert [way.name for way in ways.all] == ["plain"]
+
+
+def test_an_estimate_tells_ways_and_where_its_figures_come_from(tmp_path: Path) -> None:
+    options = LoadOptions(device="cpu", context_tokens=64, cache_dir=str(tmp_path))
+    found = Estimator(loaded=False).estimate(Appraise(1, options))
+    assert found.ways[0].name == "plain"
+    assert found.trees.startswith("A tree ")
+    assert found.basis.startswith("Tokens per pass are assumed")
+    assert (found.measured_at, found.advice) == ("", ())
+    assert found.tokens_per_second == max(way.tokens_per_second for way in found.ways), "the best of what is possible"
+
+
+def test_small_trees_are_explained_where_the_plan_knows_why(tmp_path: Path) -> None:
+    options = LoadOptions(device="cpu", context_tokens=64, cache_dir=str(tmp_path))
+    pair = open_pair(options).identity
+    found = plan_pair(pair.target, pair.draft, CPU, Question(context_tokens=64))
+    told = small_trees(pair, CPU, found)
+    assert told == "" or told.startswith("A tree ")
+    alone = open_pair(replace(options, draft="none")).identity
+    assert small_trees(alone, CPU, plan_pair(alone.target, None, CPU, Question(context_tokens=64))) == ""

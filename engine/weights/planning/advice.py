@@ -11,7 +11,7 @@ from engine.weights.planning.ways import PAYS, Bound, Way, WayName, Ways
 BOUNDS: dict[Bound, str] = {
     "link": say("the way from RAM to the GPU"),
     "ssd": say("the SSD"),
-    "experts": say("experts that are read once the router has chosen them"),
+    "experts": say("reading single experts"),
     "memory": say("the rate of the memory"),
     "arithmetic": say("arithmetic"),
     "calls": say("the overhead of every layer"),
