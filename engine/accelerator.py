@@ -82,7 +82,7 @@ def free_bytes(device: "torch.device | str") -> int:
     return int(free + module.memory_reserved(device) - module.memory_allocated(device))
 
 
-def total_bytes(device: "torch.device") -> int:
+def total_bytes(device: "torch.device | str") -> int:
     """All memory of an accelerator."""
     return int(_module(device).mem_get_info(device)[1])
 

@@ -30,7 +30,7 @@ class Advice(QWidget):
         self._budget = 0
         self._is_ours = False  # the budget that holds was set from here
         self._small = 0  # rounds on end with small trees
-        self._reason = ""
+        self._reason = self._planned = ""
         tip = tr("From the next answer on; the answers stay the same, but may come slower.")
         self.button = tool_button("", tip, self)
         self.button.setAutoRaise(False)  # it stands in a sentence's line, and is to be seen as a button
@@ -56,6 +56,11 @@ class Advice(QWidget):
         self._reason = reason
         self._refresh()
 
+    def set_plan(self, reason: str) -> None:
+        """What the plan of the pair that was loaded says of small trees, until an answer says it."""
+        self._reason, self._planned = "", reason
+        self._refresh()
+
     def _on_clicked(self) -> None:
         wanted = 0 if self._is_ours else LARGER_BUDGET
         self._budget, self._is_ours, self._small = wanted, not self._is_ours, 0
@@ -70,7 +75,7 @@ class Advice(QWidget):
             self.button.setText(tr("Undo"))
         else:
             plain = tr("The budget tunes itself: larger trees would not make this pair faster.")
-            why = translated(self._reason) if self._reason else plain
+            why = translated(self._reason or self._planned) or plain
             self.words.setText(tr("Small trees. {reason}").format(reason=why))
             self.button.setText(tr("Show larger trees"))
 

@@ -26,7 +26,7 @@ from app.tree.rounds.text import as_text
 from app.tree.widgets import EMPTY, bind, message_label, tint
 from app.ui.colors import DARK, LIGHT, Colors
 from app.ui.throttle import Throttle
-from engine.protocol.messages import Event, Finished, Ready, Round
+from engine.protocol.messages import Event, Finished, Loaded, Ready, Round
 from engine.protocol.watching import Inspect, Inspected, Watch
 
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
@@ -106,6 +106,8 @@ class TreePanel(QWidget):
                     self.show_round(event)
                 case Inspected():
                     self._on_inspected(event)
+                case Loaded():
+                    self._advice.set_plan(event.small_trees)
                 case Finished() if event.statistics:
                     self._advice.tell(event.statistics.note)
                 case Ready():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.loading.pair import PairIdentity
     from engine.loading.rates import LastAnswer, Measured
     from engine.protocol.messages import CommonTokens
+    from engine.weights.planning.advice import Told
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
 
@@ -59,6 +60,7 @@ def plan(arguments: argparse.Namespace) -> None:
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
     from engine.loading.store import cache_root  # noqa: PLC0415
+    from engine.loading.ways import told_ways  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
     from engine.model.shape import model_sizes  # noqa: PLC0415
 
@@ -89,15 +91,17 @@ def plan(arguments: argparse.Namespace) -> None:
         rates=_rates(question.rates or usual_rates(device), arguments),
     )
     found = plan_pair(pair.target, pair.draft, device, question)
+    told = told_ways(pair.target, pair.draft, device, question, found, cache_root(options))
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
-        told = {"common_tokens": asdict(common) if common else None, "formats": formats}
-        json.dump({**_document(found, pair, measured, last_answer), **told}, sys.stdout)
+        further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
+        json.dump({**_document(found, pair, measured, last_answer), **further}, sys.stdout)
         sys.stdout.write("\n")
     else:
         if formats and not found.arrangement.ready:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
         sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, common, measured, last_answer))
+        sys.stdout.writelines(f"{line}\n" for line in _lines_of_ways(told))
 
 
 def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
@@ -204,3 +208,18 @@ def _lines(
             f"{last_answer.seconds_per_pass:.3g} s per pass."
         )
     yield f"Rates as measured here at {measured.at}." if measured else "Rates are assumed: --measure finds them out."
+
+
+def _ways(told: "Told") -> dict[str, Any]:
+    """For programs; sentences as people read them."""
+    ways = [asdict(way) for way in told.ways]
+    return {"ways": ways, "trees": told.verdict, "advice": told.advice, "basis": told.basis}
+
+
+def _lines_of_ways(told: "Told") -> Iterator[str]:
+    """What each way gives, whether a tree pays, and what would be faster."""
+    from engine.weights.planning.advice import table  # noqa: PLC0415
+
+    if told.ways:
+        yield from table(told.ways)
+    yield from filter(None, (told.verdict, *told.advice, told.basis))

@@ -14,6 +14,7 @@ from engine.loading.pair import PairIdentity, draft_for, draft_source
 from engine.loading.planning import context_for, plan_pair
 from engine.loading.rates import benchmark_of, question_for
 from engine.loading.store import cache_root
+from engine.loading.ways import told_ways
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, is_header_only, open_checkpoint
 from engine.model.device import choose_device
@@ -61,7 +62,19 @@ class Estimator:
         plan = plan_pair(target, draft, device, asked)
         _stamped, _target, sizes = self._known[find_model(options.target, "target")]
         context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)
-        return _answer(question.id, plan, device, target, context_tokens)
+        found = told_ways(target, draft, device, asked, plan, cache_root(options))
+        answer = _answer(question.id, plan, device, target, context_tokens)
+        if found.best and not options.budget:  # trees size themselves, so that the best is what comes
+            best = found.best
+            answer = replace(answer, tokens_per_pass=best.tokens_per_pass, tokens_per_second=best.tokens_per_second)
+        return replace(
+            answer,
+            ways=found.ways,
+            trees=found.verdict,
+            advice=found.advice,
+            basis=found.basis,
+            measured_at=measured.at if measured else "",
+        )
 
     def _open(self, source: str, role: ModelRole) -> Checkpoint:
         folder = find_model(source, role)

@@ -22,6 +22,7 @@ from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import remember_answer
 from engine.loading.store import cache_root
+from engine.loading.ways import small_trees
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.device import choose_device
@@ -130,8 +131,9 @@ class LoadedPair:
     def remember(self, options: GenerateOptions, statistics: Statistics) -> None:
         """Keep what an answer has taught, in files."""
         self.remember_limit()
+        throughput = self.learned.state(options).throughput if self.draft else None
         self.learned.keep()
-        remember_answer(self.pair, options.speculation, statistics)
+        remember_answer(self.pair, options.speculation, statistics, throughput)
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""
@@ -159,6 +161,7 @@ class LoadedPair:
             tiers=self.weights.tiers,
             residence=_residence(self.weights.plan, share),
             common_tokens=self.pair.common_tokens,
+            small_trees=small_trees(self.pair.identity, self.target.network.device, plan) if self.draft else "",
         )
 
 

@@ -33,7 +33,7 @@ READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further 
 COPY_BYTES = 128 * MIB
 MATRIX_ELEMENTS = 1 << 25  # more than any processor's cache holds
 PACKED_ELEMENTS = 1 << 22
-PRODUCT_ROWS = (1, 8, 64, 256)
+PRODUCT_ROWS = (1, 2, 4, 16, 64, 256)  # a second row may cost as much as the first: it is another kernel
 STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.15
@@ -230,16 +230,22 @@ def _pass_time(row_counts: Sequence[int], elements: int, run: Callable[[int], ob
     return PassTime(tuple(row_counts), tuple(one / (elements / 1e9) for one in seconds))
 
 
-def layer_overhead_seconds(device: torch.device, dtype: torch.dtype, check: Callable[[], None]) -> float:
-    """The median time of a layer so narrow that nothing but overhead is left; `check` may raise."""
-    config = transformers.LlamaConfig(
-        vocab_size=64,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=NARROW_LAYERS,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-    )
+def layer_overhead_seconds(
+    device: torch.device, dtype: torch.dtype, check: Callable[[], None], experts: int = 0, chosen: int = 0
+) -> float:
+    """The median time of a layer so narrow that nothing but overhead is left; `check` may raise.
+
+    `experts`, of which a token is routed to `chosen`: of a mixture, whose router and many small products take longer.
+    """
+    shape = {
+        "vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": NARROW_LAYERS,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 64,
+    }  # fmt: skip
+    config: transformers.PreTrainedConfig = transformers.LlamaConfig(**shape)
+    if experts:
+        config = transformers.Qwen3MoeConfig(
+            **shape, num_experts=experts, num_experts_per_tok=chosen, moe_intermediate_size=32
+        )
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
     network = wrap(model.eval().requires_grad_(False).to(device), "sdpa", "overhead")
     context = Context(network, 64, check)

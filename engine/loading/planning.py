@@ -3,9 +3,8 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 
 import torch
@@ -22,16 +21,19 @@ from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
 from engine.protocol.sentences import say
+from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
-from engine.weights.planning.placement import Override, Plan, plan
+from engine.weights.planning.placement import Override, Plan
+from engine.weights.planning.ways import NO_TREE, Case, Prospect, fastest
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
+MIXTURE_BUDGETS = (0, 4, 16)  # further trees that the placement of a mixture is planned for
 PAYS_FROM = 8  # rows that packed weights are multiplied with as they are, and the layers are kept so
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
@@ -42,6 +44,7 @@ PUBLISHED_RATES = (
     (0, 1.0), (8, 5.3), (16, 7.5), (32, 9.8), (64, 12.2), (128, 14.3), (256, 16.0), (512, 17.3), (1024, 19.5),
     (2048, 22.2), (4096, 23.6),
 )  # fmt: skip
+CHAINED = 0.86  # the probability with which a chain of 8 gives the published 5.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Question:
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
     `rates`: of this machine, as measured; None if they were not; `arithmetic`: what is fastest on its processor,
     likewise. `memory`: what is free; None to look.
+    `trees`: what trees of several sizes give, as this pair's answers have shown; empty if they have not.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -64,6 +68,7 @@ class Question:
     rates: Rates | None = None
     arithmetic: Arithmetic | None = None
     memory: Memory | None = None
+    trees: tuple[Prospect, ...] = ()
     drafts_itself: bool = False
     drafts_with_heads: bool = False
     override: Override = field(default_factory=Override)
@@ -74,6 +79,25 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
 
     Raises `InputError` or `ModelError` for what cannot be planned.
     """
+    case = case_of(target, draft, device, question)
+    found = case.plan()
+    if case.drafts and not question.budget and case.machine.memory.has_gpu and found.verdict in ("offload", "ssd"):
+        found = _roomier(case) or found
+    if case.drafts and not question.budget and found.verdict in ("offload", "ssd"):
+        found = _sized(case, found, prospects(question))
+    streams = streamed_layers(found.arrangement.tiers, case.machine.memory.has_gpu)
+    if question.drafts_itself and found.verdict != "no" and not streams:
+        raise InputError(
+            say(
+                "All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.", name=target.name
+            ),
+            say("Choose another draft, or none."),
+        )
+    return found
+
+
+def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question) -> Case:
+    """What the planner is asked, in figures; raises `InputError` or `ModelError` for what cannot be planned."""
     sizes = model_sizes(target)
     if question.drafts_itself and question.weights == "nf4":
         raise InputError(
@@ -94,27 +118,15 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     needs = needs_of(target, sizes, question.weights, device, question.arithmetic)
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
         needs = replace(needs, stays_stored=True)
-    drafting = _drafting(target, draft, sizes, question, device) if draft else None
-    machine = Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device))
-    plan_for = partial(
-        plan,
+    return Case(
+        "tree",
         with_copies(needs, sizes, target) if question.drafts_itself else needs,
-        drafting,
-        machine,
-        override=question.override,
+        _drafting(target, draft, sizes, question, device) if draft else None,
+        Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device)),
+        work,
+        question.override,
+        question.rates is not None,
     )
-    found = plan_for(work)
-    if drafts and not question.budget and machine.memory.has_gpu and found.verdict in ("offload", "ssd"):
-        found = _roomier(plan_for, work) or found
-    streams = streamed_layers(found.arrangement.tiers, machine.memory.has_gpu)
-    if question.drafts_itself and found.verdict != "no" and not streams:
-        raise InputError(
-            say(
-                "All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.", name=target.name
-            ),
-            say("Choose another draft, or none."),
-        )
-    return found
 
 
 def _drafting(
@@ -139,16 +151,34 @@ def _alone(draft: Checkpoint, target: ModelSizes, question: Question, device: to
     return replace(needs, shape=replace(needs.shape, vocabulary=max(needs.shape.vocabulary, target.vocabulary)))
 
 
-def _roomier(plan_for: Callable[[Workload], Plan], work: Workload) -> Plan | None:
+def _roomier(case: Case) -> Plan | None:
     """The plan with room for the largest trees, if they promise more tokens per second; else None."""
     usual, wide = (
-        replace(work, budget=nodes, room=nodes, tokens_per_pass=expected_tokens_per_pass(nodes))
+        replace(case.work, budget=nodes, room=nodes, tokens_per_pass=expected_tokens_per_pass(nodes))
         for nodes in (AUTO_ROOM, AUTO_WIDE_ROOM)
     )
-    promised = plan_for(wide)
-    if not promised.fits or promised.forecast.tokens_per_second <= plan_for(usual).forecast.tokens_per_second:
+    promised = replace(case, work=wide).plan()
+    now = replace(case, work=usual).plan()
+    if not promised.fits or promised.forecast.tokens_per_second <= now.forecast.tokens_per_second:
         return None
-    return plan_for(replace(work, room=AUTO_WIDE_ROOM))
+    return replace(case, work=replace(case.work, room=AUTO_WIDE_ROOM)).plan()
+
+
+def _sized(case: Case, found: Plan, trees: Sequence[Prospect]) -> Plan:
+    """The plan of a mixture for the trees that give most: small ones leave memory to experts, large ones to layers."""
+    if not any(layer.expert_elements for layer in case.target.layers):
+        return found
+    plans = [found]
+    for each in (NO_TREE, *trees):
+        if each.nodes in MIXTURE_BUDGETS:
+            work = replace(case.work, budget=each.nodes, tokens_per_pass=each.tokens_per_pass, room=found.largest_tree)
+            plans.append(replace(case, work=work).plan())
+
+    def rate(plan: Plan) -> float:
+        best = fastest(case, plan, [NO_TREE, *trees])
+        return best.tokens_per_second if best and plan.fits else 0.0
+
+    return max(plans, key=rate)
 
 
 def usual_rates(device: torch.device) -> Rates:
@@ -170,12 +200,27 @@ def context_for(name: str, longest: int, asked: int) -> int:
 
 
 def expected_tokens_per_pass(budget: int) -> float:
-    """A guess from the published figures, between them linear in the logarithm of the budget."""
+    """A guess from the published figures, between them linear in the logarithm of the budget.
+
+    Below the first of them as a chain, every node of which is as likely: no tree gives more tokens than it has rows.
+    """
+    if budget < PUBLISHED_RATES[1][0]:
+        return float((1 - CHAINED ** (budget + 1)) / (1 - CHAINED))
     for (low, at_low), (high, at_high) in pairwise(PUBLISHED_RATES):
         if budget <= high:
             part = math.log((budget + 1) / (low + 1)) / math.log((high + 1) / (low + 1))
             return at_low + part * (at_high - at_low)
     return PUBLISHED_RATES[-1][1]
+
+
+def prospects(question: Question) -> list[Prospect]:
+    """What trees give: as the pair has shown, else as published, scaled to the figure that is known of the pair."""
+    if question.trees:
+        return list(question.trees)
+    known = question.tokens_per_pass
+    published = expected_tokens_per_pass(question.budget or AUTO_BUDGET)
+    scale = max(0.0, known - 1.0) / (published - 1.0) if known else 1.0
+    return [Prospect(nodes, 1.0 + scale * (expected_tokens_per_pass(nodes) - 1.0)) for nodes in BUDGETS]
 
 
 def needs_of(
@@ -257,6 +302,8 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         active_elements=layer.active_elements,
         expert_bytes=_kept_bytes(_bound_alone(layer.weights, codec), codec, dtype),
         attends=layer.kv_width > 0 or not layer.state,
+        experts=layer.experts,
+        chosen=layer.chosen,
     )
 
 

@@ -44,10 +44,13 @@ from engine.model.shape import model_sizes
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
 from engine.speculation.tuning.pass_time import PassTime
+from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
+from engine.speculation.tuning.throughput_model import Plan as Prospects
 from engine.weights.planning.machine import FEW_ROWS, Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
+from engine.weights.planning.ways import Prospect
 from engine.weights.streaming.copy_stream import CudaCopyStream
 
 NAME = "rates.json"
@@ -58,6 +61,7 @@ NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 GIGA, TERA = 1e9, 1e12
 MATRIX = 2  # dimensions
 LEAST_PASSES = 8  # of an answer that says something
+PLANNED = "specexec"  # the method whose trees plans are for
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """What the last answer of a pair gave: tokens and seconds per pass of the target."""
+    """What the last answer of a pair gave: tokens and seconds per pass of the target.
+
+    `trees`: what trees of several sizes were expected to give by then: nodes, tokens per pass, and levels.
+    """
 
     tokens_per_pass: float
     seconds_per_pass: float
+    trees: tuple[tuple[int, float, float], ...] = ()
 
 
 class RatesFile:
@@ -121,7 +129,10 @@ def _pass_time(value: Mapping[str, Any]) -> PassTime:
 
 
 def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
-    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]))
+    trees = tuple(
+        (int(nodes), _positive(tokens), _positive(levels)) for nodes, tokens, levels in value.get("trees", ())
+    )
+    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]), trees)
 
 
 def _positive(value: Any) -> float:
@@ -158,7 +169,13 @@ class Benchmark:
             f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}",
             f"{shape.hidden} x {shape.widest}, {shape.heads} heads",
         )  # fmt: skip
-        return " | ".join(parts)
+        experts, chosen = self._mixture
+        return " | ".join((*parts, f"{chosen} of {experts} experts") if experts else parts)
+
+    @property
+    def _mixture(self) -> tuple[int, int]:
+        """The experts of a layer, and how many a token is routed to; (0, 0) where there are none."""
+        return next(((each.experts, each.chosen) for each in self.needs.layers if each.experts), (0, 0))
 
     def recall(self) -> Measured | None:
         """What was measured here before; None if nothing was."""
@@ -177,7 +194,7 @@ class Benchmark:
             memory=copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
             decode=self._decode_rate(timer) or usual.decode,
-            call_seconds=layer_overhead_seconds(self.device, self.dtype, check),
+            call_seconds=layer_overhead_seconds(self.device, self.dtype, check, *self._mixture),
             products=products,
             attention=attention_time(self.needs, timer),
             stored=stored,
@@ -233,14 +250,32 @@ def _typical(checkpoint: Checkpoint, name: str) -> PackedWeight:
     return found.rows(0, 1) if found.is_stack else found
 
 
-def remember_answer(pair: Pair, speculation: SpeculationOptions, statistics: Statistics) -> None:
-    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough, under method and budget."""
+def remember_answer(
+    pair: Pair, speculation: SpeculationOptions, statistics: Statistics, learned: ThroughputModel | None = None
+) -> None:
+    """Keep tokens and seconds per pass of an answer that was drafted for, and long enough, under method and budget.
+
+    `learned`: by answers of this kind, what trees give.
+    """
     drafts = pair.draft is not None or pair.drafts_itself
     if not drafts or statistics.passes < LEAST_PASSES or not statistics.drafted_nodes:
         return
     key = pair.identity.by_folders(speculation.budget, speculation.method)
     seconds = statistics.seconds.decode / statistics.passes
-    RatesFile(cache_root(pair.options)).remember_answer(key, LastAnswer(statistics.tokens_per_pass, seconds))
+    found = LastAnswer(statistics.tokens_per_pass, seconds, _trees(learned) if learned else ())
+    RatesFile(cache_root(pair.options)).remember_answer(key, found)
+
+
+def _trees(learned: ThroughputModel) -> tuple[tuple[int, float, float], ...]:
+    """Of each size the depth that gives most tokens per second; nothing before some trees were seen."""
+    stats = learned.methods.get(PLANNED)
+    if stats is None or stats.rounds < LEAST_PASSES or not stats.drafting.largest:
+        return ()
+    best: dict[int, Prospects] = {}
+    for each in learned.plans(PLANNED, BUDGETS[-1], DEPTHS[-1]):
+        if each.levels and (each.budget not in best or each.rate > best[each.budget].rate):
+            best[each.budget] = each
+    return tuple((nodes, each.tokens, each.levels) for nodes, each in best.items())
 
 
 def recall_answer(identity: PairIdentity, budget: int) -> LastAnswer | None:
@@ -268,6 +303,7 @@ def question_for(
         rates=measured.rates if measured else None,
         arithmetic=arithmetic,
         memory=memory,
+        trees=tuple(Prospect(*each) for each in last_answer.trees) if last_answer else (),
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),
         override=Override(

@@ -124,7 +124,8 @@ class LayerSizes:
 
     `weights` are all that it computes with; `stored_bytes` what they take in the checkpoint; `active_elements` the
     numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers
-    that one token leaves in the cache, key and value together; `state` what is kept in place of them.
+    that one token leaves in the cache, key and value together; `state` what is kept in place of them. `experts`, of
+    which a token is routed to `chosen`: 0 where there are none.
     """
 
     weights: tuple[StoredWeight, ...]
@@ -132,6 +133,8 @@ class LayerSizes:
     active_elements: int
     kv_width: int
     state: StateSizes | None = None
+    experts: int = 0
+    chosen: int = 0
 
     @property
     def elements(self) -> int:
@@ -302,6 +305,8 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
         active_elements=elements - routed + -(-routed * chosen // experts),
         kv_width=kv_width + _index_width(weights, text),
         state=state,
+        experts=experts if routed else 0,
+        chosen=chosen if routed else 0,
     )
 
 

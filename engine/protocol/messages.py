@@ -167,7 +167,8 @@ class CommonTokens:
 class Loaded:
     """The pair is ready. `draft` is None when nothing speculates; `tiers` tells where each layer of the target is.
 
-    `common_tokens` is None where target and draft have the same vocabulary.
+    `common_tokens` is None where target and draft have the same vocabulary. `small_trees`: why trees are small here, as
+    far as the plan knows; empty where larger ones promise more.
     """
 
     id: int
@@ -178,6 +179,7 @@ class Loaded:
     tiers: tuple[str, ...] = ()
     residence: Residence | None = None
     common_tokens: CommonTokens | None = None
+    small_trees: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,12 +351,35 @@ class LayersAt:
 
 
 @dataclass(frozen=True, slots=True)
+class WayTold:
+    """One way in which a pair could run: with trees of `nodes`, 0 for none, and layers on device, in RAM and on SSD.
+
+    `words` and `bound_words` say for people what `name` and `bound` say for programs; `seconds` are those of a pass
+    with its drafting. `is_measured`: by rates measured on this machine.
+    """
+
+    name: str
+    words: str
+    tiers: tuple[int, int, int]
+    nodes: int
+    tokens_per_pass: float
+    seconds: float
+    tokens_per_second: float
+    bound: str
+    bound_words: str
+    is_measured: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Appraised:
     """What a pair would take and give. `verdict` is the slowest place a pass depends on, `no` if it does not fit.
 
     `reason` says so in a sentence. `device` is where it would compute, `cpu` or `cuda`; `parameters` and
     `context_tokens` are the target's. `heads`: the target comes with heads that could be its draft (`OWN_HEADS`). Where
     the pair cannot be planned at all, only verdict and reason say anything.
+
+    `ways`: what each way to run it gives; `trees` says whether a tree pays, `advice` what would be faster, and `basis`
+    where the figures come from, all in sentences. `measured_at`: when rates were measured here; empty: assumed.
     """
 
     id: int
@@ -368,6 +393,11 @@ class Appraised:
     tokens_per_pass: float = 0.0
     tokens_per_second: float = 0.0
     heads: bool = False
+    ways: tuple[WayTold, ...] = ()
+    trees: str = ""
+    advice: tuple[str, ...] = ()
+    basis: str = ""
+    measured_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

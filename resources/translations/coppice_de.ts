@@ -4646,6 +4646,44 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>{name} (recommended)</source>
             <translation>{name} (empfohlen)</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>%n nodes</source>
+            <translation>
+                <numerusform>%n Knoten</numerusform>
+                <numerusform>%n Knoten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>Every way to run it</source>
+            <translation>Alle Wege, es laufen zu lassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>Rates are assumed: this machine was not measured with such weights yet.</source>
+            <translation>Die Raten sind angenommen: Dieser Rechner wurde mit solchen Gewichten noch nicht gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>Rates were measured here on {date}.</source>
+            <translation>Die Raten wurden hier am {date} gemessen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>Seconds of a pass are computed from what was measured of this machine: memory, links, disk and the processor or GPU. Where nothing was measured, figures are assumed; loading a model measures them.</source>
+            <translation>Die Sekunden eines Durchgangs werden aus dem errechnet, was an diesem Rechner gemessen wurde: Speicher, Verbindungen, Platte und Prozessor oder GPU. Wo nichts gemessen wurde, sind die Zahlen angenommen; das Laden eines Modells misst sie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>assumed: {bound}</source>
+            <translation>angenommen: {bound}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>bound by {bound}</source>
+            <translation>Grenze: {bound}</translation>
+        </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
             <source>Address</source>
@@ -10927,6 +10965,136 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/codecs/plain.py" />
             <source>has the shape {shape} and not {wanted}</source>
             <translation>hat die Form {shape} und nicht {wanted}</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>A target of this kind with at most {count} billion parameters stays where it computes: about {rate}.</source>
+            <translation>Ein Zielmodell dieser Art mit höchstens {count} Milliarden Parametern bleibt dort, wo es rechnet: etwa {rate}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>A tree cannot pay here: the best, of {nodes}, gives about {rate}, one token per pass {plain}; it is bound by {bound}.</source>
+            <translation>Ein Baum kann sich hier nicht lohnen: Der beste, mit {nodes}, gibt etwa {rate}, ein Token je Durchgang {plain}; seine Grenze: {bound}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>A tree of {nodes} gives about {times} times the speed of one token per pass, bound by {bound}.</source>
+            <translation>Ein Baum mit {nodes} gibt etwa das {times}-Fache der Geschwindigkeit von einem Token je Durchgang; seine Grenze: {bound}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>How fast these unpack here is assumed.</source>
+            <translation>Wie schnell sie hier ausgepackt werden, ist angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>If it may take {gib} more of memory: about {rate}.</source>
+            <translation>Wenn es {gib} mehr Speicher nehmen darf: etwa {rate}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>If other programs leave {gib} more of memory: about {rate}.</source>
+            <translation>Wenn andere Programme {gib} mehr Speicher lassen: etwa {rate}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>Tokens per pass are assumed, as published for another pair.</source>
+            <translation>Die Tokens je Durchgang sind angenommen, wie für ein anderes Paar veröffentlicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>Tokens per pass are those that this pair's answers have shown.</source>
+            <translation>Die Tokens je Durchgang sind die, welche die Antworten dieses Paars gezeigt haben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>Tokens per pass grow from this pair's own figure as published for another pair.</source>
+            <translation>Die Tokens je Durchgang gehen von der eigenen Zahl dieses Paars aus und wachsen, wie für ein anderes Paar veröffentlicht.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>With weights in {bits} bits ({option}): about {rate}.</source>
+            <translation>Mit Gewichten in {bits} Bit ({option}): etwa {rate}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>a smaller target</source>
+            <translation>ein kleineres Zielmodell</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>arithmetic</source>
+            <translation>das Rechnen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>best tree</source>
+            <translation>bester Baum</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>drafting</source>
+            <translation>das Entwerfen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>one token per pass</source>
+            <translation>ein Token je Durchgang</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>reading single experts</source>
+            <translation>das Lesen einzelner Experten</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>small tree</source>
+            <translation>kleiner Baum</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>the SSD</source>
+            <translation>die SSD</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>the overhead of every layer</source>
+            <translation>der Aufwand jeder Schicht</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>the rate of the memory</source>
+            <translation>die Rate des Speichers</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>the way from RAM to the GPU</source>
+            <translation>der Weg vom RAM zur GPU</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>weights in 4 bits</source>
+            <translation>Gewichte in 4 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>weights in 8 bits</source>
+            <translation>Gewichte in 8 Bit</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>with more memory</source>
+            <translation>mit mehr Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>{rate} tokens/s</source>
+            <translation>{rate} Tokens/s</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>{rate}, {times} times as fast</source>
+            <translation>{rate}, {times}-mal so schnell</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/placement.py" />

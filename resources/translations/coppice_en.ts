@@ -100,6 +100,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/library/picker/ways_box.py" />
+            <source>%n nodes</source>
+            <translation>
+                <numerusform>%n node</numerusform>
+                <numerusform>%n nodes</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/server/words.py" />
             <source>, %n waiting</source>
             <translation>

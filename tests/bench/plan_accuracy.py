@@ -1,6 +1,6 @@
-"""What `plan` predicts against what happens: seconds per pass, from SSD and in memory, and the peak of memory.
+"""What `plan` predicts against what happens: seconds per pass, from SSD and in memory, the peak of memory, every way.
 
-python -m tests.bench.plan_accuracy [--gigabytes 1.5] [--rows 1,65] [--folder DIR] [--only speed,memory] [--json]
+python -m tests.bench.plan_accuracy [--gigabytes 1.5] [--rows 1,65] [--folder DIR] [--only speed,memory,ways] [--json]
 """
 
 import argparse
@@ -29,12 +29,13 @@ from engine.protocol.options import LoadOptions, Place
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Override
 from tests.bench.inflate import EMBEDDED, inflate
+from tests.bench.plan_ways import ways_table
 from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
 FAMILIES = ("gemma3", "mixtral", "gpt_oss")
-MEMORY_MODEL_BYTES = 600 << 20
+MEMORY_MODEL_BYTES = WAYS_MODEL_BYTES = 600 << 20
 
 Result = TypeVar("Result")
 
@@ -64,6 +65,8 @@ def main() -> None:
             ]
         if "memory" in arguments.only:
             found["memory"] = list(memory(Path(scratch), arguments.device))
+        if "ways" in arguments.only:
+            found["ways"] = list(ways_table(Path(scratch), WAYS_MODEL_BYTES, arguments.device))
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)
     sys.stdout.write("\n")
 

@@ -135,7 +135,7 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert first == "demo-target with demo-draft: 0 of 8 layers stay in memory; 8 stream from SSD."
     assert any(line.startswith("SSD") and "8 layers" in line for line in rest)
     assert any("tokens per pass" in line for line in rest)
-    assert rest[-1].startswith("Rates ")
+    assert any(line.startswith("Rates ") for line in rest)
     run("--ram-limit", "0.01")
     assert "tokens per pass" not in capsys.readouterr().out, "what does not fit promises no speed"
 
@@ -178,3 +178,23 @@ def test_a_draft_that_does_not_belong_is_refused(tmp_path: Path) -> None:
 def test_a_gpu_that_is_not_there_is_one_clear_sentence() -> None:
     with pytest.raises(InputError, match="no CUDA device"):
         run("--device", "cuda")
+
+
+def test_every_way_is_told_and_whether_a_tree_pays(large: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair = ["--target", str(large), "--draft", str(EMBEDDED_MODELS / "demo-draft"), "--context", "256"]
+    whole = document(capsys, *pair)
+    most = (whole["bytes"]["device"] - 9 * whole["layers"][0]["bytes"] // 2) / GIB  # ready, they take twice as much
+    streamed = document(capsys, *pair, "--ram-limit", f"{most:.3f}")
+    assert streamed["verdict"] == "ssd"
+    plain, small, *_others = streamed["ways"]
+    assert (plain["name"], plain["nodes"], small["name"]) == ("plain", 0, "small")
+    assert streamed["trees"].startswith("A tree of ")
+    assert {way["name"] for way in streamed["ways"]} >= {"kept", "smaller"}
+    assert streamed["basis"] == "Tokens per pass are assumed, as published for another pair."
+    run(*pair, "--ram-limit", f"{most:.3f}")
+    told = capsys.readouterr().out
+    assert "one token per pass" in told
+    assert streamed["trees"].partition(" gives")[0] in told
+    alone = document(capsys, "--target", str(large), "--draft", "none")
+    assert [way["name"] for way in alone["ways"]] == ["plain"]
+    assert (alone["trees"], alone["advice"], alone["basis"]) == ("", [], "")

@@ -17,6 +17,7 @@ from app.library.picker.offer import OfferAction
 from app.library.picker.pair_choice import PairChoice
 from app.library.picker.terms_form import TermsForm
 from app.library.picker.variant_list import VariantList
+from app.library.picker.ways_box import WaysBox
 from app.system.plain_text import tip
 from app.ui.theme import Colors
 from app.ui.widgets import label
@@ -132,6 +133,7 @@ class DetailsPane(QFrame):
         self.estimate = QLabel(self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.tiers = label("quiet-text", "", self)
         self.tiers.setToolTip(tr(_TIERS))
+        self.ways = WaysBox(self)
         self.access = AccessBox(self)
         self.variant_title = label("box-title", tr("Variant"), self)
         self.variants = VariantList(colors, self)
@@ -162,6 +164,7 @@ class DetailsPane(QFrame):
         column.addSpacing(4)
         column.addWidget(self.estimate)
         column.addWidget(self.tiers)
+        column.addWidget(self.ways)
         column.addWidget(self.access)
         column.addSpacing(4)
         column.addWidget(self.variant_title)
@@ -228,6 +231,7 @@ class DetailsPane(QFrame):
         price = pair_choice.price
         self.tiers.setText(describe_tiers(price) if price else "")
         self.tiers.setVisible(bool(self.tiers.text()))
+        self.ways.show_ways(price)
         self._show_terms(pair_choice.terms)
         for part in (self.terms, self.draft_title, self.drafts):
             part.setVisible(error is None and not entry.problem and not entry.needs_variant)

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -128,6 +128,13 @@ def memory_now(device: str) -> Memory:
     if device not in accelerator.TYPES:
         return Memory(ram_free=free, ram_reserve=reserve)
     return Memory(free, reserve, accelerator.free_bytes(device), VRAM_RESERVE, has_gpu=True)
+
+
+def all_memory(device: str) -> Memory:
+    """The same if no other program took any; what a container's limit leaves free is all there is."""
+    now, system = memory_now(device), psutil.virtual_memory()
+    ram = now.ram_free if granted_bytes() is not None else system.total
+    return replace(now, ram_free=ram, vram_free=accelerator.total_bytes(device) if now.has_gpu else 0)
 
 
 def process_bytes() -> int:

@@ -26,7 +26,8 @@ class Layer:
     `stored_bytes`: what it takes on SSD and in RAM, what moves over the links, and what it takes on the device as long
     as any layer is streamed; `expert_bytes`: the part of it that are its experts; `run_bytes`: its weights ready to
     run; `elements` and `active_elements`: its numbers, and those of them that one token is multiplied with;
-    `copy_bytes`: a copy in 4 bits that drafts as long as the layer streams, 0 for none.
+    `copy_bytes`: a copy in 4 bits that drafts as long as the layer streams, 0 for none. `experts`, of which a token is
+    routed to `chosen`: 0 where that is not known, or there are none.
     """
 
     stored_bytes: int
@@ -36,6 +37,24 @@ class Layer:
     expert_bytes: int = 0
     copy_bytes: int = 0
     attends: bool = True
+    experts: int = 0
+    chosen: int = 0
+
+    @property
+    def expert_elements(self) -> float:
+        """The numbers in all experts together, as every token is multiplied with the same share of them."""
+        if not 0 < self.chosen < self.experts:
+            return 0.0
+        return (self.elements - self.active_elements) / (1 - self.chosen / self.experts)
+
+    def distinct(self, rows: int) -> float:
+        """How many experts so many rows are expected to use."""
+        return expected_distinct(self.experts, self.chosen, rows)
+
+
+def expected_distinct(experts: int, chosen: int, rows: int) -> float:
+    """How many different experts `rows` tokens use that are routed independently, to `chosen` of them each."""
+    return experts * (1 - (1 - chosen / experts) ** rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +176,15 @@ class Workload:
     """What is to be done: `context_tokens` of prompt and answer, trees of `budget` drafted nodes (0: none drafted).
 
     `tokens_per_pass`: how many tokens one pass of the target is expected to add. `room`: drafted nodes that memory is
-    kept for, where trees may become larger than `budget`.
+    kept for, where trees may become larger than `budget`. `levels` of such a tree, each a pass of the draft; 0 if that
+    is not known.
     """
 
     context_tokens: int
     budget: int = 0
     tokens_per_pass: float = 1.0
     room: int = 0
+    levels: float = 0.0
 
     @property
     def largest(self) -> int:

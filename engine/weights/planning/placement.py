@@ -80,7 +80,8 @@ class _Planner:
         return footprint(self.target, self.fixed, arrangement, self.machine)
 
     def forecast(self, arrangement: Arrangement) -> Forecast:
-        return forecast(self.target, self.draft, arrangement, self.machine, self.work)
+        taken = with_experts(self.footprint(arrangement), self.target, arrangement, self.room)
+        return forecast(self.target, self.draft, arrangement, self.machine, self.work, taken.expert_cache)
 
     def fits(self, arrangement: Arrangement) -> bool:
         taken = self.footprint(arrangement)

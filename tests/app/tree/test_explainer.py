@@ -87,6 +87,8 @@ def test_small_trees_of_the_automatic_budget_are_explained_and_can_be_made_large
         advice.learn(small)
     assert not advice.isHidden()
     assert "would not make this pair faster" in advice.words.text()
+    advice.set_plan("A tree cannot pay here: it is bound by the SSD.")
+    assert "A tree cannot pay here: it is bound by the SSD." in advice.words.text()
     advice.tell("A tree does not pay here.")
     assert "A tree does not pay here." in advice.words.text()
     with qtbot.waitSignal(advice.budget_wanted) as wanted:

@@ -18,8 +18,17 @@ def models(draw: st.DrawFn) -> ModelNeeds:
     value_bytes = draw(st.sampled_from((2, 4)))
     bits = {"plain": 8 * value_bytes, "cast": 16, "nf4": 4, "int8": 8}[codec]
     active = draw(st.sampled_from((1, 4)))
+    experts, chosen = (32, 4) if active > 1 and draw(st.booleans()) else (0, 0)
     layers = tuple(
-        Layer(size * bits // 8, size * value_bytes, size, size // active, size * bits // 10 if active > 1 else 0)
+        Layer(
+            size * bits // 8,
+            size * value_bytes,
+            size,
+            size // active,
+            size * bits // 10 if active > 1 else 0,
+            experts=experts,
+            chosen=chosen,
+        )
         for size in sizes
     )
     shape = PassShape(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.weights.planning.needs import expected_distinct
 from engine.weights.streaming.experts.choice import (
     ExpertMeter,
     Mixture,
     Situation,
-    expected_distinct,
     single_is_faster,
     single_seconds,
     whole_seconds,

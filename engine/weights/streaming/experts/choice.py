@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from engine.weights.planning.needs import expected_distinct
 from engine.weights.streaming.copy_stream import Throughput
 
 MARGIN = 0.9  # of the time of whole layers: that is predictable, what a router chooses is not
@@ -38,11 +39,6 @@ class Situation:
     def distinct(self) -> float:
         """The experts that one layer of this pass is expected to use."""
         return max(self.correlation * expected_distinct(self.experts, self.chosen, self.rows), float(self.chosen))
-
-
-def expected_distinct(experts: int, chosen: int, rows: int) -> float:
-    """How many different experts `rows` tokens use that are routed independently, to `chosen` of them each."""
-    return experts * (1 - (1 - chosen / experts) ** rows)
 
 
 def whole_seconds(at: Situation) -> float:

@@ -1,0 +1,124 @@
+"""Finds out for a pair of checkpoints in which ways it could run on this machine, and what each would give."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from engine.loading.arithmetic import recall_arithmetic
+from engine.loading.pair import PairIdentity
+from engine.loading.planning import Question, case_of, needs_of, prospects, usual_rates
+from engine.loading.preparation import COMPRESSED
+from engine.loading.rates import benchmark_of, question_for
+from engine.loading.store import cache_root
+from engine.model.checkpoint import Checkpoint
+from engine.model.shape import model_sizes
+from engine.weights.planning.advice import Basis, Told, told, verdict_of_trees
+from engine.weights.planning.machine import Memory, Rates, all_memory
+from engine.weights.planning.placement import Plan
+from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, largest_kept, ways_of, without_copies
+
+FORMATS: tuple[Literal["int8", "nf4"], ...] = ("int8", "nf4")  # that Coppice makes by itself, at their numbers of bits
+
+
+def told_ways(
+    target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question, found: Plan, cache: Path
+) -> Told:
+    """Every way of the pair in figures and in sentences; reads no weights, and measures nothing.
+
+    `found`: the plan for the question; `cache`: the folder where measurements are kept. Raises as `plan_pair` does.
+    """
+    limits = question.override
+    return told(
+        ways_for(target, draft, device, question, found, cache),
+        Basis(
+            is_measured=question.rates is not None,
+            has_learned=bool(question.trees),
+            is_given=bool(question.tokens_per_pass),
+            is_limited=limits.ram_limit is not None or limits.vram_limit is not None,
+            has_gpu=not found.room.shared,
+            fits=found.verdict != "no",
+        ),
+    )
+
+
+def small_trees(pair: PairIdentity, device: torch.device, found: Plan) -> str:
+    """Why trees are small for a pair that is loaded as planned; empty where larger ones promise more, or none are."""
+    room = found.room
+    memory = Memory(room.ram, vram_free=room.device, has_gpu=not room.shared)
+    arithmetic = recall_arithmetic(pair.options, device)
+    cache = cache_root(pair.options)
+    measured = benchmark_of(pair.target, pair.options.weights, device, cache, arithmetic).recall()
+    question = question_for(pair, measured, memory, arithmetic)
+    ways = ways_for(pair.target, pair.draft, device, question, found, cache, with_others=False)
+    return verdict_of_trees(ways) if ways.gain < PAYS or (ways.tree and ways.tree.nodes <= SMALL[1]) else ""
+
+
+def ways_for(
+    target: Checkpoint,
+    draft: Checkpoint | None,
+    device: torch.device,
+    question: Question,
+    found: Plan,
+    cache: Path,
+    with_others: bool = True,
+) -> Ways:
+    """The same in figures alone; `with_others`: those that would hold the target in another way, too."""
+    asked = case_of(target, draft, device, question)
+    asked = replace(asked, work=replace(asked.work, room=found.largest_tree))
+    alone = replace(asked.work, budget=0, room=0, tokens_per_pass=1.0)
+    plain = replace(asked, name="plain", target=without_copies(asked.target), draft=None, work=alone)
+    others: list[Case] = []
+    if with_others and found.verdict != "device":
+        others += _formats(asked, target, device, question, cache)
+        others += _with_all_memory(asked, device)
+        others += filter(None, [largest_kept(asked)])
+    return ways_of(asked, found, plain, others, prospects(question))
+
+
+def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Question, cache: Path) -> Iterator[Case]:
+    """The target in the formats that Coppice compresses to, where they are fewer bits."""
+    if question.weights in COMPRESSED or question.drafts_itself or question.drafts_with_heads:
+        return
+    sizes = model_sizes(target)
+    for name in FORMATS:
+        needs = needs_of(target, sizes, name, device, question.arithmetic)
+        if sum(layer.stored_bytes for layer in needs.layers) >= sum(each.stored_bytes for each in asked.target.layers):
+            continue
+        measured = benchmark_of(target, name, device, cache, question.arithmetic).recall()
+        rates = measured.rates if measured else _unmeasured(asked.machine.rates, usual_rates(device))
+        yield replace(
+            asked,
+            name=name,
+            target=needs,
+            machine=replace(asked.machine, rates=rates),
+            is_measured=measured is not None,
+        )
+
+
+def _unmeasured(rates: Rates, usual: Rates) -> Rates:
+    """Of other weights on the same machine: how fast these are unpacked is not known."""
+    return replace(rates, decode=usual.decode, stored=None)
+
+
+def _with_all_memory(asked: Case, device: torch.device) -> Iterator[Case]:
+    """The same if no other program took any memory, and no limit was set: only where that is more."""
+    now = asked.machine.memory
+    most = all_memory(device.type)
+    memory = Memory(
+        max(now.ram_free, most.ram_free),
+        now.ram_reserve,
+        max(now.vram_free, most.vram_free),
+        now.vram_reserve,
+        now.has_gpu,
+    )
+    limits = asked.override
+    if memory != now or limits.ram_limit is not None or limits.vram_limit is not None:
+        yield replace(
+            asked,
+            name="kept",
+            machine=replace(asked.machine, memory=memory),
+            override=replace(limits, place="auto", tiers=(), ram_limit=None, vram_limit=None, force=False),
+        )

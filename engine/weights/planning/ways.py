@@ -1,0 +1,248 @@
+"""The ways in which a target could run on a machine, with what each gives: one token per pass, trees, other places.
+
+Pure arithmetic on forecasts. A further way, such as experts that are computed where they lie, is a further `Case`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from engine.speculation.tuning.pass_time import PassTime
+from engine.weights.planning.forecast import Forecast, forecast
+from engine.weights.planning.machine import Machine, Rates
+from engine.weights.planning.needs import ModelNeeds, Workload
+from engine.weights.planning.placement import Override, Plan, plan
+
+WayName = Literal["plain", "small", "tree", "nf4", "int8", "kept", "smaller"]
+Bound = Literal["link", "ssd", "experts", "memory", "arithmetic", "calls", "drafting"]
+
+SMALL = (2, 16)  # nodes of what counts as a small tree
+PAYS = 1.05  # times the speed of one token per pass, from which a tree is worth drafting
+ADVISED = 1.2  # times the speed of the best way as asked, from which another one is worth a change
+MANY_ROWS = 1e9  # more than any pass has
+ARITHMETIC = 1.5  # times what reading the weights takes, from which computing counts as bound by arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What trees of up to so many drafted nodes are expected to give; `levels` 0 where that is not known."""
+
+    nodes: int
+    tokens_per_pass: float
+    levels: float = 0.0
+
+
+NO_TREE = Prospect(0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to hold the target, to be planned. `is_measured`: the machine's rates are those of these weights."""
+
+    name: WayName
+    target: ModelNeeds
+    draft: ModelNeeds | None
+    machine: Machine
+    work: Workload
+    override: Override = field(default_factory=Override)
+    is_measured: bool = False
+
+    @property
+    def drafts(self) -> bool:
+        """Whether anything drafts."""
+        return self.draft is not None or self.target.drafts_itself
+
+    def plan(self) -> Plan:
+        """Where its layers go."""
+        return plan(self.target, self.draft, self.machine, self.work, self.override)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way gives. `nodes` is 0 for one token per pass; `seconds` are those of a round, drafting included.
+
+    `bytes_short`: memory that would have to be free besides; `parameters` of the target where that is another one.
+    """
+
+    name: WayName
+    tiers: tuple[int, int, int]
+    nodes: int
+    tokens_per_pass: float
+    seconds: float
+    bound: Bound
+    is_measured: bool
+    bytes_short: int = 0
+    parameters: int = 0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of an answer."""
+        return self.tokens_per_pass / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts."""
+
+    plain: Way | None
+    small: Way | None
+    tree: Way | None
+    others: tuple[Way, ...] = ()
+
+    @property
+    def best(self) -> Way | None:
+        """The fastest as asked, which is what the engine chooses by itself."""
+        found = [way for way in (self.plain, self.small, self.tree) if way]
+        return max(found, key=lambda way: way.tokens_per_second, default=None)
+
+    @property
+    def all(self) -> tuple[Way, ...]:
+        """As they are shown: those as asked first; a best tree that is the small one is not told twice."""
+        tree = None if self.tree and self.small and self.tree.nodes == self.small.nodes else self.tree
+        return (*filter(None, (self.plain, self.small, tree)), *self.others)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the best tree is as one token per pass; 0 where there is nothing to compare."""
+        if not self.plain or not self.tree:
+            return 0.0
+        return self.tree.tokens_per_second / self.plain.tokens_per_second
+
+    @property
+    def advised(self) -> tuple[Way, ...]:
+        """What is faster by far: another format or place, the faster of them; and a smaller target, if by far again."""
+        best = self.best.tokens_per_second if self.best else 0.0
+        found: list[Way] = []
+        for names in (("nf4", "int8", "kept"), ("smaller",)):
+            ways = [way for way in self.others if way.name in names and way.tokens_per_second >= ADVISED * best]
+            if ways:
+                found.append(max(ways, key=lambda way: way.tokens_per_second))
+                best = found[-1].tokens_per_second
+        return tuple(found)
+
+
+def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], prospects: Sequence[Prospect]) -> Ways:
+    """What the pair gives as asked (`found` is its plan), without a draft, and held in other ways where these fit.
+
+    `prospects`: of trees, in any order.
+    """
+    alone, told = plain.plan(), []
+    for case in others:
+        other = case.plan()
+        if not other.fits or (found.fits and _moved(other) >= _moved(found)):
+            continue
+        way = fastest(case, other, [NO_TREE, *prospects])
+        if way and case.name == "smaller":
+            way = replace(way, parameters=parameters_of(case.target))
+        if way and case.name == "kept":
+            way = replace(way, bytes_short=_bytes_short(other, found))
+        told += [way] if way else []
+    drafted = [each for each in prospects if each.nodes] if found.verdict != "no" else []
+    small = fastest(asked, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
+    return Ways(
+        plain=None if alone.verdict == "no" else _way(plain, alone, NO_TREE),
+        small=replace(small, name="small") if small else None,
+        tree=fastest(asked, found, drafted),
+        others=tuple(told),
+    )
+
+
+def fastest(case: Case, found: Plan, prospects: Iterable[Prospect]) -> Way | None:
+    """The fastest, with trees for which there is memory; of equally fast ones, the first."""
+    possible = [each for each in prospects if not each.nodes or (case.drafts and each.nodes <= found.largest_tree)]
+    rate = {each: _given(case, found, each).tokens_per_second for each in possible}
+    return _way(case, found, max(possible, key=rate.__getitem__)) if possible else None
+
+
+def largest_kept(case: Case) -> Case | None:
+    """The same with as many layers as stay where they compute; None where all do, or none."""
+    low, high = 0, len(case.target.layers)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _cut(case, middle).plan().fits else (low, middle - 1)
+    return _cut(case, low) if 0 < low < len(case.target.layers) else None
+
+
+def parameters_of(target: ModelNeeds) -> int:
+    """Numbers in the whole target."""
+    return sum(layer.elements for layer in target.layers) + target.rest_bytes // target.shape.value_bytes
+
+
+def _bytes_short(other: Plan, now: Plan) -> int:
+    """Memory that a plan takes beyond what the plan of now may take, in the kind of memory that lacks most."""
+    device, ram = other.bytes.device - other.bytes.experts, other.bytes.ram
+    return max(device - now.room.device, now.room.ram_taken(device, ram) - now.room.ram, 0)
+
+
+def _moved(found: Plan) -> tuple[int, int]:
+    """Bytes that come from SSD, and those that come over a link, for every pass."""
+    taken = found.bytes
+    return taken.ssd, taken.ram_layers
+
+
+def _cut(case: Case, count: int) -> Case:
+    """The target with so many of its layers, and nothing else for it to compute with than where they are."""
+    target = case.target
+    share = count / len(target.layers)
+    smaller = replace(target, layers=target.layers[:count], kv_bytes=int(target.kv_bytes * share))
+    return replace(case, name="smaller", target=smaller, override=replace(case.override, place="device", tiers=()))
+
+
+def _given(case: Case, found: Plan, prospect: Prospect) -> Forecast:
+    """What a placement gives with trees of this size. Nothing drafts where there are none."""
+    work = replace(case.work, budget=prospect.nodes, tokens_per_pass=prospect.tokens_per_pass, levels=prospect.levels)
+    target, draft = (case.target, case.draft) if prospect.nodes else (without_copies(case.target), None)
+    return forecast(target, draft, found.arrangement, case.machine, work, found.bytes.expert_cache)
+
+
+def _way(case: Case, found: Plan, prospect: Prospect) -> Way:
+    given, count, rates = _given(case, found, prospect), found.arrangement.count, case.machine.rates
+    free = replace(case, machine=replace(case.machine, rates=with_free_arithmetic(rates)))
+    return Way(
+        name=case.name,
+        tiers=(count("device"), count("ram"), count("ssd")),
+        nodes=prospect.nodes,
+        tokens_per_pass=prospect.tokens_per_pass,
+        seconds=given.seconds_per_round,
+        bound=_bound(
+            given, _given(free, found, prospect).compute_seconds, rates.call_seconds * len(case.target.layers)
+        ),
+        is_measured=case.is_measured,
+    )
+
+
+def with_free_arithmetic(rates: Rates) -> Rates:
+    """The same machine, if computing took no longer than reading what is computed with."""
+    products, attention, stored = (_flat(each) for each in (rates.products, rates.attention, rates.stored))
+    return replace(rates, tflops=math.inf, decode=math.inf, products=products, attention=attention, stored=stored)
+
+
+def _flat(time: PassTime | None) -> PassTime | None:
+    return PassTime((1.0, MANY_ROWS), (time(1.0),) * 2) if time else None
+
+
+def without_copies(target: ModelNeeds) -> ModelNeeds:
+    """Of a target that is its own draft: what it is without the tree."""
+    if not target.drafts_itself:
+        return target
+    return replace(target, layers=tuple(replace(layer, copy_bytes=0) for layer in target.layers))
+
+
+def _bound(given: Forecast, reading: float, calls: float) -> Bound:
+    """What a round waits for most; `reading` and, in that, `calls`: seconds of its computation without arithmetic."""
+    drafting = given.draft_seconds > given.compute_seconds and (
+        given.drafts_itself or given.compute_seconds + given.draft_seconds > max(given.link_seconds, given.ssd_seconds)
+    )
+    slowest = max(given.compute_seconds, given.link_seconds, given.ssd_seconds)
+    if drafting and given.draft_seconds > max(slowest, given.expert_seconds):
+        return "drafting"
+    if given.expert_seconds > slowest:
+        return "experts"
+    if slowest == given.ssd_seconds:
+        return "ssd"
+    if slowest == given.link_seconds:
+        return "link"
+    if 2 * calls > given.compute_seconds:
+        return "calls"
+    return "arithmetic" if given.compute_seconds > ARITHMETIC * reading else "memory"
