@@ -9,16 +9,28 @@ from app.tree.rounds.snapshot import Snapshot
 _VISIBLE = {" ": "·", "\n": "⏎", "\t": "\\t", "\r": "\\r"}
 _HIDDEN = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}  # control and formatting characters, separators, nothing at all
 _LONGEST_PIECE = 200
+_JOINER = "\N{ZERO WIDTH JOINER}"
 
 
 def visible(piece: str, token: int) -> str:
-    """`piece` on one line with nothing invisible in it; a token without any text shows as its number."""
+    """`piece` on one line; nothing in it is invisible but what joins an emoji. A token without text shows as its number."""
     if not piece:
         return f"‹{token}›"
-    text = "".join(_character(character) for character in piece[:_LONGEST_PIECE])
+    text = "".join(
+        character if _joins_pictures(piece, at) else _character(character)
+        for at, character in enumerate(piece[:_LONGEST_PIECE])
+    )
     if unicodedata.category(text[0]).startswith("M"):
         text = "◌" + text  # a combining mark needs something to stand on
     return text if len(piece) <= _LONGEST_PIECE else text + "…"
+
+
+def _joins_pictures(piece: str, at: int) -> bool:
+    """Whether a character is the joiner between two parts of one emoji, which fonts draw as one picture."""
+    if piece[at] != _JOINER or not 0 < at < len(piece) - 1:
+        return False
+    before, behind = unicodedata.category(piece[at - 1]), unicodedata.category(piece[at + 1])
+    return before in {"So", "Sk", "Mn"} and behind == "So"  # a picture, its skin colour, or the mark that makes it one
 
 
 def _character(character: str) -> str:
