@@ -13,7 +13,7 @@ _JOINER = "\N{ZERO WIDTH JOINER}"
 
 
 def visible(piece: str, token: int) -> str:
-    """`piece` on one line, nothing of it invisible but what joins an emoji; a token without text shows as its number."""
+    """`piece` on one line, nothing of it invisible but what joins emoji; a token without text shows as its number."""
     if not piece:
         return f"‹{token}›"
     text = "".join(
