@@ -43,7 +43,7 @@ from engine.protocol.messages import (
 )
 from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
-from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.desk import Desk, Job, window_name
 from engine.serving.switch import ServerSwitch
 from engine.serving.worker import Worker, failed_by
 
@@ -80,7 +80,7 @@ class EngineProcess:
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
         self._server = ServerSwitch(self._desk, self._send, reading)
-        self._told_to_wait: dict[int, int] = {}  # requests of the window, by how many are before them
+        self._told_to_wait: dict[int, int] = {}  # requests of windows, by how many are before them
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
 
@@ -118,7 +118,7 @@ class EngineProcess:
 
     def _take(self, command: Command) -> None:
         if isinstance(command, Cancel):
-            self._cancel(command.through)
+            self._cancel(command.through, window_name(command.asker))
         elif isinstance(command, Watch):
             self._watcher.watch(command)
         elif isinstance(command, Inspect):
@@ -129,22 +129,23 @@ class EngineProcess:
         elif isinstance(command, Count):
             self._counts.put(command)
         elif isinstance(command, Load | Generate):
-            self._desk.put(Job(command, WINDOW, self._send, partial(self._moved, command.id)))
+            asker = window_name(command.asker if isinstance(command, Generate) else 0)
+            self._desk.put(Job(command, asker, self._send, partial(self._moved, command.id, asker)))
         elif isinstance(command, Serve | StopServing):
             self._server.turn(command)
         else:
             raise TypeError(f"no command: {command!r:.200}")
 
-    def _cancel(self, through: int) -> None:
-        """What runs ends within one layer; what waits behind the requests of clients ends at once."""
-        self._cancellation.cancel(through)
-        for job in self._desk.withdraw(WINDOW, through):
+    def _cancel(self, through: int, asker: str) -> None:
+        """What runs ends within one layer; what waits behind the requests of others ends at once."""
+        self._cancellation.cancel(through, asker)
+        for job in self._desk.withdraw(asker, through):
             self._told_to_wait.pop(job.request.id, None)
             job.tell(Finished(job.request.id, "cancelled"))
 
-    def _moved(self, request: int, ahead: int) -> None:
+    def _moved(self, request: int, asker: str, ahead: int) -> None:
         """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
-        if ahead and self._server.is_used:
+        if ahead and self._desk.serves_others(asker):
             if self._told_to_wait.get(request) != ahead:
                 self._told_to_wait[request] = ahead
                 self._send(Queued(request, ahead))

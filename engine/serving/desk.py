@@ -14,11 +14,16 @@ from engine.protocol.sentences import say
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-WINDOW = "window"  # the asker whose requests came over the application's own connection
+WINDOW = "window"  # how the askers begin whose requests came over the application's own connection
 SERVED_FROM = 1 << 40  # ids of requests that came over the network begin here: no `Cancel` of the window reaches them
 
 MOST_WAITING = 256  # requests of all clients
 MOST_WAITING_OF_ONE = 64
+
+
+def window_name(number: int) -> str:
+    """The asker of this number at the application's end. No client has such a name: theirs begin with an address."""
+    return f"{WINDOW} {number}"
 
 
 class Busy(CoppiceError):  # noqa: N818  # a state, as people call it
@@ -39,6 +44,11 @@ class Job:
     moved: Callable[[int], None] = lambda _ahead: None
     _left: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def is_of_window(self) -> bool:
+        """Whether the application asks, and not a client of the server."""
+        return self.asker.startswith(WINDOW)
+
     def leave(self) -> None:
         """Whoever asked wants it no more."""
         self._left.set()
@@ -58,7 +68,7 @@ class Desk:
         self.engine: Engine | None = None
         self._changed = threading.Condition()
         self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()  # the asker whose turn is next stands first
-        self._is_answering = False
+        self._answering: Job | None = None
         self._ids = itertools.count(SERVED_FROM)
 
     def next_id(self) -> int:
@@ -66,20 +76,22 @@ class Desk:
         return next(self._ids)
 
     def put(self, job: Job) -> None:
-        """Have it wait for its turn. Raises `Busy` where too many wait already; the window's are always taken."""
+        """Have it wait for its turn. Raises `Busy` where too many wait already; the windows' are always taken."""
         with self._changed:
             own = self._waiting.get(job.asker, ())
             total = sum(map(len, self._waiting.values()))
-            if job.asker != WINDOW and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
+            if not job.is_of_window and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
                 raise Busy(say("Too many requests wait already."), say("Ask again when some are answered."))
             self._waiting.setdefault(job.asker, deque()).append(job)
+            if self._answering is not None and self._answering.asker in self._waiting:
+                self._waiting.move_to_end(self._answering.asker)  # it has its turn now: its next one is behind all others
             self._tell_places()
             self._changed.notify()
 
     def take(self) -> Job:
         """The job whose turn it is; waits for one. The one before it is over."""
         with self._changed:
-            self._is_answering = False
+            self._answering = None
             while not self._waiting:
                 self._changed.wait()
             asker, jobs = next(iter(self._waiting.items()))
@@ -87,7 +99,7 @@ class Desk:
             self._waiting.pop(asker)
             if jobs:
                 self._waiting[asker] = jobs  # behind all others
-            self._is_answering = True
+            self._answering = job
             job.moved(0)
             self._tell_places()
             return job
@@ -115,6 +127,12 @@ class Desk:
                 self._tell_places()
             return withdrawn
 
+    def serves_others(self, asker: str) -> bool:
+        """Whether somebody else asks as well, so that one's own turn is worth telling; may be called in `moved`."""
+        with self._changed:
+            running = self._answering
+            return any(other != asker for other in self._waiting) or (running is not None and running.asker != asker)
+
     @property
     def waiting(self) -> int:
         """Jobs that nobody works at yet."""
@@ -122,7 +140,7 @@ class Desk:
             return sum(map(len, self._waiting.values()))
 
     def _tell_places(self) -> None:
-        for ahead, job in enumerate(self._in_turn(), start=self._is_answering):
+        for ahead, job in enumerate(self._in_turn(), start=self._answering is not None):
             job.moved(ahead)
 
     def _in_turn(self) -> Iterator[Job]:

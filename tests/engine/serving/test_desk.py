@@ -6,7 +6,7 @@ import pytest
 
 from engine.protocol.messages import Event, Generate
 from engine.protocol.options import GenerateOptions
-from engine.serving.desk import MOST_WAITING_OF_ONE, SERVED_FROM, WINDOW, Busy, Desk, Job
+from engine.serving.desk import MOST_WAITING_OF_ONE, SERVED_FROM, WINDOW, Busy, Desk, Job, window_name
 
 
 def job(asker: str, number: int = 0, moved: list[int] | None = None) -> Job:
@@ -31,6 +31,16 @@ def test_who_comes_again_stands_behind_those_who_wait() -> None:
     assert desk.take().asker == "a"
     desk.put(job("a"))
     assert [desk.take().asker, desk.take().asker] == ["b", "a"]
+
+
+def test_who_asks_much_meanwhile_does_not_go_before_who_comes_later() -> None:
+    desk = Desk()
+    desk.put(job("a", 1))
+    desk.take()
+    for number in (2, 3):
+        desk.put(job("a", number))
+    desk.put(job("b", 4))
+    assert [desk.take().request.id for _ in range(3)] == [4, 2, 3]
 
 
 def test_places_are_told_as_they_change() -> None:
@@ -70,9 +80,9 @@ def test_an_asker_withdraws_what_waits_up_to_an_id_and_nothing_of_others() -> No
     desk.put(last)
     assert desk.withdraw(WINDOW, 3) == [first, second]
     assert desk.withdraw(WINDOW, 3) == []
-    assert places == [3, 3], "those behind are told anew; the two were not before it"
+    assert places == [2, 2], "who is being answered has its next turn behind it"
     assert desk.withdraw(WINDOW, 9) == [late]
-    assert places == [3, 3, 2]
+    assert places == [2, 2, 2]
     assert [desk.take(), desk.take()] == [others, last]
 
 
@@ -85,6 +95,17 @@ def test_too_much_is_refused_but_the_window_never() -> None:
         desk.put(job("a"))
     desk.put(job("b"))
     desk.put(job(WINDOW))
+
+
+def test_two_windows_take_turns_and_hear_of_each_other_alone() -> None:
+    desk, (one, other) = Desk(), (window_name(1), window_name(2))
+    for number in (1, 2, 3):
+        desk.put(job(one, number))
+    assert not desk.serves_others(one)
+    desk.put(job(other, 4))
+    assert desk.serves_others(one) and desk.serves_others(other)
+    assert [desk.take().request.id for _ in range(4)] == [1, 4, 2, 3]
+    assert desk.serves_others(other) and not desk.serves_others(one), "one's own answer is under way"
 
 
 def test_taking_waits_for_a_job() -> None:
