@@ -33,7 +33,7 @@ _MOST_NAMED = 3  # files that an import could not read
 
 
 class Conversations(QObject):
-    """Connects a window's list, its autosave and the archive that all windows share; the window gives `panel` a place."""
+    """Connects a window's list and autosave with what all windows share; the window gives `panel` a place."""
 
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)

@@ -9,7 +9,6 @@ from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
 
-
 APPLICATION = 0  # the asker of loads, and of all that no window asks for; windows have the numbers from 1 on
 
 

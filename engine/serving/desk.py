@@ -84,7 +84,7 @@ class Desk:
                 raise Busy(say("Too many requests wait already."), say("Ask again when some are answered."))
             self._waiting.setdefault(job.asker, deque()).append(job)
             if self._answering is not None and self._answering.asker in self._waiting:
-                self._waiting.move_to_end(self._answering.asker)  # it has its turn now: its next one is behind all others
+                self._waiting.move_to_end(self._answering.asker)  # this is its turn
             self._tell_places()
             self._changed.notify()
 

@@ -52,9 +52,7 @@ def test_a_stop_ends_at_once_what_waits_behind_a_client(served: Served, monkeypa
     assert heard == [Finished(1 << 40, "stop")]
 
 
-def test_a_stop_of_one_window_leaves_the_answers_of_the_other(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_of_one_window_leaves_the_answers_of_the_other(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs, what waits, and what has not come yet; whichever ids they have."""
     steps: SimpleQueue[bool] = SimpleQueue()
     cancellation = served.process._cancellation

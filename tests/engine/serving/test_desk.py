@@ -103,9 +103,11 @@ def test_two_windows_take_turns_and_hear_of_each_other_alone() -> None:
         desk.put(job(one, number))
     assert not desk.serves_others(one)
     desk.put(job(other, 4))
-    assert desk.serves_others(one) and desk.serves_others(other)
+    assert desk.serves_others(one)
+    assert desk.serves_others(other)
     assert [desk.take().request.id for _ in range(4)] == [1, 4, 2, 3]
-    assert desk.serves_others(other) and not desk.serves_others(one), "one's own answer is under way"
+    assert desk.serves_others(other)
+    assert not desk.serves_others(one), "it is one's own answer that is under way"
 
 
 def test_taking_waits_for_a_job() -> None:

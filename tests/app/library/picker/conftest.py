@@ -201,7 +201,7 @@ def make_desk(
         tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
         library = LibraryController(priced_link, LoadOptions(), LoadOptions(), window)
         engines = EngineChoice(EngineSwitch(priced_link, window), library, settings, priced_link.ids)
-        room = ModelsFeature(priced_link, settings, folders, LIGHT, window, engines, tools)
+        room = ModelsFeature(priced_link, settings, folders, LIGHT, lambda: window, engines, tools, window)
         rooms.append(room)
         room.suggested = (SUGGESTION,)
         priced_link.events_arrived.connect(room.on_events)
