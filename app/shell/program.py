@@ -45,6 +45,7 @@ class Program(QObject):
         self.windows: list[MainWindow] = []
         self._front: MainWindow | None = None
         self._numbers = 0
+        self._is_quitting = False
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
         self.switch = EngineSwitch(link, self)
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
@@ -122,14 +123,13 @@ class Program(QObject):
 
     def on_closed(self, window: MainWindow) -> None:
         """A window has closed; with the last one the engine goes too, which may take a moment longer."""
-        if window not in self.windows:
-            return
-        self.windows.remove(window)
+        if window in self.windows:
+            self.windows.remove(window)
         if self.windows:
             self._front = self.windows[-1]
         else:
             self.switch.close()
-        window.leave(is_last=not self.windows)
+        window.leave(goes_alone=bool(self.windows) and not self._is_quitting)
         self.models.leave()
         self.server.leave()
         self.preferences.leave()
@@ -139,15 +139,19 @@ class Program(QObject):
             self.chats.close()
             self.closing.emit()
             self.preferences.close()
+            window.destroyed.connect(self.deleteLater)
 
     def quit(self) -> None:
         """Close all windows, the one in front last: its place is where the next start opens."""
+        self._is_quitting = True
         for window in sorted(self.windows, key=lambda each: each is self._front):
             window.close()
+        self._is_quitting = False
 
     def tell(self, notice: Notice) -> None:
-        """Say something in the window in front."""
-        self.front.notices.add(notice)
+        """Say something in the window in front, if there is one."""
+        if self.windows:
+            self.front.notices.add(notice)
 
     def withdraw(self, key: str) -> None:
         """It is so no longer, wherever it was said."""

@@ -193,9 +193,9 @@ class MainWindow(QMainWindow):
         self.program.on_closed(self)
         super().closeEvent(event)
 
-    def leave(self, is_last: bool) -> None:
-        """Write what is new; where other windows stay open, end what was asked here, and go without a trace."""
-        if not is_last:
+    def leave(self, goes_alone: bool) -> None:
+        """Write what is new; where other windows stay, end what was asked here, and be gone for good."""
+        if goes_alone:
             self.chat.leave()
             self.engine.close()
             self.deleteLater()

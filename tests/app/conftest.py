@@ -188,6 +188,14 @@ def engine_python(tmp_path: Path) -> Path:
     return script
 
 
+def close_all(window: MainWindow) -> None:
+    """End its program as a person would, with every other window that was opened meanwhile."""
+    others = [each for each in window.program.windows if each is not window]
+    window.program.quit()
+    for other in others:
+        other.deleteLater()
+
+
 @pytest.fixture
 def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: Theme) -> Iterator[OpenWindow]:
     """Opens windows, and ends their engines when the test is over."""
@@ -196,7 +204,7 @@ def open_window(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: T
 
     def open_(link: EngineLink, wanted: LoadOptions | None = None) -> MainWindow:
         window = connected_window(link, settings, folders, theme, wanted or LoadOptions())
-        qtbot.addWidget(window)
+        qtbot.addWidget(window, before_close_func=close_all)
         links.append(link)
         windows.append(window)
         window.show()
