@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, QPoint, Signal
+from PySide6.QtCore import QObject, QPoint, QTimer, Signal
 
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.worker import Archive
@@ -71,17 +71,22 @@ class Program(QObject):
 
     # ---- windows ----------------------------------------------------------------------------------------------------
 
-    def open_window(self, conversation: int = 0) -> MainWindow:
-        """Make another window; it shows an empty chat, or a conversation of the list. Whoever opens it shows it."""
+    def open_window(self) -> MainWindow:
+        """Make another window, with an empty chat. Whoever opens it shows it."""
+        window = self._make_window()
+        self._connect_window(window)
+        return window
+
+    def _make_window(self) -> MainWindow:
         self._numbers += 1
-        window = MainWindow(self, self._numbers)
+        return MainWindow(self, self._numbers)
+
+    def _connect_window(self, window: MainWindow) -> None:
+        """From now on it is one of the program's, and in front."""
         self.windows.append(window)
         WindowWiring(window)
         former, self._front = self._front, window
         window.begin(former)
-        if conversation:
-            window.conversations.autosave.open(conversation)
-        return window
 
     def show_new_window(self) -> None:
         """Open another window beside the one in front."""
@@ -96,12 +101,24 @@ class Program(QObject):
             self._show_beside(conversation)
 
     def _show_beside(self, conversation: int) -> None:
+        """In three turns of the event loop, so that the others go on drawing their answers in between."""
+        window = self._make_window()
+        QTimer.singleShot(0, window, lambda: self._place_beside(window, conversation))
+
+    def _place_beside(self, window: MainWindow, conversation: int) -> None:
+        if not self.windows:
+            return  # the program has ended meanwhile
         place = self.front.pos() + QPoint(_STEP, _STEP)
-        window = self.open_window(conversation)
+        self._connect_window(window)
+        window.conversations.autosave.open(conversation)
         if not window.isMaximized():
             window.move(place)
-        window.show()
-        window.come_forward()
+        QTimer.singleShot(0, window, lambda: self._show(window))
+
+    def _show(self, window: MainWindow) -> None:
+        if window in self.windows:
+            window.show()
+            window.come_forward()
 
     def begin(self) -> None:
         """Let the settings take effect, and take up the engine of last time; for when the first window is made."""

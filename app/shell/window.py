@@ -36,6 +36,7 @@ from app.ui.theme import application_icon, icon
 from engine.protocol.messages import Failed
 
 if TYPE_CHECKING:
+    from app.chat.generation.popover import GenerationPopover
     from app.shell.program import Program
     from app.tree.panel import TreePanel
 
@@ -77,7 +78,6 @@ class MainWindow(QMainWindow):
         self.server_indicator = program.server.make_indicator(self)
         self.download_indicator = program.models.make_indicator(self)
         self.generation_actions = GenerationActions(self.engine, self.chat, self.chat_panel, settings, self)
-        self.generation = self.generation_actions.popover
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, program.folders, theme)
@@ -87,6 +87,11 @@ class MainWindow(QMainWindow):
     def tree_panel(self) -> "TreePanel":
         """The speculation tree, made a moment after the first paint, or now."""
         return self.tree.panel
+
+    @property
+    def generation(self) -> "GenerationPopover":
+        """The generation settings, made when they are first asked for."""
+        return self.generation_actions.popover
 
     # ---- layout -----------------------------------------------------------------------------------------------------
 
