@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, QPoint, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.worker import Archive
@@ -23,8 +23,6 @@ from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
-
-_STEP = 36  # pixels between a window and the one that it was opened from
 
 
 class Program(QObject):
@@ -108,11 +106,8 @@ class Program(QObject):
     def _place_beside(self, window: MainWindow, conversation: int) -> None:
         if not self.windows:
             return  # the program has ended meanwhile
-        place = self.front.pos() + QPoint(_STEP, _STEP)
         self._connect_window(window)
         window.conversations.autosave.open(conversation)
-        if not window.isMaximized():
-            window.move(place)
         QTimer.singleShot(0, window, lambda: self._show(window))
 
     def _show(self, window: MainWindow) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -47,6 +47,8 @@ _SIZE = (1400, 860)
 _CHATS_WIDTH = 240
 _TREE_WIDTH = 440
 _LAYOUT_VERSION = 2
+_STEP = 36  # pixels between a window and the one that it was opened from
+_SEEN = 300  # so many of either direction are to be on the screen
 
 
 class MainWindow(QMainWindow):
@@ -139,9 +141,11 @@ class MainWindow(QMainWindow):
     def _restore(self, beside: "MainWindow | None") -> None:
         """Take up the size and place of another window, or the last ones as far as a screen is still there for them."""
         stored = self.settings.current
-        geometry = beside.saveGeometry() if beside else _unpack(stored.geometry)
         layout = beside.saveState(_LAYOUT_VERSION) if beside else _unpack(stored.docks)
-        if not self.restoreGeometry(geometry):
+        if beside:
+            self.resize(beside.normalGeometry().size())
+            self.move(_place_beside(beside))
+        elif not self.restoreGeometry(_unpack(stored.geometry)):
             self.resize(*_SIZE)
         if not self.restoreState(layout, _LAYOUT_VERSION):
             docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
@@ -275,6 +279,12 @@ class StatusArea(QWidget):
         self._dot.setProperty("phase", "answering" if self._answering and state.ready else state.phase.value)
         self._dot.style().unpolish(self._dot)
         self._dot.style().polish(self._dot)
+
+
+def _place_beside(window: QWidget) -> QPoint:
+    """A little below and behind a window; at the screen's corner where hardly anything of it would be seen there."""
+    place, screen = window.pos() + QPoint(_STEP, _STEP), window.screen().availableGeometry()
+    return place if screen.contains(place + QPoint(_SEEN, _SEEN)) else screen.topLeft()
 
 
 def _pack(state: QByteArray) -> str:
