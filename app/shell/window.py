@@ -166,6 +166,12 @@ class MainWindow(QMainWindow):
         """Show the generation settings below their button."""
         self.generation.open_below(self._generation_button)
 
+    def show_title(self) -> None:
+        """Have the list of open windows tell one chat from the other."""
+        autosave = self.conversations.autosave
+        record = autosave.record(autosave.current)
+        self.setWindowTitle(f"{record.shown_title} – Coppice" if record else "Coppice")
+
     def set_theme(self, colors: Colors) -> None:
         """Change the colours of every part."""
         self.chat_panel.set_theme(colors)

@@ -65,7 +65,10 @@ class WindowWiring(QObject):
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answering_changed.connect(self._on_answering_changed)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
-        window.conversations.autosave.forward_wanted.connect(window.come_forward)
+        autosave = window.conversations.autosave
+        autosave.forward_wanted.connect(window.come_forward)
+        for changed in (autosave.conversations_changed, autosave.current_changed):
+            changed.connect(window.show_title)
         window.conversations.window_wanted.connect(window.program.show_conversation)
 
     def _connect_tree(self) -> None:

@@ -102,6 +102,7 @@ def test_both_ask_at_once_and_each_hears_its_own_answer(
     assert (text(other), other.chat.is_answering) == ("Brown", True)
     assert len(window.telemetry.history.rows) == len(other.telemetry.history.rows) == 1
     assert sorted(titles(window)) == sorted(titles(other)) == ["A bear?", "A fox?"]
+    assert (window.windowTitle(), other.windowTitle()) == ("A fox? – Coppice", "A bear? – Coppice")
 
 
 def test_a_stop_ends_the_answer_of_its_window_alone(window: MainWindow, other: MainWindow, link: FakeLink) -> None:
