@@ -80,7 +80,7 @@ class EngineProcess:
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
         self._server = ServerSwitch(self._desk, self._send, reading)
-        self._told_to_wait: dict[int, int] = {}  # requests of windows, by how many are before them
+        self._told_to_wait: set[int] = set()  # requests of windows
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
 
@@ -140,16 +140,16 @@ class EngineProcess:
         """What runs ends within one layer; what waits behind the requests of others ends at once."""
         self._cancellation.cancel(through, asker)
         for job in self._desk.withdraw(asker, through):
-            self._told_to_wait.pop(job.request.id, None)
+            self._told_to_wait.discard(job.request.id)
             job.tell(Finished(job.request.id, "cancelled"))
 
     def _moved(self, request: int, asker: str, ahead: int) -> None:
         """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
         if ahead and self._desk.serves_others(asker):
-            if self._told_to_wait.get(request) != ahead:
-                self._told_to_wait[request] = ahead
-                self._send(Queued(request, ahead))
-        elif self._told_to_wait.pop(request, 0):
+            self._told_to_wait.add(request)
+            self._send(Queued(request, ahead))
+        elif not ahead and request in self._told_to_wait:
+            self._told_to_wait.remove(request)
             self._send(Queued(request, 0))
 
     def _fail(self, command: Command, error: BaseException) -> None:

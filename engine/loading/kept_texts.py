@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.model.context import same_tokens
-from engine.model.kept_text import KeptText
+from engine.model.passes.kept_text import KeptText
 from engine.weights.planning.machine import memory_now
 from engine.weights.planning.placement import Plan
 

@@ -9127,11 +9127,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das sind mehr als {most} Antworten in einer Anfrage.</translation>
         </message>
         <message>
-            <location filename="../../engine/serving/context.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
             <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
@@ -9153,8 +9148,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
+            <source>Another model was loaded meanwhile.</source>
+            <translation>Inzwischen wurde ein anderes Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
             <source>Ask again when some are answered.</source>
             <translation>Fragen Sie noch einmal, wenn einige beantwortet sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Ask again.</source>
+            <translation>Fragen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -9173,13 +9183,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
-            <source>The form of the answer is asked for in more than one field.</source>
-            <translation>Die Form der Antwort wird in mehr als einem Feld verlangt.</translation>
+            <source>The constraint of the answer is given in more than one field.</source>
+            <translation>Die Vorgabe für die Antwort steht in mehr als einem Feld.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The format json_schema comes without a schema.</source>
             <translation>Das Format json_schema kommt ohne Schema.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Leave out 'coppice.rounds', or ask at another address.</source>
+            <translation>Lassen Sie „coppice.rounds“ weg, oder fragen Sie unter einer anderen Adresse.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Rounds are told of chat completions and completions alone.</source>
+            <translation>Runden werden nur bei Chat Completions und Completions mitgeteilt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
@@ -9205,11 +9225,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send less at once.</source>
             <translation>Senden Sie weniger auf einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/guard/bodies.py" />
-            <source>The headers of this request are too long.</source>
-            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
@@ -9288,6 +9303,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>Send less of it, or have the model loaded with a larger context.</source>
+            <translation>Senden Sie weniger davon, oder lassen Sie das Modell mit einem größeren Kontext laden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>The headers of this request are too long.</source>
+            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>The server met an unexpected error.</source>
             <translation>Der Server ist auf einen unerwarteten Fehler gestoßen.</translation>
         </message>
@@ -9328,6 +9353,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
+            <source>Web pages of other sites may not ask this server.</source>
+            <translation>Webseiten anderer Anbieter dürfen diesen Server nicht fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
             <source>Web pages of {name} may not ask this server.</source>
             <translation>Webseiten von {name} dürfen diesen Server nicht fragen.</translation>
         </message>
@@ -9362,6 +9392,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Modell {name} gibt es hier nicht.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>An answer with a constraint cannot call tools as it likes.</source>
+            <translation>Eine Antwort mit einer Vorgabe kann nicht nach Belieben Werkzeuge aufrufen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>Leave out the constraint or the tools, or choose whether tools are called.</source>
+            <translation>Lassen Sie die Vorgabe oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>Send the item itself.</source>
             <translation>Senden Sie das Gemeinte selbst.</translation>
@@ -9370,6 +9410,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
             <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Ask for chat completions with 'logprobs'.</source>
+            <translation>Fragen Sie nach Chat Completions mit „logprobs“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Responses have no log-probabilities here.</source>
+            <translation>Responses haben hier keine Log-Wahrscheinlichkeiten.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
@@ -9543,18 +9593,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
+            <source>A tool has to be called, and there is none in the request.</source>
+            <translation>Ein Werkzeug muss aufgerufen werden, und in der Anfrage steht keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
-            <source>There is no tool '{name}' to call.</source>
-            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
+            <source>Send the tools, or leave out their choice.</source>
+            <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool {name} to call.</source>
+            <translation>Es gibt kein Werkzeug {name}, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
-            <source>Start a new chat, or choose another model.</source>
-            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
+            <source>Change the conversation, or choose another model.</source>
+            <translation>Ändern Sie die Unterhaltung, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
@@ -9627,24 +9687,24 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
-            <location filename="../../engine/text/grammars/answer_form.py" />
-            <source>Ask for a new answer, or leave the form out.</source>
-            <translation>Eine neue Antwort verlangen oder die Form weglassen.</translation>
+            <location filename="../../engine/text/grammars/constrained_answer.py" />
+            <source>Ask for a new answer, or leave the constraint out.</source>
+            <translation>Eine neue Antwort verlangen oder die Vorgabe weglassen.</translation>
         </message>
         <message>
-            <location filename="../../engine/text/grammars/answer_form.py" />
-            <source>The answer that is to be continued is not of the form that is asked for.</source>
-            <translation>Die Antwort, die fortgesetzt werden soll, hat nicht die verlangte Form.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/grammars/grammar.py" />
-            <source>Give a simpler form.</source>
-            <translation>Eine einfachere Form angeben.</translation>
+            <location filename="../../engine/text/grammars/constrained_answer.py" />
+            <source>The answer that is to be continued does not fit the constraint.</source>
+            <translation>Die Antwort, die fortgesetzt werden soll, erfüllt die Vorgabe nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
-            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
-            <translation>Die Antwort kann in der verlangten Form nicht weitergehen: {reason}.</translation>
+            <source>Give a simpler constraint.</source>
+            <translation>Eine einfachere Vorgabe angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on under its constraint: {reason}.</source>
+            <translation>Die Antwort kann unter ihrer Vorgabe nicht weitergehen: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
@@ -9658,13 +9718,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
-            <source>The form that is asked for cannot be used: {reason}.</source>
-            <translation>Die verlangte Form ist nicht brauchbar: {reason}.</translation>
+            <source>The constraint of the answer cannot be used: {reason}.</source>
+            <translation>Die Vorgabe für die Antwort ist nicht brauchbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
-            <source>The form that is asked for is too complex.</source>
-            <translation>Die verlangte Form ist zu verwickelt.</translation>
+            <source>The constraint of the answer is too complex.</source>
+            <translation>Die Vorgabe für die Antwort ist zu verwickelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -9723,13 +9783,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
-            <source>Choose another model, or leave the form out.</source>
-            <translation>Ein anderes Modell wählen oder die Form weglassen.</translation>
+            <source>Choose another model, or leave the constraint out.</source>
+            <translation>Ein anderes Modell wählen oder die Vorgabe weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
-            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
-            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Form einhalten.</translation>
+            <source>The model has no token that ends an answer, so that no constraint can be kept to.</source>
+            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Vorgabe einhalten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />

@@ -288,7 +288,6 @@ def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
         patch.setattr(trials, "PROGRAM", silent)
         with pytest.raises(InputError, match="too complex"):
             trials.try_out(Constraint("regex", "a"), {})
-    trials._refusal.cache_clear()
     trials.try_out(Constraint("regex", "a"), {})
 
 
