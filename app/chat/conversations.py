@@ -90,6 +90,7 @@ class Conversations(QObject):
             actions.rename_chat: panel.begin_rename,
             actions.move_chat: panel.ask_folder,
             actions.pin_chat: self._change_pin,
+            actions.open_in_window: self.window_wanted.emit,
         }
         for action, act in with_one.items():
             action.triggered.connect(lambda _checked, act=act: act(self.chosen))
@@ -97,6 +98,8 @@ class Conversations(QObject):
         def show_what_can_be_done() -> None:
             for action in with_one:
                 action.setEnabled(autosave.record(self.chosen) is not None)
+            if self.chosen == autosave.current:
+                actions.open_in_window.setEnabled(False)
 
         for changed in (autosave.conversations_changed, autosave.current_changed, panel.choice_changed):
             changed.connect(show_what_can_be_done)

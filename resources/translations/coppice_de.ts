@@ -7383,6 +7383,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>&amp;Open chat in new window</source>
+            <translation>Chat in neuem Fens&amp;ter öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>&amp;Pin or unpin chat</source>
             <translation>Chat an&amp;heften oder lösen</translation>
         </message>

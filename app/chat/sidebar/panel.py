@@ -180,7 +180,8 @@ class ConversationsPanel(QWidget):
         record, identity = row.record, row.record.id
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        _add(menu, tr("Open in new window"), "", lambda: self.window_wanted.emit(identity))
+        other = _add(menu, tr("Open in new window"), "", lambda: self.window_wanted.emit(identity))
+        other.setEnabled(identity != self._current)
         _add(menu, tr("Rename"), "F2", lambda: self.list.edit(self.model.index_of(identity)))
         _add(
             menu,
