@@ -130,9 +130,9 @@ class ModelsFeature(QObject):
         adopt(self.dialog, self._front())
         self.dialog.show_page(page)
 
-    def leave(self) -> None:
-        """A window goes, and the dialog with it; it may be opened over another one."""
-        if self._dialog is not None:
+    def leave(self, window: QWidget) -> None:
+        """A window goes, and the dialog with it if it is open there; it may be opened over another one."""
+        if self._dialog is not None and self._dialog.parentWidget() is window:
             self._dialog.hide()
             adopt(self._dialog, self._front())
 

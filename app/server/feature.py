@@ -80,9 +80,9 @@ class ServerFeature(QObject):
         self.dialog.raise_()
         self.dialog.activateWindow()
 
-    def leave(self) -> None:
-        """A window goes, and the dialog with it; it may be opened over another one."""
-        if self._dialog is not None:
+    def leave(self, window: QWidget) -> None:
+        """A window goes, and the dialog with it if it is open there; it may be opened over another one."""
+        if self._dialog is not None and self._dialog.parentWidget() is window:
             self._dialog.close()
             adopt(self._dialog, self._front())
 

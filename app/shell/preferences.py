@@ -100,9 +100,10 @@ class PreferencesFeature(QObject):
         """Let the settings take effect."""
         self._apply()
 
-    def leave(self) -> None:
-        """A window goes; the dialog goes on in another one, if there is one."""
-        if self.dialog is not None:
+    def leave(self, window: QWidget) -> None:
+        """A window goes, and the dialog with it if it is open there; it may be opened over another one."""
+        if self.dialog is not None and self.dialog.parentWidget() is window:
+            self.dialog.hide()
             adopt(self.dialog, self._front())
 
     def close(self) -> None:

@@ -137,14 +137,13 @@ class Program(QObject):
         """A window has closed; with the last one the engine goes too, which may take a moment longer."""
         if window in self.windows:
             self.windows.remove(window)
-        if self.windows:
-            self._front = self.windows[-1]
-        else:
+        if not self.windows:
             self.switch.close()
+        elif self._front is window:
+            self._front = self.windows[-1]
         window.leave(goes_alone=bool(self.windows) and not self._is_quitting)
-        self.models.leave()
-        self.server.leave()
-        self.preferences.leave()
+        for feature in (self.models, self.server, self.preferences):
+            feature.leave(window)
         if self.windows:
             self.closed.emit()
         else:

@@ -196,7 +196,8 @@ def test_the_first_window_may_go_before_the_second(window: MainWindow, other: Ma
     dialog.close()
     other.open_models()
     assert other.models.is_open
-    other.models.leave()
+    other.models.leave(other)
+    assert not other.models.is_open
     ask(other, "A bear?")
     link.say("Brown")
     assert text(other) == "Brown"

@@ -194,9 +194,11 @@ def make_desk(
 ) -> Iterator[Callable[..., Desk]]:
     """Makes rooms over the same settings and folders, as one session after the other."""
     rooms: list[ModelsFeature] = []
+    windows: list[QWidget] = []
 
     def make(**dependencies: Any) -> Desk:
         window = QWidget()
+        windows.append(window)
         qtbot.addWidget(window)
         tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
         library = LibraryController(priced_link, LoadOptions(), LoadOptions(), window)
@@ -209,8 +211,8 @@ def make_desk(
         return Desk(room, priced_link, qtbot, hub)
 
     yield make
-    for room in rooms:
-        room.leave()
+    for room, window in zip(rooms, windows, strict=True):
+        room.leave(window)
         room.close()
 
 
