@@ -24,6 +24,8 @@ from app.ui.theme import Theme
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 
+_PAUSE_MS = 8  # between the steps in which a window is opened; without one they would be a single turn of the event loop
+
 
 class Program(QObject):
     """One engine, one link, one archive, one settings file; and windows, each with a conversation.
@@ -101,14 +103,14 @@ class Program(QObject):
     def _show_beside(self, conversation: int) -> None:
         """In three turns of the event loop, so that the others go on drawing their answers in between."""
         window = self._make_window()
-        QTimer.singleShot(0, window, lambda: self._place_beside(window, conversation))
+        QTimer.singleShot(_PAUSE_MS, window, lambda: self._place_beside(window, conversation))
 
     def _place_beside(self, window: MainWindow, conversation: int) -> None:
         if not self.windows:
             return  # the program has ended meanwhile
         self._connect_window(window)
         window.conversations.autosave.open(conversation)
-        QTimer.singleShot(0, window, lambda: self._show(window))
+        QTimer.singleShot(_PAUSE_MS, window, lambda: self._show(window))
 
     def _show(self, window: MainWindow) -> None:
         if window in self.windows:

@@ -122,6 +122,7 @@ def open_another(application: QApplication, window: MainWindow) -> tuple[Gaps, f
     wait(application, lambda: len(program.windows) > 1, "another window")
     second = program.windows[-1]
     paint = FirstPaint(second, asked)
+    second.chat_panel.welcome.update()  # it may have been painted already
     wait(application, lambda: bool(paint.seconds), "its first paint")
     second.chat.ask(QUESTIONS[1])
     wait(application, lambda: not (window.chat.is_answering or second.chat.is_answering), "two answers")
