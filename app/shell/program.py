@@ -24,7 +24,7 @@ from app.ui.theme import Theme
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 
-_PAUSE_MS = 8  # between the steps in which a window is opened; without one they would be a single turn of the event loop
+_PAUSE_MS = 8  # between the steps in which a window is opened, or they would be one turn of the event loop
 
 
 class Program(QObject):
