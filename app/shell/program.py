@@ -1,5 +1,6 @@
 """What all windows share: engine, models, chats on disk, server and settings; opens windows, and ends with the last."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -74,6 +75,7 @@ class Program(QObject):
     def open_window(self) -> MainWindow:
         """Make another window, with an empty chat. Whoever opens it shows it."""
         window = self._make_window()
+        window.build()
         self._connect_window(window)
         return window
 
@@ -101,21 +103,25 @@ class Program(QObject):
             self._show_beside(conversation)
 
     def _show_beside(self, conversation: int) -> None:
-        """In three turns of the event loop, so that the others go on drawing their answers in between."""
+        """In several turns of the event loop, so that the others go on drawing their answers in between."""
         window = self._make_window()
-        QTimer.singleShot(_PAUSE_MS, window, lambda: self._place_beside(window, conversation))
 
-    def _place_beside(self, window: MainWindow, conversation: int) -> None:
-        if not self.windows:
-            return  # the program has ended meanwhile
-        self._connect_window(window)
-        window.conversations.autosave.open(conversation)
-        QTimer.singleShot(_PAUSE_MS, window, lambda: self._show(window))
+        def connect() -> None:
+            self._connect_window(window)
+            window.conversations.autosave.open(conversation)
 
-    def _show(self, window: MainWindow) -> None:
-        if window in self.windows:
-            window.show()
-            window.come_forward()
+        self._do_in_turns(window, [window.build, connect, window.show, window.come_forward])
+
+    def _do_in_turns(self, window: MainWindow, steps: list[Callable[[], None]]) -> None:
+        """Unless the program ends meanwhile."""
+
+        def go_on() -> None:
+            if self.windows:
+                steps[0]()
+                self._do_in_turns(window, steps[1:])
+
+        if steps:
+            QTimer.singleShot(_PAUSE_MS, window, go_on)
 
     def begin(self) -> None:
         """Let the settings take effect, and take up the engine of last time; for when the first window is made."""

@@ -73,6 +73,10 @@ class MainWindow(QMainWindow):
         self.notices = NoticeStack()
         self.conversations = Conversations(self.chat, program.chats, theme.colors, self, number)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
+
+    def build(self) -> None:
+        """Make what stands around the chat; a step of its own, as all at once would keep another window waiting."""
+        program, theme, settings = self.program, self.program.theme, self.settings
         self.deferred = DeferredWork(self)
         self.tree = TreeDock(self)
         self.telemetry = TelemetryDock(self.engine, theme.colors, self, self.deferred.do)

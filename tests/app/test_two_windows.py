@@ -197,7 +197,7 @@ def test_the_first_window_may_go_before_the_second(window: MainWindow, other: Ma
     other.open_models()
     assert other.models.is_open
     other.models.leave(other)
-    assert not other.models.is_open
+    assert not other.models.dialog.isVisible()
     ask(other, "A bear?")
     link.say("Brown")
     assert text(other) == "Brown"
