@@ -22,6 +22,7 @@ from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
+from app.comparison.feature import ComparisonFeature
 from app.engine.asker import Asker
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
@@ -80,6 +81,8 @@ class MainWindow(QMainWindow):
         self.deferred = DeferredWork(self)
         self.tree = TreeDock(self)
         self.telemetry = TelemetryDock(self.engine, theme.colors, self, self.deferred.do)
+        run = self.telemetry.comparison.run
+        self.comparison = ComparisonFeature(self.chat, self.conversations, run, theme.colors, self)
         self.status_area = StatusArea(self)
         self.server_indicator = program.server.make_indicator(self)
         self.download_indicator = program.models.make_indicator(self)
@@ -182,6 +185,7 @@ class MainWindow(QMainWindow):
         self.conversations.panel.set_theme(colors)
         self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)
+        self.comparison.set_theme(colors)
         for action, name in self.actions_.with_icons():
             action.setIcon(icon(name, colors.text))
 
@@ -218,8 +222,8 @@ class MainWindow(QMainWindow):
             self.chat.leave()
             self.engine.close()
             self.deleteLater()
-        self.conversations.leave()
-        self.chat_panel.leave()
+        for part in (self.comparison, self.conversations, self.chat_panel):
+            part.leave()
 
     # ---- notices ----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Qt
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.ui.motion import may_move
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel
@@ -38,7 +39,7 @@ class WindowWiring(QObject):
         program.switch.engine_stopped.connect(window.tell_of_stopped_engine)
         for listener in (chat, window.telemetry, counter, window.tree):
             engine.events_arrived.connect(listener.on_events)
-        for follower in (chat, counter, window.telemetry):
+        for follower in (window.comparison, chat, counter, window.telemetry):
             program.engines.state_changed.connect(follower.on_engine_state)
         for shown in (window.chat_panel, window.status_area):
             program.engines.state_changed.connect(shown.show_engine_state)
@@ -54,7 +55,7 @@ class WindowWiring(QObject):
         if program.library.state.pair:
             window.tree.on_events([program.library.state.pair])
         if state != EngineState():
-            for follower in (window.chat, counter, window.telemetry):
+            for follower in (window.comparison, window.chat, counter, window.telemetry):
                 follower.on_engine_state(state)
             for shown in (window.chat_panel, window.status_area):
                 shown.show_engine_state(state)
@@ -86,6 +87,7 @@ class WindowWiring(QObject):
         window = self._window
         engine, chat, settings, rounds = window.engine, window.chat, window.settings, window.conversations.rounds
         panel.set_way(settings.current.tree_way)
+        panel.set_motion(may_move(settings.current.reduce_motion))
         panel.set_budget(chat.generation.budget)
         panel.set_answering(chat.is_answering)
         engine.events_arrived.connect(panel.on_events)
@@ -97,6 +99,8 @@ class WindowWiring(QObject):
         panel.budget_wanted.connect(lambda budget: chat.change_settings(replace(chat.generation, budget=budget)))
         rounds.brought.connect(panel.player.bring)
         panel.player.wanted.connect(rounds.bring)
+        rounds.figures_brought.connect(panel.filling.take)
+        panel.filling.wanted.connect(rounds.bring_figures)
         panel.round_shown.connect(window.chat_panel.view.mark_round)
         panel.answer_wanted.connect(self._show_round_in_answer)
         panel.branch_wanted.connect(self._branch)
@@ -109,10 +113,13 @@ class WindowWiring(QObject):
         window.chat.asked.connect(telemetry.on_asked)
         window.chat.conversation_replaced.connect(telemetry.clear)
         telemetry.follow(window.actions_.telemetry, window.tree.show_round_of)
+        window.chat_panel.view.cause_chosen.connect(telemetry.show_cause)
+        window.chat_panel.view.compare_requested.connect(window.comparison.open)
+        telemetry.texts_wanted.connect(window.comparison.open)
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices
-        withdrawing = (window.chat, window.conversations)
+        withdrawing = (window.chat, window.conversations, window.comparison)
         for teller in (window.tools, *withdrawing):
             teller.notice_raised.connect(notices.add)
         for teller in withdrawing:
@@ -131,6 +138,7 @@ class WindowWiring(QObject):
             server=program.server.open,
             quit=program.quit,
             preferences=lambda: program.preferences.open(program.models.tokens),
+            compare=lambda _checked: window.comparison.open(),
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
@@ -172,6 +180,9 @@ class WindowWiring(QObject):
         window = self._window
         window.chat_panel.composer.field.sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
         window.view_options.follow_settings()
+        moves = may_move(window.settings.current.reduce_motion)
+        window.tree.set_motion(moves)
+        window.setAnimated(moves)  # panes that are dragged
 
     def _show_round_in_answer(self, request: int, index: int) -> None:
         if not self._window.chat_panel.view.show_round(request, index):

@@ -94,7 +94,8 @@ def _nodes(tree: Snapshot, shown: int) -> Figure:
         words.format(count=f"{Number(tree.drafted):,}") + hidden,
         tr(
             "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
-            "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: zoom in."
+            "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: "
+            "click it, or zoom in."
         ),
     )
 

@@ -4,17 +4,19 @@ from typing import Protocol
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
+from PySide6.QtGui import QColor, QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.tree.picture.chips import ChipsItem
 from app.tree.picture.chips_picture import ChipsPicture
 from app.tree.picture.explanation import Inspection
+from app.tree.picture.folds import Folds, definition
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
+from app.tree.picture.parts import Part
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.colors import TreeColors
@@ -25,8 +27,10 @@ from engine.protocol.watching import Inspected
 class TreeItem(Protocol):
     """One item of a graphics scene that lays a tree out and paints it, in logical pixels from its top left corner."""
 
-    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> Picture:
-        """Lay a tree out and show it."""
+    def compose(
+        self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, opened: tuple[int, ...] = (), /
+    ) -> Picture:
+        """Lay a tree out and show it; `opened` are nodes behind which more is wanted."""
 
     def clear(self) -> None:
         """Show nothing."""
@@ -40,6 +44,9 @@ class TreeItem(Protocol):
     def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
 
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """Paint a part of what is shown, in the coordinates of the picture, of which `exposed` is seen."""
+
     def setVisible(self, visible: bool) -> None:  # noqa: N802  # Qt's own
         """Show or hide the item."""
 
@@ -49,6 +56,7 @@ WAYS = (CHIPS, ICICLE)  # to show a tree
 
 ZOOM_STEP = 1.25
 _LARGEST_ZOOM = 64.0
+_TIMES_OPENED = 4  # until something of a fold is seen: what is behind it may be very unlikely
 _WHEEL_NOTCH = 120  # eighths of a degree
 
 
@@ -74,6 +82,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         self._grip: Point | None = None  # the point of the picture that is being dragged
         self._explained: tuple[str, QRect] | None = None
         self._inspection = Inspection()
+        self._folds = Folds()
+        self._pressed: QPointF | None = None
         self._picked: int | None = None  # the node that is looked at
         self._by_keys = False  # and how: a pointer that rests somewhere must not take it over
         self._colors = colors
@@ -100,6 +110,16 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         return self._picture
 
     @property
+    def tree(self) -> Snapshot | None:
+        """The tree that is shown, laid out or not."""
+        return self._tree
+
+    @property
+    def background(self) -> QColor:
+        """What the picture stands on."""
+        return QColor(self._colors.background)
+
+    @property
     def origin(self) -> Point:
         """The part of the picture that stands in the view's top left corner."""
         return self._origin
@@ -109,6 +129,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         if tree is not self._tree:
             self._inspection, self._picked = Inspection(tree), same_node(self._tree, self._picked, tree)
         self._tree = tree
+        self._folds.follow(tree)
         self._compose()
         self._move_to(self._followed() if self._following else self._confined(self._origin))
         self._refresh_tooltip()
@@ -136,9 +157,45 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def fit(self) -> None:
         """Show the whole tree at a legible size, folded where it does not fit."""
         self._zoom = 1.0
+        self._folds.close()
         self._compose()
         if self._picture:
             self._move_to(self._picture.home())
+
+    def open_fold(self, node: int | None = None) -> None:
+        """Unfold what is behind a node, as far as there is room; by default behind the one that is looked at.
+
+        Bands have no fold of their own: there it is zoomed, and so it is where the room cannot be shared otherwise.
+        """
+        picture, node = self._picture, self._picked if node is None else node
+        if picture is None or node is None or node < 0 or not picture.folded(node):
+            return
+        if not isinstance(picture, ChipsPicture):
+            self.zoom_by(2.0, QPointF(self._place(picture.chip(node)).center()))
+            return
+        for _ in range(_TIMES_OPENED):
+            self._folds.open(node)
+            self._recompose(node)
+            if self._picture and self._picture.folded(node) < picture.folded(node):
+                return
+        self._folds.close()
+        self.zoom_by(2.0, QPointF(self._place(picture.chip(node)).center()))
+
+    def close_folds(self) -> None:
+        """Show what is likeliest, as at first."""
+        if self._folds.close():
+            self._recompose(self._picked)
+
+    def _recompose(self, node: int | None) -> None:
+        """The node stays where it is, or as near as it can."""
+        before = self._picture
+        self._compose()
+        picture = self._picture
+        if before and picture and node is not None:
+            old, new = before.chip(node), picture.chip(node)
+            moved = self._confined(Point(self._origin.x + new.x - old.x, self._origin.y + new.y - old.y))
+            self._move_to(reveal(moved, new, picture.view, picture.size))
+        self._refresh_tooltip()
 
     def pick(self, way: Way) -> None:
         """Look at the node that lies this way from the one that was looked at, to begin with the last accepted one."""
@@ -147,6 +204,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             return
         begun = self._picked
         known = begun is not None and (begun in picture.path or begun in set(picture.nodes()))
+        if way is Way.CHILD and known and begun is not None and picture.neighbour(begun, way) == begun:
+            self.open_fold(begun)
+            picture = self._picture or picture
         self._picked = picture.neighbour(begun, way) if known and begun is not None else picture.tree.tip
         place = picture.chip(self._picked)
         self._move_to(reveal(self._origin, place, picture.view, picture.size))
@@ -189,7 +249,14 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         if self._marker and self._marker.patch.contains(position):
             return self._marker.definition, self._marker.patch.toAlignedRect()
         node = self.node_at(position)
+        fold = picture.fold_at(self._in_picture(position)) if node is None else None
+        if fold is not None:
+            return definition(picture.folded(fold)), self._fold_place(fold)
         return None if node is None else (self._inspection.explain(picture, node), self._place(picture.chip(node)))
+
+    def fold_at(self, position: QPointF) -> int | None:
+        """The node whose count of folded ones is at a point of the view."""
+        return self._picture.fold_at(self._in_picture(position)) if self._picture else None
 
     def node_at(self, position: QPointF) -> int | None:
         """The node, or `BONUS_NODE`, at a point of the view."""
@@ -210,7 +277,9 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             return
         if self._letters.plain != self.font():
             self._letters = Lettering(self.font())
-        self._picture = self._way.compose(self._tree, self._letters, Size(self.width(), self.height()), self._zoom)
+        self._picture = self._way.compose(
+            self._tree, self._letters, Size(self.width(), self.height()), self._zoom, self._folds.opened
+        )
         self.composed.emit()
 
     def _followed(self) -> Point:
@@ -227,6 +296,11 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def _place(self, box: Box) -> QRect:
         """A box of the picture, in the view."""
         return QRectF(box.x - self._origin.x, box.y - self._origin.y, box.width, box.height).toAlignedRect()
+
+    def _fold_place(self, node: int) -> QRect:
+        """The count behind a node, in the view."""
+        place = self._place(self._picture.chip(node)) if self._picture else QRect()
+        return QRect(place.right() + 1, place.top(), round(self._letters.type.gap), place.height())
 
     def _in_picture(self, position: QPointF) -> Point:
         return Point(self._origin.x + position.x(), self._origin.y + position.y())
@@ -247,6 +321,15 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
         inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
         return LeftClip(origin.x / scale, path_left / scale, inner)
+
+    def paint_part(self, painter: QPainter, part: Part) -> None:
+        """Paint a part of what is shown in the coordinates of the view; the background is there already."""
+        painter.save()
+        painter.translate(-self._origin.x, -self._origin.y)
+        self._way.paint_part(painter, part, QRectF(*self._origin, self.width(), self.height()))
+        painter.restore()
+        if self._marker:
+            paint_marker(painter, self._marker, self._colors, self._letters)
 
     def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
         """The sign at the left edge, in the coordinates of the view."""
@@ -270,6 +353,7 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """Begin to drag."""
         if event.button() == Qt.MouseButton.LeftButton:
+            self._pressed = event.position()
             self._grip = self._in_picture(event.position())
             self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
 
@@ -278,6 +362,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         position = event.position()
         if self._grip is None:
             self._explain(position)
+            on_count = self.fold_at(position) is not None
+            self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if on_count else Qt.CursorShape.ArrowCursor)
             return
         before = self._origin
         self._move_to(self._confined(Point(self._grip.x - position.x(), self._grip.y - position.y())))
@@ -285,10 +371,14 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             self.panned.emit()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
-        """End to drag."""
+        """End to drag; a click on a count opens the fold."""
         if event.button() == Qt.MouseButton.LeftButton:
             self._grip = None
             self.viewport().unsetCursor()
+            moved = event.position() - (self._pressed or event.position())
+            fold = self.fold_at(event.position())
+            if fold is not None and moved.manhattanLength() < QApplication.startDragDistance():
+                self.open_fold(fold)
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: N802
         """Explain nothing any more."""
@@ -306,6 +396,8 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             if (question := self._inspection.question(node)) is not None:
                 self.asked.emit(question)
         self._mark_picked()
+        if by_keys and found:
+            self.setAccessibleDescription(text)
         where = QPoint(place.center().x(), min(place.bottom(), self.height() - 1)) if found else position.toPoint()
         QToolTip.showText(self.viewport().mapToGlobal(where), tip(text), self.viewport(), place)
 

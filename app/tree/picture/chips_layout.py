@@ -7,11 +7,13 @@ below what its elder siblings take. Unlikely nodes are folded into their nearest
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.tree.rounds.snapshot import Snapshot
 
@@ -31,12 +33,24 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a picture has room for; the gap behind a fork, and the link between a node and its only child."""
+    """What a picture has room for; the gap behind a fork, and the link between a node and its only child.
+
+    `indent`: how far branches are moved in, where lines go downwards.
+    """
 
     rows: int
     width: float
     gap: float
     link: float
+    indent: float = 16.0
+
+
+class Shape(Enum):
+    """Rows grow to the right, see `arrange`; downwards grow levels (`levels_layout`) and lines (`lines_layout`)."""
+
+    ROWS = "rows"
+    LEVELS = "levels"
+    LINES = "lines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +58,7 @@ class Layout:
     """`places` holds the shown nodes in index order, the root top left; `folded` how many nodes are folded into a node.
 
     The bonus token follows the last accepted node on that node's own row; None as long as there is none. `width`
-    reaches to the rightmost end. `is_downward`: rows are levels, see `levels_layout`.
+    reaches to the rightmost end.
     """
 
     places: Mapping[int, Place]
@@ -52,10 +66,47 @@ class Layout:
     bonus: Place | None
     rows: int
     width: float
-    is_downward: bool = False
+    shape: Shape = Shape.ROWS
+
+    @property
+    def is_downward(self) -> bool:
+        """Whether the path goes down from row to row."""
+        return self.shape is not Shape.ROWS
 
 
-def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, extent: Extent) -> Layout:
+def likeliest_first(tree: Snapshot, opened: Sequence[int] = ()) -> list[int]:
+    """All nodes in the order in which they are unfolded, no node before its parent: by path probability.
+
+    Behind a node that a person `opened` they count as if the way to it were certain, and the unlikely nearly as much as
+    the likely; the more so, the more often it stands there.
+    """
+    scores = tree.log_probs
+    for node in dict.fromkeys(opened):
+        scores = _lifted(tree, scores, node, opened.count(node))
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return order
+
+
+def _lifted(tree: Snapshot, scores: NDArray[np.float32], node: int, times: int) -> NDArray[np.float32]:
+    """Scores where the ways to a node and behind it count for more."""
+    is_behind = [False] * len(scores)
+    is_behind[node] = True
+    for child, parent in enumerate(tree.parents.tolist()):
+        is_behind[child] = is_behind[child] or (parent >= 0 and is_behind[parent])
+    base = float(tree.log_probs[node])
+    within = tree.log_probs - (base if np.isfinite(base) else 0.0)
+    lifted = np.where(is_behind, np.maximum(scores, within * _OPENED**times), scores).astype(np.float32)
+    while node > 0:
+        lifted[node], node = 0.0, int(tree.parents[node])
+    return lifted
+
+
+_OPENED = 0.25  # of a log-probability counts behind a node that was opened
+
+
+def arrange(
+    tree: Snapshot, widths: Sequence[float], bonus_width: float, extent: Extent, opened: Sequence[int] = ()
+) -> Layout:
     """Lay a tree out; `widths` [nodes] are those of the tokens.
 
     The accepted path and the bonus token are always shown; where they need more width, so much is used.
@@ -63,7 +114,7 @@ def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, extent:
     starts = _Starts(tree, widths, extent)
     bonus_left = starts.behind(tree.tip)
     path_end = bonus_left + bonus_width if tree.has_bonus else starts.lefts[tree.tip] + widths[tree.tip]
-    children = _keep(tree, starts, extent.rows, max(extent.width, path_end))
+    children = _keep(tree, starts, extent.rows, max(extent.width, path_end), likeliest_first(tree, opened))
     lefts = starts.lefts
     rows = _rows(tree.tip if tree.has_bonus else None, children)
     places = {node: Place(rows[node], lefts[node], widths[node]) for node in sorted(children)}
@@ -73,6 +124,32 @@ def arrange(tree: Snapshot, widths: Sequence[float], bonus_width: float, extent:
         bonus=Place(rows[tree.tip], bonus_left, bonus_width) if tree.has_bonus else None,
         rows=1 + max(rows.values()),
         width=max(path_end, *(place.right for place in places.values())),
+    )
+
+
+def stretched(layout: Layout, tree: Snapshot, width: float, most: float) -> tuple[Layout, float]:
+    """The same with wider gaps, so that it takes the width given; and how many times as wide they are: up to `most`."""
+    parents, places = tree.parents.tolist(), layout.places
+    gaps = {0: 0.0}  # of every node: how much of its left end is gaps
+    for node, place in places.items():
+        if node:
+            gaps[node] = gaps[parents[node]] + place.left - places[parents[node]].right
+    ends = [(place.right, gaps[node]) for node, place in places.items()]
+    bonus_gaps = 0.0
+    if layout.bonus:
+        bonus_gaps = gaps[tree.tip] + layout.bonus.left - places[tree.tip].right
+        ends.append((layout.bonus.right, bonus_gaps))
+    times = min((1 + (width - right) / gap for right, gap in ends if gap), default=1.0)
+    times = max(1.0, min(times, most))
+    more = times - 1
+    return (
+        replace(
+            layout,
+            places={node: place._replace(left=place.left + more * gaps[node]) for node, place in places.items()},
+            bonus=layout.bonus and layout.bonus._replace(left=layout.bonus.left + more * bonus_gaps),
+            width=max(right + more * gap for right, gap in ends),
+        ),
+        times,
     )
 
 
@@ -103,16 +180,15 @@ class _Starts:
         return fits
 
 
-def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> dict[int, list[int]]:
+def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float, order: list[int]) -> dict[int, list[int]]:
     """Place nodes until the extent is used up; the shown nodes with their shown children, most likely first.
 
-    The accepted path comes first, then nodes by path probability. A node's first child continues its row; each further
+    The accepted path comes first, then nodes as they are ordered. A node's first child continues its row; each further
     one opens a row and is left out when no row is free. Where the bonus token continues the row, every child opens one.
     Behind a node whose likelier child found no room, no less likely one is shown.
     """
     parents = tree.parents.tolist()
     tip = tree.tip if tree.has_bonus else None
-    order = np.argsort(-tree.log_probs, kind="stable").tolist()
     children: dict[int, list[int]] = {node: [] for node in tree.accepted}
     for node in tree.accepted[1:]:
         children[parents[node]].append(node)
@@ -129,10 +205,16 @@ def _keep(tree: Snapshot, starts: _Starts, max_rows: int, max_width: float) -> d
         rows += opens_row
         children[parent].append(node)
         children[node] = []
-    rank = {node: place for place, node in enumerate(order)}
-    for siblings in children.values():
-        siblings.sort(key=rank.__getitem__)
+    sort_siblings(tree, children)
     return children
+
+
+def sort_siblings(tree: Snapshot, children: Mapping[int, list[int]]) -> None:
+    """Likeliest first, whatever a person has opened."""
+    costs: list[float] = (-tree.log_probs).tolist()
+    for siblings in children.values():
+        if len(siblings) > 1:
+            siblings.sort(key=lambda node: (costs[node], node))
 
 
 def _rows(tip: int | None, children: Mapping[int, list[int]]) -> dict[int, int]:
@@ -152,12 +234,11 @@ def _rows(tip: int | None, children: Mapping[int, list[int]]) -> dict[int, int]:
 
 def folded_into(tree: Snapshot, shown: Mapping[int, object]) -> dict[int, int]:
     """How many nodes are folded into each shown node that has any."""
-    nearest: list[int] = []
+    parents = tree.parents.tolist()
+    nearest = list(range(len(parents)))
     counts: dict[int, int] = {}
-    for node, parent in enumerate(tree.parents.tolist()):
-        if node in shown:
-            nearest.append(node)
-        else:
-            nearest.append(nearest[parent])
-            counts[nearest[node]] = counts.get(nearest[node], 0) + 1
+    for node in nearest if len(shown) < len(nearest) else ():
+        if node not in shown:
+            into = nearest[node] = nearest[parents[node]]
+            counts[into] = counts.get(into, 0) + 1
     return counts

@@ -25,7 +25,7 @@ def explain_node(tree: Snapshot, node: int, folded: int, alternatives: Inspected
         facts.append((tr("Draft"), both))
         facts += _target(tree, node)
     if folded:
-        words = tr("{count} behind it (zoom in to see them)").format(count=f"{Number(folded):,}")
+        words = tr("{count} behind it (press O to see them)").format(count=f"{Number(folded):,}")
         facts.append((tr("Folded"), words))
     head = _head(tree.pieces[node], int(tree.tokens[node]))
     return _card(head, _fate(tree, node), facts, _choices(alternatives, int(tree.tokens[node])) if node else "")

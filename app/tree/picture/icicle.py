@@ -10,14 +10,15 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.tree.picture.icicle_layout import IciclePicture, compose_icicle
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
+from app.tree.picture.parts import Part, guesses
 from app.tree.picture.picture import BONUS_NODE, MARGIN, Size
 from app.tree.picture.styles import BOLD_STYLES, BONUS, PATH_STYLES, STYLES, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import TreeColors
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
-_GAPPED = 3.0  # bands below this height are drawn without a gap
-_OUTLINED = 6.0  # bands of guesses below this height have no outline, but its colour: their own would hardly be seen
+_GAPPED = 3.0  # bands that are thinner are drawn without a gap
+_OUTLINED = 6.0  # bands of guesses that are thinner have no outline, but its colour: their own would hardly be seen
 
 
 class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
@@ -34,8 +35,10 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self._mark: QRectF | None = None
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemUsesExtendedStyleOption)  # paint gets the exposed rectangle
 
-    def compose(self, tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> IciclePicture:
-        """Lay a tree out and show it."""
+    def compose(
+        self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, _opened: tuple[int, ...] = ()
+    ) -> IciclePicture:
+        """Lay a tree out and show it; too thin bands have no counts that could be opened."""
         path = [(tree.pieces[node], int(tree.tokens[node])) for node in tree.accepted]
         if tree.has_bonus:
             path.append((tree.bonus_piece, tree.bonus))
@@ -74,31 +77,36 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Bands by style, the path last, then the texts that fit."""
-        picture = self._picture
-        if picture is None:
-            return
-        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        exposed: QRectF = option.exposedRect
-        left, top, right, bottom = self._rectangles.T
-        in_view = (right > exposed.left()) & (left < exposed.right())
-        in_view &= (bottom > exposed.top()) & (top < exposed.bottom())
-        for style in STYLES:
-            chosen = np.flatnonzero(in_view & (self._styles == style))
-            self._paint_bands(painter, style, [QRectF(*box) for box in self._boxes(chosen)])
-            self._paint_texts(painter, style, chosen, exposed)
-        if picture.tree.has_bonus:
-            self._paint_bonus(painter, picture)
-        if self._mark:
+        self.paint_part(painter, Part.WHOLE, option.exposedRect)
+        if self._mark and self._picture:
             painter.setPen(mark(self._colors))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self._mark)
+
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """The same of a part; the mark is left out."""
+        picture = self._picture
+        if picture is None:
+            return
+        is_path, styles = part is Part.PATH, self._styles
+        if part is Part.GUESSES:
+            styles = node_styles(guesses(picture.tree))[self._nodes]
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        left, top, right, bottom = self._rectangles.T
+        in_view = (right > exposed.left()) & (left < exposed.right())
+        in_view &= (bottom > exposed.top()) & (top < exposed.bottom())
+        for style in PATH_STYLES if is_path else STYLES:
+            chosen = np.flatnonzero(in_view & (styles == style))
+            self._paint_bands(painter, style, [QRectF(*box) for box in self._boxes(chosen)])
+            self._paint_texts(painter, style, chosen, exposed)
+        if picture.tree.has_bonus and part is not Part.GUESSES:
+            self._paint_bonus(painter, picture)
 
     def _boxes(self, chosen: NDArray[np.intp]) -> list[list[float]]:
         """x, y, width and height of these, with a gap to the next."""
         edges = self._rectangles[chosen]
         sizes = edges[:, 2:] - edges[:, :2]
-        sizes[:, 0] -= 1
-        sizes[:, 1] -= sizes[:, 1] >= _GAPPED
+        sizes -= sizes >= _GAPPED
         boxes: list[list[float]] = np.concatenate([edges[:, :2], sizes], 1).tolist()
         return boxes
 
@@ -106,8 +114,8 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         """The line lies within the band."""
         colours, pen = ink(self._colors, style), outline(self._colors, style)
         least = 0.0 if style in PATH_STYLES else _OUTLINED
-        thin = [band for band in bands if band.height() < least]
-        full = [band for band in bands if band.height() >= least]
+        thin = [band for band in bands if min(band.height(), band.width()) < least]
+        full = [band for band in bands if min(band.height(), band.width()) >= least]
         if thin:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(colours.line))
@@ -134,22 +142,27 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
             node, (left, _, right, _) = int(self._nodes[index]), self._rectangles[index].tolist()
             text = letters.fitted(tree.pieces[node], int(tree.tokens[node]), int(right - left - 2 * _INDENT), bold=bold)
             if text:
-                painter.drawText(QPointF(left + _INDENT, round(middle + letters.baseline)), text)
+                letters.draw(painter, QPointF(left + _INDENT, round(middle + letters.baseline)), text, bold=bold)
 
     def _paint_bonus(self, painter: QPainter, picture: IciclePicture) -> None:
         box, letters, tree = picture.chip(BONUS_NODE), self._letters, picture.tree
-        band = QRectF(box.x, round(box.y), box.width - 1, round(box.y + box.height) - round(box.y) - 1)
+        left, top = round(box.x), round(box.y)
+        band = QRectF(left, top, round(box.x + box.width) - left - 1, round(box.y + box.height) - top - 1)
         self._paint_bands(painter, BONUS, [band])
         painter.setPen(QColor(ink(self._colors, BONUS).text))
         painter.setFont(letters.bold)
         text = letters.fitted(tree.bonus_piece, tree.bonus, int(box.width - 2 * _INDENT), bold=True)
         if text and band.height() >= letters.type.line:
-            painter.drawText(QPointF(box.x + _INDENT, round(band.center().y() + letters.baseline)), text)
+            start = QPointF(box.x + _INDENT, round(band.center().y() + letters.baseline))
+            letters.draw(painter, start, text, bold=True)
 
 
 def _rectangles(picture: IciclePicture, nodes: NDArray[np.intp]) -> NDArray[np.float64]:
     """Left, top, right and bottom, on whole pixels; neighbours share their edges."""
     bands, depths = picture.bands, picture.tree.depths[nodes]
-    tops = MARGIN + bands.tops[nodes]
-    bottoms = np.maximum(np.round(tops + bands.heights[nodes]), np.round(tops) + 1)
-    return np.stack([picture.columns[depths], np.round(tops), picture.columns[depths + 1], bottoms], 1)
+    begins = MARGIN + bands.tops[nodes]
+    ends = np.maximum(np.round(begins + bands.heights[nodes]), np.round(begins) + 1)
+    low, high = picture.levels[depths], picture.levels[depths + 1]
+    across = (np.round(begins), ends)
+    sides = (across[0], low, across[1], high) if picture.is_downward else (low, across[0], high, across[1])
+    return np.stack(sides, 1)

@@ -1,8 +1,9 @@
-"""A tree as nested bands, a column per level: the overview of very large trees. Pure arithmetic.
+"""A tree as nested bands, a column per level, or a row in a tall view: the overview of large trees. Pure arithmetic.
 
-A child's band lies within its parent's, beside its siblings', likeliest on top. Heights follow the square root of the
-path probability, so that the unlikely can be seen beside the likely; children that would be too many together share
-what their parent has. The accepted path and the bonus token have a least height: what was chosen is always readable.
+A child's band lies within its parent's, beside its siblings', likeliest first. The extent of a band, a column's height
+or a row's width, follows the square root of the path probability, so that the unlikely can be seen beside the likely;
+children that would be too many together share what their parent has. The accepted path and the bonus token have a least
+extent: what was chosen is always readable.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """`tops`, `heights`: float64 [nodes], from the top of the picture; `bonus`: the same of the bonus token.
+    """`tops`, `heights`: float64 [nodes], from the top of the picture, or its left side; `bonus`: of the bonus token.
 
     `shown` tells which nodes are not folded; `nearest` [nodes] is a node itself, or the shown one it is folded into;
     `folded` how many are folded into a node.
@@ -127,18 +128,31 @@ def _folding(
     return shown, nearest, {node: int(hidden[node]) for node in np.flatnonzero(hidden).tolist()}
 
 
-_NARROWEST = 7.0  # logical pixels of a column that the path does not reach
+_NARROWEST = 7.0  # logical pixels of a level that the path does not reach
 _WIDEST_LINES = 7.0  # no column is wider than so many lines are high
 _READABLE_LINES = 2.2  # so much a column of the path has
+_LEAST_LINES = 1.6  # or so much, where it would be out of view otherwise
+_HIGHEST_LINES = 3.0  # no row is higher
+_TOKEN_LINES = 4.5  # so wide a short token is
+_TALL = 1.15  # times as high as wide: in such a view levels are rows
 
 
 @dataclass(frozen=True, eq=False)
 class IciclePicture(Picture):
-    """`bands` are heights within the margins; `columns` [levels + 1] the left ends of the levels, and the right end."""
+    """`bands` are extents across within the margins; `levels` [levels + 1] where levels begin, and where the last ends.
+
+    Levels are columns from left to right, or, if `is_downward`, rows from top to bottom.
+    """
 
     bands: Bands
-    columns: NDArray[np.float64]
+    levels: NDArray[np.float64]
     line: float
+    is_downward: bool = False
+
+    @property
+    def goes_right(self) -> bool:
+        """Where levels are columns."""
+        return not self.is_downward
 
     @property
     def shown(self) -> int:
@@ -147,8 +161,9 @@ class IciclePicture(Picture):
 
     @property
     def is_exhausted(self) -> bool:
-        """Every band is as high as a line of text."""
-        return not self.bands.folded and bool(self.bands.heights.min() > self.line)
+        """Every band is as high as a line of text, or as wide as a short token."""
+        least = self.line * (_TOKEN_LINES if self.is_downward else 1.0)
+        return not self.bands.folded and bool(self.bands.heights.min() > least)
 
     def nodes(self) -> Iterable[int]:
         """Those whose band is not too thin."""
@@ -163,60 +178,85 @@ class IciclePicture(Picture):
         """The whole band."""
         if node == BONUS_NODE:
             assert self.bands.bonus, "a bonus token stands in verified trees only"
-            (top, height), depth = self.bands.bonus, int(self.tree.depths[self.tree.tip]) + 1
+            (begin, extent), depth = self.bands.bonus, int(self.tree.depths[self.tree.tip]) + 1
         else:
             node = int(self.bands.nearest[node])
-            top, height = float(self.bands.tops[node]), float(self.bands.heights[node])
+            begin, extent = float(self.bands.tops[node]), float(self.bands.heights[node])
             depth = int(self.tree.depths[node])
-        left, right = self.columns[depth : depth + 2].tolist()
-        return Box(left, MARGIN + top, right - left, height)
+        low, high = self.levels[depth : depth + 2].tolist()
+        if self.is_downward:
+            return Box(MARGIN + begin, low, extent, high - low)
+        return Box(low, MARGIN + begin, high - low, extent)
 
     def node_at(self, point: Point) -> int | None:
-        """Only the bands of one column are looked at."""
-        if not self.columns[0] <= point.x < self.columns[-1]:
+        """Only the bands of one level are looked at."""
+        along, across = (point.y, point.x) if self.is_downward else point
+        if not self.levels[0] <= along < self.levels[-1]:
             return None
-        depth = int(np.searchsorted(self.columns, point.x, "right")) - 1
-        y = point.y - MARGIN
+        depth, across = int(np.searchsorted(self.levels, along, "right")) - 1, across - MARGIN
         bonus = self.bands.bonus
-        if bonus and depth == self.tree.depths[self.tree.tip] + 1 and bonus[0] <= y < bonus[0] + bonus[1]:
+        if bonus and depth == self.tree.depths[self.tree.tip] + 1 and bonus[0] <= across < bonus[0] + bonus[1]:
             return BONUS_NODE
         bands = self.bands
-        covering = (self.tree.depths == depth) & bands.shown & (bands.tops <= y) & (y < bands.tops + bands.heights)
-        found = np.flatnonzero(covering)
+        ends = bands.tops + bands.heights
+        found = np.flatnonzero((self.tree.depths == depth) & bands.shown & (bands.tops <= across) & (across < ends))
         return int(found[0]) if len(found) else None
 
 
 def compose_icicle(tree: Snapshot, widths: list[float], *, view: Size, zoom: float, text: Type) -> IciclePicture:
-    """Lay a tree out for a view, `zoom` times as high; `widths` are those of the path's tokens, root to bonus."""
-    height = max(1.0, view.height * zoom - 2 * MARGIN)
-    bands = stack(tree, height, text.line + 6)
-    columns = _columns(_weights(tree, bands, text.line), widths, (view.width - 2 * MARGIN) * min(zoom, 4.0), text.line)
-    size = Size(float(columns[-1]) + MARGIN, height + 2 * MARGIN)
-    return IciclePicture(tree, view, size, float(MARGIN), 0.0, bands, columns, text.line)
+    """Lay a tree out for a view, `zoom` times as detailed; `widths` are those of the path's tokens, root to bonus.
+
+    The shape of the view alone decides whether levels are rows, so that the picture never turns by itself.
+    """
+    line, is_downward = text.line, view.height > _TALL * view.width
+    along, across = (view.height, view.width) if is_downward else (view.width, view.height)
+    across, along = max(1.0, across * zoom - 2 * MARGIN), (along - 2 * MARGIN) * min(zoom, 4.0)
+    bands = stack(tree, across, _TOKEN_LINES * line if is_downward else line + 6)
+    weights = _weights(tree, bands, _TOKEN_LINES * line if is_downward else line)
+    levels = _rows(weights, len(widths), along, line) if is_downward else _columns(weights, widths, along, line)
+    end, breadth = float(levels[-1]) + MARGIN, across + 2 * MARGIN
+    size = Size(breadth, end) if is_downward else Size(end, breadth)
+    return IciclePicture(tree, view, size, float(MARGIN), 0.0, bands, levels, line, is_downward)
 
 
-def _weights(tree: Snapshot, bands: Bands, line: float) -> NDArray[np.float64]:
+def _weights(tree: Snapshot, bands: Bands, readable: float) -> NDArray[np.float64]:
     """Per level that is to be seen: how many of its bands a text would fit into, and a little for the others."""
     depths = tree.depths[bands.shown]
-    readable = (bands.heights[bands.shown] >= line).astype(np.float64)
-    return np.bincount(depths, readable).astype(np.float64) + 0.05
+    fitting = (bands.heights[bands.shown] >= readable).astype(np.float64)
+    return np.bincount(depths, fitting).astype(np.float64) + 0.05
 
 
 def _columns(weights: NDArray[np.float64], widths: list[float], room: float, line: float) -> NDArray[np.float64]:
     """Left ends, and the last right end. Columns of the path are readable; the others share what is left by weight."""
-    levels = max(len(weights), len(widths))
-    shares = np.full(levels, 0.05)
+    needed: NDArray[np.float64] = np.full(max(len(weights), len(widths)), _NARROWEST)
+    least, wanted = _LEAST_LINES * line, np.clip(widths, _READABLE_LINES * line, _WIDEST_LINES * line)
+    spare = room - float(needed[len(widths) :].sum()) - least * len(widths)
+    share = max(0.0, min(1.0, spare / max(1.0, float((wanted - least).sum()))))
+    needed[: len(widths)] = least + share * (wanted - least)
+    return _shared(needed, np.maximum(needed, _WIDEST_LINES * line), weights, room)
+
+
+def _rows(weights: NDArray[np.float64], path: int, room: float, line: float) -> NDArray[np.float64]:
+    """Upper ends, and the last lower end. Rows of the path have room for a text, and all have if there is room."""
+    levels = max(len(weights), path)
+    needed: NDArray[np.float64] = np.full(levels, min(max(_NARROWEST, room / levels), line + 4))
+    needed[:path] = line + 4
+    return _shared(needed, np.maximum(needed, _HIGHEST_LINES * line), weights, room)
+
+
+def _shared(
+    needed: NDArray[np.float64], most: NDArray[np.float64], weights: NDArray[np.float64], room: float
+) -> NDArray[np.float64]:
+    """Where levels begin, and the last one's end, once those that may grow share by weight what room is left."""
+    shares = np.full(len(needed), 0.05)
     shares[: len(weights)] = weights
-    needed: NDArray[np.float64] = np.full(levels, _NARROWEST)
-    needed[: len(widths)] = np.clip(widths, _READABLE_LINES * line, _WIDEST_LINES * line)
-    most = np.maximum(needed, _WIDEST_LINES * line)
     spare = max(0.0, room - float(needed.sum()))
-    for _ in range(4):  # what one column cannot take goes to the others
+    for _ in range(4):  # what one level cannot take goes to the others
         open_shares = np.where(needed < most, shares, 0.0)
         if not open_shares.any() or spare < 1:
             break
         before = float(needed.sum())
-        np.minimum(most, needed + spare * open_shares / open_shares.sum(), out=needed)
+        needed = np.minimum(most, needed + spare * open_shares / open_shares.sum())
         spare -= float(needed.sum()) - before
     ends: NDArray[np.float64] = MARGIN + np.concatenate([[0.0], np.cumsum(np.floor(needed))])
     return ends

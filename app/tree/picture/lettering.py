@@ -2,17 +2,21 @@
 
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont, QFontMetricsF
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QFont, QFontInfo, QFontMetricsF, QPainter, QStaticText
 
 from app.i18n.translation import tr
 from app.tree.picture.picture import MARGIN, Type
 from app.tree.rounds.text import visible
 
+LEAST_PIXELS = 9.0
+"""Of letters, the small ones too: below this nobody reads them."""
+
 _SMALL = 0.85
 _LONGEST = 16  # mean characters in a chip; a longer token is elided
 _LEAST_LETTERS = 3.5  # mean characters: with less room a text is left out rather than elided
 _CACHED = 20_000
+_SHAPED = 4_000  # texts; they take more memory than their widths
 
 
 class Label(NamedTuple):
@@ -46,12 +50,29 @@ class Lettering:
         lead = (
             MARGIN + round(self.small_width(tr("‹ {count} more").format(count=99))) + gap
         )  # a count may stand between the sign and the token
-        self.type = Type(line=line, gap=gap, link=round(line * 0.6), lead=lead)
+        self.type = Type(line=line, gap=gap, link=round(line * 0.6), lead=lead, least_size=self._least_size())
         self.baseline = (self._plain.ascent() - self._plain.descent()) / 2
         self.small_baseline = (self._small.ascent() - self._small.descent()) / 2
         self._padding = round(line * 0.35)
+        self._ascents = (self._plain.ascent(), self._bold.ascent())
+        self._shaped: dict[tuple[str, bool], QStaticText] = {}
         self._labels: dict[tuple[str, int], Label] = {}
         self._fitted: dict[tuple[str, int, bool], str] = {}
+
+    def _least_size(self) -> float:
+        """Times their own size at which the small letters are as small as any may be."""
+        return min(1.0, LEAST_PIXELS / QFontInfo(self.small).pixelSize())
+
+    def draw(self, painter: QPainter, start: QPointF, text: str, *, bold: bool) -> None:
+        """Draw a text that begins at `start`, on its baseline, in the painter's pen; shaped once, then only painted."""
+        key = (text, bold)
+        shaped = self._shaped.get(key)
+        if shaped is None:
+            if len(self._shaped) >= _SHAPED:
+                self._shaped.clear()
+            shaped = self._shaped[key] = QStaticText(text)
+            shaped.setTextFormat(Qt.TextFormat.PlainText)
+        painter.drawStaticText(QPointF(start.x(), start.y() - self._ascents[bold]), shaped)
 
     def small_width(self, text: str) -> float:
         """How wide a text is in small letters, in logical pixels."""

@@ -14,7 +14,7 @@ from app.tree.rounds.snapshot import Snapshot
 
 MARGIN = 6
 _LEAST_ROW = 18
-ROW_GUTTER, LEVEL_GUTTER = 3, 8  # between two rows of chips, or two levels of them, if there is room
+ROW_GUTTER, LINE_GUTTER = 3, 7  # between two rows of chips, or two lines, between which edges run
 
 
 class Size(NamedTuple):
@@ -44,13 +44,20 @@ class Box(NamedTuple):
 class Type:
     """Measures before the picture grows, in logical pixels: height of a line of text, gap and link between chips.
 
-    `lead` is what stands before the first shown token of a path that begins farther left; it never grows.
+    `lead` is what stands before the first shown token of a path that begins farther left; it never grows. `least_size`:
+    how small letters may become, times their own size.
     """
 
     line: float
     gap: float
     link: float
     lead: float
+    least_size: float = 1.0
+
+    @property
+    def indent(self) -> float:
+        """How far branches are moved in where lines go downwards."""
+        return round(self.line * 1.3)
 
     @property
     def least_row(self) -> int:
@@ -60,17 +67,17 @@ class Type:
     @property
     def largest_row(self) -> int:
         """More distance would not make a row easier to read."""
-        return round(self.least_row * 1.5)
+        return round(self.least_row * 2.5)
 
     @property
-    def least_level(self) -> int:
-        """The same where rows are levels: edges need room between them."""
-        return self.least_row + LEVEL_GUTTER - ROW_GUTTER
+    def least_line(self) -> int:
+        """The same where lines go downwards: edges need room between them."""
+        return math.ceil(self.line + 2) + LINE_GUTTER
 
     @property
-    def largest_level(self) -> int:
-        """More distance would not make a level easier to read."""
-        return round(self.least_level * 1.5)
+    def largest_line(self) -> int:
+        """More distance would not make a line easier to find."""
+        return round(self.least_line * 1.9)
 
 
 def reveal(origin: Point, box: Box, view: Size, picture: Size) -> Point:
@@ -147,6 +154,15 @@ class Picture(ABC):
     def folded(self, node: int) -> int:
         """How many nodes are folded into a shown one."""
 
+    def fold_at(self, _point: Point) -> int | None:
+        """The node whose count of folded ones covers a point; None where there is no count."""
+        return None
+
+    @property
+    def goes_right(self) -> bool:
+        """Whether every token of the path stands right of the one before."""
+        return True
+
     @property
     def path(self) -> tuple[int, ...]:
         """The accepted path from the root to the bonus token, or as far as it is verified."""
@@ -167,8 +183,15 @@ class Picture(ABC):
         return min(self.nodes(), key=distance)
 
     def neighbour(self, node: int, way: Way) -> int:
-        """The shown node or bonus token that lies that way; the node itself where there is none."""
+        """The shown node or bonus token that lies that way; the node itself where there is none.
+
+        Where the path does not go right, what stands beside a node comes before its parent and its children.
+        """
         tree = self.tree
+        if not self.goes_right and way in (Way.PARENT, Way.CHILD):
+            beside = self._on_row(node, 1 if way is Way.CHILD else -1)
+            if beside != node:
+                return beside
         if way is Way.PARENT:
             return tree.tip if node == BONUS_NODE else max(0, int(tree.parents[node]))
         if way is Way.CHILD:
@@ -189,7 +212,7 @@ class Picture(ABC):
         """
         end = self.chip(self.path[-1])
         wanted = reveal(origin, end._replace(width=end.width + self.tail), self.view, self.size)
-        if wanted.x <= self.chip(0).x:
+        if wanted.x <= self.chip(0).x or not self.goes_right:
             return wanted
         starts = [max(0, math.floor(self.chip(node).x - self.lead)) for node in self.path]
         return Point(next((start for start in starts if start >= wanted.x), starts[-1]), wanted.y)
@@ -199,18 +222,26 @@ class Picture(ABC):
 
         One that stands where the sign of the hidden ones belongs counts as hidden.
         """
-        if origin.x <= self.chip(0).x:
+        if origin.x <= self.chip(0).x or not self.goes_right:
             return 0
         return sum(self.chip(node).x < origin.x + self.lead for node in self.path)
 
+    def _on_row(self, node: int, direction: int) -> int:
+        """The next on the same row to the right (1), or to the left (-1)."""
+        x, y = _middle(self.chip(node))
+        ways = {other: _middle(self.chip(other)) for other in (*self.nodes(), *self.path[-1:]) if other != node}
+        on_row = {other: (there - x) * direction for other, (there, height) in ways.items() if abs(height - y) < 1}
+        return min((other for other, far in on_row.items() if far > 0), key=on_row.__getitem__, default=node)
+
     def _beside(self, node: int, direction: int) -> int:
+        """The nearest above (-1) or below (1): in the next row, where the path goes down from row to row."""
         here = _middle(self.chip(node))
-        best, least = node, math.inf
+        best, least = node, (math.inf, math.inf)
         for other in (*self.nodes(), *self.path[-1:]):
             x, y = _middle(self.chip(other))
-            down = (y - here[1]) * direction
+            down, aside = (y - here[1]) * direction, abs(x - here[0])
             if down > 0.5 and other != node:
-                distance = down + _ASIDE * abs(x - here[0])
+                distance = (down + _ASIDE * aside, 0.0) if self.goes_right else (round(down), aside)
                 best, least = (other, distance) if distance < least else (best, least)
         return best
 

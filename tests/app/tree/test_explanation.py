@@ -55,7 +55,7 @@ def test_drafted_token_that_ends_the_answer_is_not_called_rejected() -> None:
 
 def test_root_bonus_and_folded_nodes_are_explained() -> None:
     assert "Root" in explain_node(TREE, 0, folded=0)
-    assert "1,234 behind it (zoom in" in explain_node(TREE, 0, folded=1234)
+    assert "1,234 behind it (press O" in explain_node(TREE, 0, folded=1234)
     assert "Bonus" in explain_bonus(TREE)
     assert "⏎" in explain_bonus(TREE)
 

@@ -97,8 +97,9 @@ def picture_of(nodes: int, view: Size, zoom: float = 1.0) -> IciclePicture:
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 16, 256, *choose([], [4096])])
-def test_middle_of_every_band_leads_back_to_its_node(nodes: int) -> None:
-    picture = picture_of(nodes, Size(1100, 760))
+@pytest.mark.parametrize("view", [Size(1100, 760), Size(380, 620)])
+def test_middle_of_every_band_leads_back_to_its_node(nodes: int, view: Size) -> None:
+    picture = picture_of(nodes, view)
     for node in (*picture.nodes(), BONUS_NODE):
         box = picture.chip(node)
         assert picture.node_at(Point(box.x + box.width / 2, box.y + box.height / 2)) == node
@@ -106,7 +107,7 @@ def test_middle_of_every_band_leads_back_to_its_node(nodes: int) -> None:
     assert picture.node_at(Point(picture.size.width + 1, 50)) is None
 
 
-@pytest.mark.parametrize("view", [Size(440, 600), Size(1100, 760)])
+@pytest.mark.parametrize("view", [Size(560, 600), Size(1100, 760)])
 def test_parents_stand_left_of_their_children_and_columns_of_the_path_are_readable(view: Size) -> None:
     picture = picture_of(1024, view)
     for node in picture.nodes():
@@ -114,6 +115,29 @@ def test_parents_stand_left_of_their_children_and_columns_of_the_path_are_readab
             parent, box = picture.chip(int(picture.tree.parents[node])), picture.chip(node)
             assert parent.x + parent.width == box.x
     assert all(picture.chip(node).width >= 33 for node in picture.path)
+
+
+@pytest.mark.parametrize("nodes", [16, 256, 1024])
+def test_in_a_tall_view_parents_stand_above_their_children_and_the_path_is_readable(nodes: int) -> None:
+    picture = picture_of(nodes, Size(380, 620))
+    assert picture.is_downward
+    for node in picture.nodes():
+        if node:
+            parent, box = picture.chip(int(picture.tree.parents[node])), picture.chip(node)
+            assert parent.y + parent.height == box.y
+            assert parent.x - 0.01 <= box.x <= box.x + box.width <= parent.x + parent.width + 0.01
+    for node in picture.path:
+        box = picture.chip(node)
+        assert box.height >= TEXT.line
+        assert box.y + box.height <= 620
+    assert all(picture.chip(node).width >= 4 * TEXT.line for node in picture.tree.accepted)
+
+
+def test_a_long_path_stays_in_view_in_narrower_columns() -> None:
+    path = tuple(range(24))
+    tree = snapshot(round_of(list(path), [-1, *path[:-1]], [0.0] * 24, path))
+    picture = compose_icicle(tree, [90.0] * 25, view=Size(720, 700), zoom=1, text=TEXT)
+    assert picture.chip(BONUS_NODE).x + picture.chip(BONUS_NODE).width <= 720
 
 
 def test_zoom_shows_more_and_ends_where_all_is_readable() -> None:
@@ -135,3 +159,8 @@ def test_keys_lead_along_the_tree() -> None:
     assert picture.neighbour(1, Way.DOWN) == 2
     assert picture.neighbour(2, Way.UP) == 1
     assert picture.neighbour(2, Way.DOWN) == 2
+    tall = compose_icicle(tree, [40.0] * 3, view=Size(380, 600), zoom=1, text=TEXT)
+    assert tall.neighbour(0, Way.DOWN) == 1
+    assert tall.neighbour(1, Way.CHILD) == 2
+    assert tall.neighbour(2, Way.PARENT) == 1
+    assert tall.neighbour(1, Way.PARENT) == 0

@@ -29,7 +29,7 @@ LEFT = QPointF(4, 15)
 def panel(qtbot: QtBot) -> TreePanel:
     panel = TreePanel()
     qtbot.addWidget(panel)
-    panel.resize(500, 330)  # lower than the path is long, or it would stand whole from top to bottom
+    panel.resize(500, 330)
     panel.show()
     qtbot.waitExposed(panel)
     panel.activateWindow()
@@ -37,7 +37,7 @@ def panel(qtbot: QtBot) -> TreePanel:
 
 
 def long_path(accepted: int, rejected: int = 90, bonus: int = 9) -> Round:
-    """A round with a long accepted path and rejected nodes hanging all over it."""
+    """A round with an accepted path that is longer than all lines of a view, and rejected nodes all over it."""
     random = Random(5)
     parents = list(range(-1, accepted))
     log_probs = [-0.12 * node for node in range(accepted + 1)]
@@ -72,10 +72,10 @@ def edge_colours(view: TreeCanvas, columns: range) -> set[str]:
 
 
 def test_long_path_says_how_many_tokens_are_to_the_left(qtbot: QtBot, panel: TreePanel) -> None:
-    view, picture = show(qtbot, panel, long_path(14))
+    view, picture = show(qtbot, panel, long_path(200))
     in_view = [node for node in picture.path if picture.chip(node).x >= view.origin.x + picture.lead]
     hidden = len(picture.path) - len(in_view)
-    assert 0 < hidden < 14
+    assert 0 < hidden < 200
     assert re.search(rf"begins {hidden} tokens to the left: drag, or press Home", said(view))
     assert view.tooltip_at(QPointF(4, 150)) is None
 
@@ -87,7 +87,7 @@ def test_path_that_fits_has_no_sign(qtbot: QtBot, panel: TreePanel) -> None:
 
 
 def test_view_hardly_wider_than_the_bonus_token_has_no_room_for_the_sign(qtbot: QtBot) -> None:
-    newest = snapshot(long_path(14, bonus=TEXTS.index(" internationalisation")))
+    newest = snapshot(long_path(200, bonus=TEXTS.index(" internationalisation")))
     frame = QWidget()
     qtbot.addWidget(frame)
     view = TreeCanvas(DARK.tree, frame)
@@ -107,35 +107,43 @@ def test_view_hardly_wider_than_the_bonus_token_has_no_room_for_the_sign(qtbot: 
 @pytest.mark.parametrize("colors", [DARK, LIGHT], ids=["dark", "light"])
 def test_no_chip_is_cut_at_the_edge_while_following(qtbot: QtBot, panel: TreePanel, colors: Colors) -> None:
     panel.set_theme(colors)
-    view, picture = show(qtbot, panel, long_path(14))
+    view, picture = show(qtbot, panel, long_path(200))
     fills = {
         ink.fill
         for ink in (colors.tree.root, colors.tree.accepted, colors.tree.bonus, *colors.tree.ramp, *colors.tree.rejected)
     }
-    boxes = [picture.chip(node) for node in picture.layout.places]
-    assert any(box.x < view.origin.x < box.x + box.width for box in boxes)
     assert not fills & edge_colours(view, range(1))
-    view.set_following(False)
+    rejected = max(
+        (node for node in picture.layout.places if node not in picture.path), key=lambda node: picture.chip(node).x
+    )
+    drag(view, round(view.origin.x - picture.chip(rejected).x - 10))
     assert fills & edge_colours(view, range(1))  # by hand they are pushed over the edge
+
+
+def drag(view: TreeCanvas, to_the_right: int) -> None:
+    QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(100, 100))
+    QTest.mouseMove(view.viewport(), QPoint(100 + to_the_right, 100))
+    QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(100 + to_the_right, 100))
 
 
 def test_sign_hides_the_chips_below_it(qtbot: QtBot, panel: TreePanel) -> None:
     panel.set_theme(DARK)
-    view, picture = show(qtbot, panel, long_path(14, rejected=0))
+    view, picture = show(qtbot, panel, long_path(200, rejected=0))
+    in_first_row = QPointF(4, picture.chip(0).y + picture.chip(0).height / 2)
     view.set_following(False)
-    QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(200, 300))
+    QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(200, 100))
     for x in range(205, 290, 5):
-        QTest.mouseMove(view.viewport(), QPoint(x, 300))
-        found = view.tooltip_at(LEFT)
+        QTest.mouseMove(view.viewport(), QPoint(x, 100))
+        found = view.tooltip_at(in_first_row)
         assert found is not None
         assert f"begins {picture.hidden(view.origin)} tokens" in found[0]
         seen = edge_colours(view, range(found[1].right() - 1))
         assert not {DARK.tree.accepted.fill, DARK.tree.accepted.line, DARK.tree.root.fill} & seen
-    QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(285, 300))
+    QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(285, 100))
 
 
 def test_home_shows_the_root_and_end_the_bonus_token(qtbot: QtBot, panel: TreePanel) -> None:
-    view, picture = show(qtbot, panel, long_path(14))
+    view, picture = show(qtbot, panel, long_path(200))
     view.setFocus()
     qtbot.waitUntil(view.hasFocus)
     followed = view.origin

@@ -4,14 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.tree.picture.chips_fitting import compose_chips as compose
 from app.tree.picture.chips_picture import ChipsPicture as Picture
-from app.tree.picture.chips_picture import compose_chips as compose
 from app.tree.picture.picture import BONUS_NODE, Point, Size, Type, confine, reveal
 from app.tree.rounds.snapshot import snapshot
 from tests.app.tree.trees import random_round, round_of
 
 TEXT = Type(line=15.0, gap=20.0, link=9.0, lead=80.0)
 SMALLEST, LARGE = Size(350, 215), Size(1100, 760)
+LOW = Size(350, 45)
+"""Too low for a path to be wrapped."""
 
 
 def picture_of(nodes: int, view: Size, zoom: float = 1.0, seed: int = 3) -> Picture:
@@ -31,13 +33,13 @@ def chain_of(widths: list[int], view: Size, zoom: float = 1.0) -> Picture:
 @pytest.mark.parametrize("view", [SMALLEST, Size(500, 400), LARGE])
 def test_fitted_picture_is_legible_and_whole(nodes: int, view: Size) -> None:
     picture = picture_of(nodes, view)
-    assert 18 <= picture.grid.row <= 30
-    assert picture.grid.scale == 1.0
-    assert TEXT.line <= picture.grid.chip_height < picture.grid.row
+    grid, is_folded = picture.grid, bool(picture.layout.folded)
+    assert TEXT.least_row <= grid.row <= TEXT.largest_row
+    assert TEXT.least_size <= grid.scale <= (1.0 if is_folded else 2.2)
+    assert TEXT.line <= grid.chip_height < grid.row
     assert picture.size.height <= view.height
     assert picture.layout.bonus
-    if picture.layout.bonus.right + TEXT.gap <= view.width - 12:
-        assert picture.size.width <= view.width
+    assert picture.size.width <= view.width
 
 
 @settings(deadline=None)
@@ -51,12 +53,11 @@ def test_end_of_the_path_is_in_view(nodes: int, width: int, height: int, zoom: f
 
 
 def test_long_path_moves_the_view_to_a_whole_chip() -> None:
-    chain = snapshot(round_of(list(range(12)), list(range(-1, 11)), [0.0] * 12, tuple(range(12))))
-    picture = compose(chain, [50] * 12, 50, view=SMALLEST, zoom=1.0, text=TEXT)
+    picture = chain_of([50] * 12, LOW)
     home = picture.home()
     assert home.x > 0
     assert picture.node_at(Point(home.x + 7, picture.chip(5).y + 2)) is not None
-    assert picture.chip(BONUS_NODE).x + 50 <= home.x + SMALLEST.width
+    assert picture.chip(BONUS_NODE).x + 50 <= home.x + LOW.width
 
 
 @settings(deadline=None)
@@ -69,7 +70,7 @@ def test_long_path_moves_the_view_to_a_whole_chip() -> None:
 def test_following_cuts_no_token_of_the_path_and_counts_those_before(
     widths: list[int], width: int, zoom: float, x: int
 ) -> None:
-    picture = chain_of(widths, Size(width, 300), zoom)
+    picture = chain_of(widths, Size(width, 45 / zoom), zoom)
     origin = picture.followed(confine(Point(x, 0), picture.view, picture.size))
     end, hidden = picture.chip(BONUS_NODE), picture.hidden(origin)
     assert origin.x <= end.x
@@ -85,7 +86,7 @@ def test_following_cuts_no_token_of_the_path_and_counts_those_before(
 def test_hidden_tokens_are_the_first_of_the_path_and_never_fewer_farther_right(
     widths: list[int], x: float, step: float
 ) -> None:
-    picture = chain_of(widths, SMALLEST)
+    picture = chain_of(widths, LOW)
     near, far = picture.hidden(Point(x, 0)), picture.hidden(Point(x + step, 0))
     assert 0 <= near <= far <= len(widths)
     if near:
@@ -126,7 +127,7 @@ def test_zoom_unfolds_before_it_magnifies() -> None:
     assert shown[-1] == 1025
     assert picture_of(1024, LARGE, 4).grid.scale == 1.0
     assert picture_of(1024, LARGE, 64).grid.scale > 1.0
-    assert picture_of(6, LARGE, 2).grid.scale == pytest.approx(2.0)
+    assert picture_of(6, LARGE, 2).grid.scale > picture_of(6, LARGE).grid.scale
 
 
 def test_large_letters_get_high_rows() -> None:

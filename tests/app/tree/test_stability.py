@@ -6,8 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.tree.picture.chips_fitting import compose_chips
 from app.tree.picture.chips_layout import Extent, Layout, arrange
-from app.tree.picture.chips_picture import ChipsPicture, compose_chips
+from app.tree.picture.chips_picture import ChipsPicture
 from app.tree.picture.icicle_layout import stack
 from app.tree.picture.picture import Size, Type
 from app.tree.rounds.snapshot import Snapshot, snapshot
@@ -147,18 +148,24 @@ def test_rows_come_and_go_only_where_nodes_do(growth: list[Snapshot]) -> None:
 @given(growths(), st.integers(120, 900))
 def test_rows_never_move_apart_while_a_tree_grows(growth: list[Snapshot], height: int) -> None:
     view, picture = Size(700, height), None
-    for tree in growth:
+    for tree in growth[:-1]:
         widths = [width(token) for token in tree.tokens.tolist()]
         newest = compose_chips(tree, widths, 30, view=view, zoom=1.0, text=TEXT, before=picture)
-        assert picture is None or newest.grid.row <= picture.grid.row
+        assert picture is None or newest.grid.scale <= picture.grid.scale
+        if picture and picture.layout.shape is newest.layout.shape:
+            assert distance(newest) <= distance(picture) + 1
         assert newest.size.height <= max(height, 2 * TEXT.least_row)
         picture = newest
     assert picture is not None
     assert picture.grid.row >= TEXT.least_row
 
 
-def test_next_round_begins_with_the_distance_of_the_one_before_and_may_spread_again() -> None:
-    crowded = snapshot(round_of(list(range(30)), [-1] + [0] * 29, [0.0] + [-1.0] * 29, (0,)))
+def distance(picture: ChipsPicture) -> float:
+    return picture.grid.row * picture.grid.scale
+
+
+def test_next_round_begins_with_the_size_of_the_one_before_and_may_grow_once_it_is_verified() -> None:
+    crowded = snapshot(round_of(list(range(120)), [-1] + [0] * 119, [0.0] + [-1.0] * 119, (0,)))
     few = snapshot(round_of([0, 1], [-1, 0], [0.0, -1.0], (0,), index=1))
 
     def composed(tree: Snapshot, picture: ChipsPicture | None) -> ChipsPicture:
@@ -167,9 +174,12 @@ def test_next_round_begins_with_the_distance_of_the_one_before_and_may_spread_ag
 
     first = composed(crowded, None)
     growing = composed(replace(few, has_bonus=False), first)
-    assert growing.grid.row == first.grid.row < growing.natural.row
+    assert growing.grid.scale <= first.grid.scale < growing.natural.scale
     verified = composed(few, growing)
-    assert verified.grid.row == growing.grid.row, "rows jump as the tree is verified"
+    assert verified.grid.scale == growing.natural.scale, "letters have room"
+    again = composed(replace(few, number=3, has_bonus=False), verified)
+    assert again.grid.scale == verified.grid.scale
+    assert composed(replace(few, number=3), again).grid.row == again.grid.row, "rows jump as the tree is verified"
     alone = composed(replace(few, number=5), verified)
     assert alone.grid == alone.natural
 
