@@ -70,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     life = Lifecycle(program, instance)
     application.file_asked.connect(life.on_asked)
     begin_life(life, program, report, options.recording)
+    if not (options.no_tour or options.recording):
+        window.deferred.do(window.offer_tour)
     watch = DisplayWatch(lambda: os._exit(_leave(program, crashes, instance)))
     watch.begin()
     window.show()
@@ -127,6 +129,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="keep all of that in the folder 'coppice-data' beside the program, now and whenever that folder is there",
     )
+    parser.add_argument("--no-tour", action="store_true", help="do not show the tour behind the first answer")
     parser.add_argument("recording", metavar="RECORDING", type=Path, nargs="?", help="a recording of rounds to look at")
     parser.add_argument("--version", action="version", version=f"coppice {__version__}")
     return parser

@@ -27,7 +27,8 @@ class GenerationActions(QObject):
         self.counter = TokenCounter(link, chat, self)
         self._settings, self._window = settings, parent
         self._composer.draft_changed.connect(self.counter.follow_draft)
-        self.counter.use_changed.connect(self._composer.meter.show_use)
+        self.counter.use_changed.connect(panel.show_use)
+        self._composer.meter.clicked.connect(lambda: self.popover.open_below(self._composer.meter, "when_full"))
         self.counter.costs_changed.connect(self._composer.tray.show_costs)
 
     @cached_property

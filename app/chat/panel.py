@@ -6,6 +6,8 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
 from app.chat.composer.fields import files_of
+from app.chat.finding.bar import FindBar
+from app.chat.generation.context_use import ContextUse
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
 from app.chat.history.conversation import Conversation
@@ -15,6 +17,7 @@ from app.chat.view.conversation_view import COLUMN_WIDTH, SIDE_MARGIN, Conversat
 from app.chat.view.welcome import Welcome
 from app.engine.state import EngineState
 from app.i18n.translation import tr
+from app.settings.generation import SUMMARISE
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
 
@@ -36,6 +39,7 @@ class ChatPanel(QWidget):
         self._controller: ChatController | None = None
         self.welcome = Welcome(self)
         self.view = ConversationView(colors, self)
+        self.find_bar = FindBar(colors, self)
         self.legend = TintLegend(colors, self)
         self.composer = Composer(colors, self)
         self._pages = QStackedWidget(self)
@@ -44,6 +48,7 @@ class ChatPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.find_bar)
         column.addWidget(self._pages, 1)
         column.addLayout(self._foot(notices))
         self.composer.sent.connect(self.question_asked)
@@ -85,6 +90,7 @@ class ChatPanel(QWidget):
         controller.path_changed.connect(lambda first: self.view.show_path(controller.conversation, first))
         controller.answering_changed.connect(self.composer.set_answering)
         controller.answering_changed.connect(self.view.set_answering)
+        controller.answering_changed.connect(lambda _answering: self.view.show_preview(0))  # it is what is read now
         self.composer.continue_requested.connect(controller.continue_answer)
         self.composer.speculation_chosen.connect(controller.set_speculation)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):
@@ -103,11 +109,17 @@ class ChatPanel(QWidget):
             self._show_generation_state(self._controller)
         self.welcome.show_engine_state(state)
 
+    def show_use(self, use: ContextUse) -> None:
+        """Show how full the context is, and where reading will begin with the next question."""
+        self.composer.meter.show_use(use)
+        self.view.show_preview(use.first if use.left_out else 0, use.when_full == SUMMARISE)
+
     def set_theme(self, colors: Colors) -> None:
         """Draw everything in other colours."""
         self.view.set_theme(colors)
         self.composer.set_theme(colors)
         self.legend.set_colors(colors)
+        self.find_bar.set_theme(colors)
 
     def leave(self) -> None:
         """The window closes: nothing more is drawn or read beside it."""

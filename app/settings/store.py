@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 VERSION = 1  # of the file; another one's is copied before it is written over
 _MOST_TARGETS = 300
 _GB = 10**9
-_OF_RECORDS = ("loads", "engines")  # fields that hold a record under each name
+_OF_RECORDS = ("loads", "engines", "exports")  # fields that hold a record under each name
 _ADDRESSES = ("proxy", "endpoint")  # they may hold a password, which is none of this file's business
 _Record = TypeVar("_Record", "GenerationSettings", "Settings")
 _Kept = TypeVar("_Kept")
@@ -33,7 +33,8 @@ class Settings(Preferences):
     in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
     `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
     server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
-    checked by who uses them; `engine`: the one that answers, empty for this computer.
+    checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
+    of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown.
     """
 
     geometry: str = ""
@@ -52,6 +53,8 @@ class Settings(Preferences):
     server_has_key: bool = False
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     engine: str = ""
+    exports: dict[str, dict[str, Any]] = field(default_factory=dict)
+    toured: bool = False
 
     @property
     def beginning(self) -> GenerationSettings:

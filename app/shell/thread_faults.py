@@ -72,6 +72,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("Work on the models of this computer has ended because of an error in this program ({error})."),
         mark("Close Models, open it again and repeat what you did."),
     ),
+    "animation": (
+        mark("An animation could not be made because of an error in this program ({error})."),
+        mark("Try another format or size."),
+    ),
     "vocabularies": (
         mark("Drafts for this model could not be compared because of an error in this program ({error})."),
         mark("Choose a draft by hand."),

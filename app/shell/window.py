@@ -1,9 +1,10 @@
 """A window: what it is made of and how it is laid out; `window_wiring` connects the parts."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QHBoxLayout,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.conversations import Conversations
+from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
@@ -39,6 +41,7 @@ from engine.protocol.messages import Failed
 if TYPE_CHECKING:
     from app.chat.generation.popover import GenerationPopover
     from app.shell.program import Program
+    from app.shell.tour import Tour
     from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
@@ -87,6 +90,7 @@ class MainWindow(QMainWindow):
         self.server_indicator = program.server.make_indicator(self)
         self.download_indicator = program.models.make_indicator(self)
         self.generation_actions = GenerationActions(self.engine, self.chat, self.chat_panel, settings, self)
+        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations.panel, self)
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, program.folders, theme)
@@ -139,11 +143,23 @@ class MainWindow(QMainWindow):
         bar.addWidget(gap)
         for action in (self.actions_.models, self.actions_.generation, self.actions_.telemetry, self.actions_.tree):
             bar.addAction(action)
+        self._bar = bar
         self._generation_button = bar.widgetForAction(self.actions_.generation)
         for button in bar.findChildren(QToolButton):
             button.setAccessibleName(button.text())
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         return bar
+
+    def tool_button(self, action: QAction) -> QWidget | None:
+        """The button of an action in the tool bar; a narrow window may hide it."""
+        return self._bar.widgetForAction(action)
+
+    @cached_property
+    def tour(self) -> "Tour":
+        """The tour of the first run; made when it is offered, or asked for."""
+        from app.shell.tour import Tour  # noqa: PLC0415
+
+        return Tour(self)
 
     def _restore(self, beside: "MainWindow | None") -> None:
         """Take up the size and place of another window, or the last ones as far as a screen is still there for them."""
@@ -165,6 +181,14 @@ class MainWindow(QMainWindow):
         self.deferred.do(self.tree.make_panel)
         self.chat_panel.setFocus()
 
+    def offer_tour(self) -> None:
+        """Let the tour come by itself, if it is wanted."""
+        self.tour.offer()
+
+    def begin_tour(self) -> None:
+        """Show the tour."""
+        self.tour.begin()
+
     def open_models(self) -> None:
         """Show the Models dialog."""
         self.models.open()
@@ -182,6 +206,7 @@ class MainWindow(QMainWindow):
     def set_theme(self, colors: Colors) -> None:
         """Change the colours of every part."""
         self.chat_panel.set_theme(colors)
+        self.finding.set_theme()
         self.conversations.panel.set_theme(colors)
         self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)

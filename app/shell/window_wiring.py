@@ -95,6 +95,8 @@ class WindowWiring(QObject):
         chat.conversation_replaced.connect(panel.clear)
         chat.settings_changed.connect(lambda generation: panel.set_budget(generation.budget))
         panel.command_wanted.connect(engine.look)
+        panel.exports.set_choices(settings.current.exports)
+        panel.exports.chosen.connect(lambda kept: settings.change(exports=kept))
         panel.way_chosen.connect(lambda way: settings.change(tree_way=way))
         panel.budget_wanted.connect(lambda budget: chat.change_settings(replace(chat.generation, budget=budget)))
         rounds.brought.connect(panel.player.bring)
@@ -142,11 +144,15 @@ class WindowWiring(QObject):
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
+            export_picture=lambda _checked: window.tree_panel.exports.export_picture(),
+            export_animation=lambda _checked: window.tree_panel.exports.export_animation(),
+            copy_picture=lambda _checked: window.tree_panel.exports.copy_picture(),
+            tour=window.begin_tour,
         )
         do.full_screen.toggled.connect(self._on_full_screen)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
-        for part in (window.conversations, window.generation_actions, window.view_options):
+        for part in (window.conversations, window.generation_actions, window.view_options, window.finding):
             part.connect_actions(do)
         window.tools.follow(do, window.conversations, window.library)
         self._on_answering_changed(False)

@@ -56,6 +56,11 @@ class Elsewhere(QWidget):
         self.picture.set_colors(colors)
 
     @property
+    def has_steps(self) -> bool:
+        """Whether any were told."""
+        return bool(self._steps.count)
+
+    @property
     def figures(self) -> tuple[Figure, ...]:
         """What to say above the steps; nothing where there are none."""
         steps = self._steps

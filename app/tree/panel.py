@@ -9,6 +9,8 @@ from app.i18n.wording import mark
 from app.tree.bars import Advice, RecordingBar, Timeline
 from app.tree.elsewhere import Elsewhere
 from app.tree.explainer import ExplainerBar
+from app.tree.exports.exports import Exports
+from app.tree.exports.looked_at import LookedAt
 from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
@@ -17,7 +19,6 @@ from app.tree.picture.layer_strip import LayerStrip
 from app.tree.picture.live import Live, look_ms
 from app.tree.picture.motion import Motion
 from app.tree.picture.picture import Way
-from app.tree.rounds.exports import Exports
 from app.tree.rounds.filling import Filling
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
@@ -79,7 +80,7 @@ class TreePanel(QWidget):
         self._elsewhere = Elsewhere(colors.tree, self._requests, self)
         self._explainer = ExplainerBar(self)
         self._timeline = Timeline(self.player, colors.tree, self)
-        self.exports = Exports(self.player, self)
+        self.exports = Exports(self.player, self, self._look, self._text)
         self._pages = QStackedLayout()
         self._lay_out()
         self._connect()
@@ -174,6 +175,7 @@ class TreePanel(QWidget):
         self.motion.end()
         tint(self, colors.tree)
         self._canvas.set_colors(colors.tree)
+        self.exports.set_colors(colors.tree)
         self._live.set_colors(colors.tree)
         self._elsewhere.set_colors(colors.tree)
         self._timeline.ribbon.set_colors(colors.tree)
@@ -191,6 +193,16 @@ class TreePanel(QWidget):
         self._live.end()
         self.filling.set_wanted(False)
         self.command_wanted.emit(Watch())
+
+    @property
+    def page(self) -> QWidget:
+        """What the panel is for: the tree, or what there is in its place."""
+        return self._pages.currentWidget() or self
+
+    @property
+    def shown_tree(self) -> Snapshot | None:
+        """The tree of the round that is looked at; None while there is none."""
+        return self._shown[1] if self._shown else None
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 
@@ -218,11 +230,11 @@ class TreePanel(QWidget):
         header.add_action(tr("Explain this round… (E)")).triggered.connect(self.explain)
         header.add_action(tr("Show in the answer (A)")).triggered.connect(self.show_in_answer)
         header.menu.addSeparator()
-        for words, carry_out in exports.entries(self._pictured, self._text):
+        for words, carry_out in exports.entries():
             header.add_action(words).triggered.connect(carry_out)
         exports.told.connect(header.caption.show_news)
-        exports.recording_changed.connect(self._recording.show_recording)
-        self._recording.closed.connect(exports.close_recording)
+        exports.recordings.changed.connect(self._recording.show_recording)
+        self._recording.closed.connect(exports.recordings.close_recording)
         canvas.panned.connect(lambda: header.follow.setChecked(False))
         canvas.composed.connect(self._on_composed)
         canvas.asked.connect(self._on_asked)
@@ -248,6 +260,9 @@ class TreePanel(QWidget):
             "L": player.go_live,
             "E": self.explain,
             "A": self.show_in_answer,
+            "P": self.exports.export_picture,
+            "M": self.exports.export_animation,
+            "C": self.exports.copy_picture,
         }
         in_tree = {
             "Home": canvas.show_root,
@@ -359,9 +374,15 @@ class TreePanel(QWidget):
             self._header.caption.show_figures(figures(picture.tree, shown=picture.shown))
             self._canvas.setAccessibleDescription(described(picture, self._header.caption.text()))
 
-    def _pictured(self) -> QWidget:
-        """What a picture is made of: the steps of an engine elsewhere while they are shown, else the tree."""
-        return self._elsewhere if self._pages.currentWidget() is self._elsewhere else self._canvas
+    def _look(self, stays: bool) -> LookedAt:
+        """What is looked at, for a picture; a tree may be made to stay, whatever comes, until somebody goes on."""
+        self.motion.end()
+        if self._pages.currentWidget() is self._elsewhere:
+            return LookedAt(self._canvas, steps=self._elsewhere)
+        if stays:
+            self.player.pause()
+            self._throttle.flush()
+        return LookedAt(self._canvas, self._shown[0] if self._shown else None)
 
     def _show_message(self, text: str) -> None:
         self._shown = None

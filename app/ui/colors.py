@@ -74,6 +74,7 @@ class Colors:
     code: str
     selection: str
     link: str
+    warning: str
     error: str
     error_surface: str
     hint_surface: str
@@ -255,6 +256,7 @@ LIGHT = Colors(
     code="#f3f4f0",
     selection="#bfe0cb",
     link="#1a66dd",
+    warning="#96590a",
     error="#a8321f",
     error_surface="#fdeeea",
     hint_surface="#edf3ee",
@@ -279,6 +281,7 @@ DARK = Colors(
     code="#121413",
     selection="#2f5f45",
     link="#79b8ff",
+    warning="#ffb224",
     error="#ff9b88",
     error_surface="#3a2420",
     hint_surface="#232d27",
@@ -303,6 +306,7 @@ LIGHT_CONTRAST = Colors(
     code="#f6f6f6",
     selection="#9fd8b8",
     link="#0033b3",
+    warning="#7a4200",
     error="#8a0000",
     error_surface="#ffffff",
     hint_surface="#ffffff",
@@ -328,6 +332,7 @@ DARK_CONTRAST = Colors(
     code="#0d0d0d",
     selection="#005a32",
     link="#8cc8ff",
+    warning="#ffd166",
     error="#ffb0a3",
     error_surface="#000000",
     hint_surface="#000000",

@@ -319,13 +319,6 @@
             <translation>Es ist kein Modell da, das antworten könnte</translation>
         </message>
         <message>
-            <location filename="../../app/chat/composer/composer.py" />
-            <source>What the model reads of this chat, the message above included, has {tokens:,} tokens.
-Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
-            <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
-Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
-        </message>
-        <message>
             <location filename="../../app/chat/composer/fields.py" />
             <source>Ask something</source>
             <translation>Fragen Sie etwas</translation>
@@ -436,6 +429,61 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{path} ließ sich nicht schreiben: {reason}.</translation>
         </message>
         <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Capital and small letters, and accents, are told apart.</source>
+            <translation>Groß- und Kleinbuchstaben und Akzente werden unterschieden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Close (Esc)</source>
+            <translation>Schließen (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Find in this chat</source>
+            <translation>In diesem Chat suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Match case</source>
+            <translation>Groß- und Kleinschreibung</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Next hit (F3)</source>
+            <translation>Nächster Treffer (F3)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Nothing found</source>
+            <translation>Nichts gefunden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Only in other versions</source>
+            <translation>Nur in anderen Fassungen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Only words that are exactly this are found.</source>
+            <translation>Nur Wörter, die genau so lauten, werden gefunden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Previous hit (Shift+F3)</source>
+            <translation>Voriger Treffer (Umschalt+F3)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>Whole words</source>
+            <translation>Ganze Wörter</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/finding/bar.py" />
+            <source>{number} of {count}</source>
+            <translation>{number} von {count}</translation>
+        </message>
+        <message>
             <location filename="../../app/chat/generation/context_fit.py" />
             <source>The context is full: the oldest turns are being summarised for the model.</source>
             <translation>Der Kontext ist voll: Die ältesten Beiträge werden für das Modell zusammengefasst.</translation>
@@ -444,6 +492,92 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/context_fit.py" />
             <source>The oldest turns could not be summarised; they are left out.</source>
             <translation>Die ältesten Beiträge konnten nicht zusammengefasst werden; sie werden weggelassen.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n oldest turns will be left out</source>
+            <translation>
+                <numerusform>%n ältester Beitrag wird weggelassen</numerusform>
+                <numerusform>%n älteste Beiträge werden weggelassen</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n oldest turns will be summarised</source>
+            <translation>
+                <numerusform>%n ältester Beitrag wird zusammengefasst</numerusform>
+                <numerusform>%n älteste Beiträge werden zusammengefasst</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>Click to choose what happens with a full context.</source>
+            <translation>Klicken Sie, um zu wählen, was bei vollem Kontext geschieht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>What the model reads of this chat, the message above included, has {tokens:,} tokens.
+Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer.</source>
+            <translation>Was das Modell von diesem Chat liest, mit der Nachricht oben, hat {tokens:,} Token.
+Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort frei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>With the next question these turns are no longer read:</source>
+            <translation>Mit der nächsten Frage werden diese Beiträge nicht mehr gelesen:</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>With the next question these turns are read as a summary only:</source>
+            <translation>Mit der nächsten Frage wird von diesen Beiträgen nur noch eine Zusammenfassung gelesen:</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>and %n more</source>
+            <translation>
+                <numerusform>und %n weiterer</numerusform>
+                <numerusform>und %n weitere</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>full</source>
+            <translation>voll</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>nearly full: soon the oldest turns will be left out</source>
+            <translation>fast voll: Bald werden die ältesten Beiträge weggelassen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>nearly full: soon the oldest turns will be summarised</source>
+            <translation>fast voll: Bald werden die ältesten Beiträge zusammengefasst</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>nearly full: the next answer may be cut off</source>
+            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>the answer may still be cut off</source>
+            <translation>die Antwort kann dennoch abgeschnitten werden</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>this question alone is too long to be answered</source>
+            <translation>schon diese Frage allein ist zu lang für eine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>too long to be answered</source>
+            <translation>zu lang für eine Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>{tokens:,} of {context:,} tokens</source>
+            <translation>{tokens:,} von {context:,} Token</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/controller.py" />
@@ -464,41 +598,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/generation/controller.py" />
             <source>The length of this conversation could not be counted, so no turn was left out.</source>
             <translation>Die Länge dieses Chats konnte nicht gezählt werden; deshalb wurde nichts weggelassen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>nearly full: the next answer may be cut off</source>
-            <translation>fast voll: Die nächste Antwort kann abgeschnitten werden</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>nearly full: the oldest turns will be dropped</source>
-            <translation>fast voll: Die ältesten Beiträge fallen weg</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>nearly full: the oldest turns will be summarised</source>
-            <translation>fast voll: Die ältesten Beiträge werden zusammengefasst</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>the oldest turns will be dropped</source>
-            <translation>die ältesten Beiträge fallen weg</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>the oldest turns will be summarised</source>
-            <translation>die ältesten Beiträge werden zusammengefasst</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>too long to be answered</source>
-            <translation>zu lang für eine Antwort</translation>
-        </message>
-        <message>
-            <location filename="../../app/chat/generation/counter.py" />
-            <source>{tokens:,} of {context:,} tokens</source>
-            <translation>{tokens:,} von {context:,} Token</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/form.py" />
@@ -1256,6 +1355,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/question_view.py" />
             <source>The context is full: to make room for an answer, the model begins to read here.</source>
             <translation>Der Kontext ist voll: Damit Platz für eine Antwort bleibt, liest das Modell erst ab hier.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>The context is nearly full: what stands above makes room for the next answer.</source>
+            <translation>Der Kontext ist fast voll: Was darüber steht, macht Platz für die nächste Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>With the next question, a summary is read of what stands above</source>
+            <translation>Mit der nächsten Frage wird vom Text darüber eine Zusammenfassung gelesen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/question_view.py" />
+            <source>With the next question, reading begins here</source>
+            <translation>Mit der nächsten Frage beginnt das Lesen hier</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/thought_view.py" />
@@ -5937,6 +6051,46 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>der Zwischenspeicher-Ordner des Systems</translation>
         </message>
         <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Back</source>
+            <translation>Zurück</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Ctrl+F1 leads to it.</source>
+            <translation>Strg+F1 führt dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>End the tour (Esc)</source>
+            <translation>Den Rundgang beenden (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Next</source>
+            <translation>Weiter</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Skip</source>
+            <translation>Überspringen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>The next step (Enter)</source>
+            <translation>Der nächste Schritt (Eingabe)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>The step before</source>
+            <translation>Der Schritt davor</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/callout.py" />
+            <source>Tour</source>
+            <translation>Rundgang</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/command_palette.py" />
             <source>Command palette</source>
             <translation>Befehlspalette</translation>
@@ -6119,6 +6273,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/thread_faults.py" />
             <source>A password could not be read or kept because of an error in this program ({error}).</source>
             <translation>Ein Passwort konnte wegen eines Fehlers in diesem Programm nicht gelesen oder aufbewahrt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>An animation could not be made because of an error in this program ({error}).</source>
+            <translation>Eine Animation konnte wegen eines Fehlers in diesem Programm nicht erstellt werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -6327,6 +6486,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
+            <source>Try another format or size.</source>
+            <translation>Versuche ein anderes Format oder eine andere Größe.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
             <source>What a model needs could not be found out because of an error in this program ({error}).</source>
             <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
         </message>
@@ -6364,6 +6528,85 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tools.py" />
             <source>{action} (now on)</source>
             <translation>{action} (jetzt ein)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, and what of it the target accepts in one pass.</source>
+            <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was der Entwurf, ein kleines Modell, in jeder Runde rät, und was das Ziel davon in einem Durchlauf annimmt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Below every answer stands how many tokens a pass of the target gave. The more, the faster: without guesses it is one.</source>
+            <translation>Unter jeder Antwort steht, wie viele Token ein Durchlauf des Ziels ergab. Je mehr, desto schneller: Ohne Raten ist es eines.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>In Models (Ctrl+M) you choose a target and a draft for it. The target may be bigger than your GPU: its layers are streamed from memory and disk, and the text stays exactly its own.</source>
+            <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Ziel und einen Entwurf dazu. Das Ziel darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Now a bigger model</source>
+            <translation>Nun ein größeres Modell</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>The draft, a small model, guessed a tree of %n tokens.</source>
+            <translation>
+                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+                <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>The target checked all of them in one pass and accepted none; it added a token of its own.</source>
+            <translation>Das Ziel hat sie alle in einem Durchlauf geprüft und keines angenommen; es hat ein eigenes Token angefügt.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>The target checked all of them in one pass, accepted %n (green), and added one.</source>
+            <translation>
+                <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
+                <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This button shows the tree (Ctrl+T).</source>
+            <translation>Diese Schaltfläche zeigt den Baum (Strg+T).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this is a tree of guesses.</source>
+            <translation>Das war ein Durchlauf des Ziels. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurf steht hier ein Baum aus Geratenem.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>This was the embedded demo, a tiny model. In Models (Ctrl+M) you choose a target of your own. It may be bigger than your GPU: its layers are streamed from memory and disk, and guesses make up for the time.</source>
+            <translation>Das war die eingebaute Vorführung, ein winziges Modell. Unter „Modelle“ (Strg+M) wählen Sie ein eigenes Ziel. Es darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und das Raten gleicht die Zeit aus.</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>Token by token, that would have been %n passes.</source>
+            <translation>
+                <numerusform>Token für Token wäre das %n Durchlauf gewesen.</numerusform>
+                <numerusform>Token für Token wären das %n Durchläufe gewesen.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>What the draft guessed</source>
+            <translation>Was der Entwurf geraten hat</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>Why it is fast</source>
+            <translation>Warum es schnell ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour.py" />
+            <source>{tokens} tokens in {passes} passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
+            <translation>{tokens} Token in {passes} Durchläufen des Ziels: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</translation>
         </message>
         <message>
             <location filename="../../app/shell/updates.py" />
@@ -7007,11 +7250,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
-            <source>Back</source>
-            <translation>Zurück</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explainer.py" />
             <source>Behind that it says {token}, which was guessed: accepted.</source>
             <translation>Dahinter sagt es {token}, was geraten war: angenommen.</translation>
         </message>
@@ -7034,11 +7272,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/explainer.py" />
             <source>It guesses on behind its likeliest guesses, several at a time. The likelier, the sooner: so it becomes a tree.</source>
             <translation>Er rät hinter dem Wahrscheinlichsten weiter, mehrere auf einmal. Je wahrscheinlicher, desto früher: So wird es ein Baum.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explainer.py" />
-            <source>Next</source>
-            <translation>Weiter</translation>
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
@@ -7107,11 +7340,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
-            <source>The step before</source>
-            <translation>Der Schritt davor</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/explainer.py" />
             <source>The target says {token}, which was guessed: accepted.</source>
             <translation>Das Ziel sagt {token}, was geraten war: angenommen.</translation>
         </message>
@@ -7136,19 +7364,404 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{token} scheidet aus, mit allem dahinter.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/header.py" />
-            <source>, {count} shown</source>
-            <translation>, davon {count} gezeigt</translation>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>1 round</source>
+            <translation>1 Runde</translation>
         </message>
         <message>
-            <location filename="../../app/tree/header.py" />
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Animations cannot be written as {suffix}. Choose one of these: {suffixes}</source>
+            <translation>Animationen lassen sich nicht als {suffix} schreiben. Wähle eine von diesen Endungen: {suffixes}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>As it was, at speed</source>
+            <translation>Wie es war, Tempo</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Begin again at the end</source>
+            <translation>Am Ende von vorn beginnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Chips</source>
+            <translation>Chips</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Colours</source>
+            <translation>Farben</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Export animation</source>
+            <translation>Animation exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Format</source>
+            <translation>Format</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Full HD, {width} × {height}</source>
+            <translation>Full HD, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Icicle</source>
+            <translation>Eiszapfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Preview</source>
+            <translation>Vorschau</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Progress</source>
+            <translation>Fortschritt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Round {done} of {count}; about {size} in the end.</source>
+            <translation>Runde {done} von {count}; am Ende etwa {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Save…</source>
+            <translation>Speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Seconds per round</source>
+            <translation>Sekunden je Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Show how trees grow</source>
+            <translation>Zeigen, wie die Bäume wachsen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Small, {width} × {height}</source>
+            <translation>Klein, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Speed, or seconds per round</source>
+            <translation>Tempo oder Sekunden je Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Square, {width} × {height}</source>
+            <translation>Quadratisch, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Tall, {width} × {height}</source>
+            <translation>Hoch, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Tree</source>
+            <translation>Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>Wide, {width} × {height}</source>
+            <translation>Breit, {width} × {height}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>{count} rounds</source>
+            <translation>{count} Runden</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/dialog.py" />
+            <source>{rounds}, about {seconds} s and {size}.</source>
+            <translation>{rounds}, etwa {seconds} s und {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/film.py" />
+            <source>None of these rounds is kept any more.</source>
+            <translation>Keine dieser Runden ist noch aufbewahrt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/film.py" />
+            <source>The animation is in {name}: {seconds} s, {size}.</source>
+            <translation>Die Animation liegt in {name}: {seconds} s, {size}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>Choose another format.</source>
+            <translation>Wähle ein anderes Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>GIF animations (*.gif)</source>
+            <translation>GIF-Animationen (*.gif)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>WebP animations (*.webp)</source>
+            <translation>WebP-Animationen (*.webp)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/formats.py" />
+            <source>{name} animations cannot be written here: the library for it is missing.</source>
+            <translation>{name}-Animationen lassen sich hier nicht schreiben: Die Bibliothek dafür fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
             <source>1 node</source>
             <translation>1 Knoten</translation>
         </message>
         <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>Round {number}</source>
+            <translation>Runde {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>being checked</source>
+            <translation>wird geprüft</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>not checked yet</source>
+            <translation>noch nicht geprüft</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>{accepted} accepted + 1 bonus = 1 token</source>
+            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
+            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/scene.py" />
+            <source>{count} nodes</source>
+            <translation>{count} Knoten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Copy picture (C)</source>
+            <translation>Bild kopieren (C)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Export animation… (M)</source>
+            <translation>Animation exportieren… (M)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Export picture</source>
+            <translation>Bild exportieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Export picture… (P)</source>
+            <translation>Bild exportieren… (P)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Open recording…</source>
+            <translation>Aufzeichnung öffnen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Pictures cannot be written as {suffix}. Choose one of these: {suffixes}</source>
+            <translation>Bilder lassen sich nicht als {suffix} schreiben. Wähle eine von diesen Endungen: {suffixes}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>Save recording…</source>
+            <translation>Aufzeichnung speichern…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>The picture is in {name}.</source>
+            <translation>Das Bild ist in {name}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>The picture is on the clipboard.</source>
+            <translation>Das Bild ist in der Zwischenablage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>There are no rounds of an answer to make an animation of.</source>
+            <translation>Es gibt keine Runden einer Antwort, aus denen eine Animation werden könnte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>There is nothing to be exported yet.</source>
+            <translation>Es gibt noch nichts zu exportieren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/exports.py" />
+            <source>What is shown is on the clipboard, as text.</source>
+            <translation>Was zu sehen ist, ist als Text in der Zwischenablage.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: its folder is not there any more. Choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: Der Ordner ist nicht mehr da. Wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: nothing may be written there. Choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: Dort darf nichts geschrieben werden. Wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: the disk is full. Make room, or choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: Der Datenträger ist voll. Schaffe Platz oder wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/failures.py" />
+            <source>{name} could not be written: {reason}. Choose another place.</source>
+            <translation>{name} konnte nicht geschrieben werden: {reason}. Wähle einen anderen Ort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/fields.py" />
+            <source>As the window</source>
+            <translation>Wie das Fenster</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Figures of the round below it</source>
+            <translation>Zahlen der Runde darunter</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>For a paper</source>
+            <translation>Für einen Artikel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>For a post</source>
+            <translation>Für einen Beitrag</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>In the colours of the window, 1,600 pixels wide, as PNG</source>
+            <translation>In den Farben des Fensters, 1.600 Pixel breit, als PNG</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Light, without a background, the whole tree, 160 mm wide, as PDF</source>
+            <translation>Hell, ohne Hintergrund, der ganze Baum, 160 mm breit, als PDF</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Part</source>
+            <translation>Ausschnitt</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>The whole tree</source>
+            <translation>Der ganze Baum</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Transparent background</source>
+            <translation>Durchsichtiger Hintergrund</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Unit</source>
+            <translation>Einheit</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>What is shown</source>
+            <translation>Was zu sehen ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>Width</source>
+            <translation>Breite</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>mm</source>
+            <translation>mm</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>pixels</source>
+            <translation>Pixel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>{width} × {height} mm</source>
+            <translation>{width} × {height} mm</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/dialog.py" />
+            <source>{width} × {height} pixels</source>
+            <translation>{width} × {height} Pixel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>Choose a smaller width, or SVG or PDF.</source>
+            <translation>Wähle eine kleinere Breite oder SVG oder PDF.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>PDF pages (*.pdf)</source>
+            <translation>PDF-Seiten (*.pdf)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>PNG pictures (*.png)</source>
+            <translation>PNG-Bilder (*.png)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>SVG vector pictures (*.svg)</source>
+            <translation>SVG-Vektorbilder (*.svg)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/pictures/formats.py" />
+            <source>This picture would have {width} × {height} pixels, which is too many.</source>
+            <translation>Dieses Bild hätte {width} × {height} Pixel, und das sind zu viele.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Open recording</source>
+            <translation>Aufzeichnung öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
+            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Save recording</source>
+            <translation>Aufzeichnung speichern</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>Saving: {done} of {count} rounds…</source>
+            <translation>Speichern: {done} von {count} Runden…</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
+            <source>There is no round to save yet.</source>
+            <translation>Es gibt noch keine Runde zu speichern.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/header.py" />
-            <source>Chips</source>
-            <translation>Chips</translation>
+            <source>, {count} shown</source>
+            <translation>, davon {count} gezeigt</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7159,11 +7772,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/header.py" />
             <source>Follow</source>
             <translation>Folgen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>Icicle</source>
-            <translation>Eiszapfen</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7184,11 +7792,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/header.py" />
             <source>Recordings, pictures, texts and explanations</source>
             <translation>Aufzeichnungen, Bilder, Texte und Erklärungen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>Round {number}</source>
-            <translation>Runde {number}</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7242,18 +7845,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
-            <source>being checked</source>
-            <translation>wird geprüft</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
             <source>depth {depth}</source>
             <translation>Tiefe {depth}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>not checked yet</source>
-            <translation>noch nicht geprüft</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -7262,23 +7855,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
-            <source>{accepted} accepted + 1 bonus = 1 token</source>
-            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
-            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
             <source>{count} guessed ahead</source>
             <translation>{count} vorausgeraten</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/header.py" />
-            <source>{count} nodes</source>
-            <translation>{count} Knoten</translation>
         </message>
         <message>
             <location filename="../../app/tree/panel.py" />
@@ -7611,71 +8189,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{count} Token</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Export picture</source>
-            <translation>Bild exportieren</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Export picture…</source>
-            <translation>Bild exportieren…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Open recording</source>
-            <translation>Aufzeichnung öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Open recording…</source>
-            <translation>Aufzeichnung öffnen…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Pictures (*.png)</source>
-            <translation>Bilder (*.png)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Recordings (*.coppice *.jsonl);;All files (*)</source>
-            <translation>Aufzeichnungen (*.coppice *.jsonl);;Alle Dateien (*)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Save recording</source>
-            <translation>Aufzeichnung speichern</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Save recording…</source>
-            <translation>Aufzeichnung speichern…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Saving: {done} of {count} rounds…</source>
-            <translation>Speichern: {done} von {count} Runden…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>The picture could not be written in {name}.</source>
-            <translation>Das Bild konnte nicht in {name} geschrieben werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>The picture is in {name}.</source>
-            <translation>Das Bild ist in {name}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>There is no round to save yet.</source>
-            <translation>Es gibt noch keine Runde zu speichern.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>What is shown is on the clipboard, as text.</source>
-            <translation>Was zu sehen ist, ist als Text in der Zwischenablage.</translation>
-        </message>
-        <message>
             <location filename="../../app/tree/rounds/recording.py" />
             <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
             <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
@@ -7842,6 +8355,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>&amp;Find in this chat</source>
+            <translation>In diesem C&amp;hat suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>&amp;Full screen</source>
             <translation>&amp;Vollbild</translation>
         </message>
@@ -7962,8 +8480,33 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
+            <source>Copy p&amp;icture of the tree</source>
+            <translation>Bi&amp;ld des Baums kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
             <source>D&amp;uplicate chat</source>
             <translation>Chat d&amp;uplizieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Exp&amp;ort animation of the answer…</source>
+            <translation>Anima&amp;tion der Antwort exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Export picture of the &amp;tree…</source>
+            <translation>Bil&amp;d des Baums exportieren…</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Fi&amp;nd next</source>
+            <translation>Nä&amp;chster Treffer</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Fin&amp;d previous</source>
+            <translation>Voriger &amp;Treffer</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -8019,6 +8562,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Searc&amp;h chats</source>
             <translation>Chats &amp;suchen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Show the &amp;tour</source>
+            <translation>Den &amp;Rundgang zeigen</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

@@ -4,6 +4,30 @@
     <context>
         <name>Coppice</name>
         <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n oldest turns will be left out</source>
+            <translation>
+                <numerusform>%n oldest turn will be left out</numerusform>
+                <numerusform>%n oldest turns will be left out</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>%n oldest turns will be summarised</source>
+            <translation>
+                <numerusform>%n oldest turn will be summarised</numerusform>
+                <numerusform>%n oldest turns will be summarised</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/generation/context_use.py" />
+            <source>and %n more</source>
+            <translation>
+                <numerusform>and %n more</numerusform>
+                <numerusform>and %n more</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>%n passes</source>
             <translation>
@@ -97,6 +121,30 @@
             <translation>
                 <numerusform>Waiting, %n before it</numerusform>
                 <numerusform>Waiting, %n before it</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>The draft, a small model, guessed a tree of %n tokens.</source>
+            <translation>
+                <numerusform>The draft, a small model, guessed a tree of %n token.</numerusform>
+                <numerusform>The draft, a small model, guessed a tree of %n tokens.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>The target checked all of them in one pass, accepted %n (green), and added one.</source>
+            <translation>
+                <numerusform>The target checked all of them in one pass, accepted %n (green), and added one.</numerusform>
+                <numerusform>The target checked all of them in one pass, accepted %n (green), and added one.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour.py" />
+            <source>Token by token, that would have been %n passes.</source>
+            <translation>
+                <numerusform>Token by token, that would have been %n pass.</numerusform>
+                <numerusform>Token by token, that would have been %n passes.</numerusform>
             </translation>
         </message>
     </context>

@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
+from app.chat.generation.context_use import ContextUse
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.chat.view.question_view import NOT_READ
 from app.engine.state import EngineState, Phase
@@ -208,3 +209,27 @@ def test_every_tool_says_what_it_is(window: MainWindow) -> None:
     for tool in window.chat_panel.composer.findChildren(QToolButton):
         assert tool.accessibleName() or tool.text(), tool.objectName()
         assert tool.toolTip()
+
+
+def test_what_the_next_question_pushes_out_is_marked_before_and_a_click_leads_to_the_setting(
+    window: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    window.chat.change_settings(GenerationSettings(when_full=DROP, max_new_tokens=60))
+    for question in ("one", "two", "three"):
+        window.chat.ask(question)
+        link.tell_count(10, 2048, (3,) * (len(window.chat.conversation.messages) // 2))
+        link.say("yes")
+        link.finish()
+    meter, view = window.chat_panel.composer.meter, window.chat_panel.view
+    window.chat_panel.show_use(ContextUse(1990, 2048, 60, DROP, ("one", "two"), 2, 1000))
+    previews = [each.preview for each in view.questions]
+    assert [each is not None for each in previews] == [False, False, True]
+    assert "reading begins here" in (previews[2].accessibleName() if previews[2] else "")
+    assert "– one\n– two" in meter.accessibleDescription()
+    assert "2 oldest turns will be left out" in meter.accessibleName()
+    window.chat_panel.show_use(ContextUse(100, 2048, 60, DROP))
+    assert not any(each.preview for each in view.questions)
+    meter.click()
+    assert window.generation.isVisible()
+    assert window.generation.focusWidget() is window.generation.form.field("when_full")
+    window.generation.close()

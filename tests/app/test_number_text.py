@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.chat.composer.composer import ContextMeter
-from app.chat.generation.counter import ContextUse
+from app.chat.generation.context_use import ContextUse
 from app.chat.generation.form import GenerationForm
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.view.answer_figures import FiguresRow, TimePopup

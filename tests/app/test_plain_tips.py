@@ -35,7 +35,7 @@ RICH_WIDGETS = {
     "TextItem",
 }
 MAY_BE_RICH = {  # the one base; types
-    *("ui/widgets.py", "chat/origins/round_mark.py", "comparison/text_pane.py", "shell/keyboard.py"),
+    *("ui/widgets.py", "chat/text/message_text.py", "comparison/text_pane.py", "shell/keyboard.py"),
 }
 NEVER = {"setWhatsThis", "setStatusTip"}
 

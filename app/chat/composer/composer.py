@@ -4,13 +4,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
     QProgressBar,
     QSizePolicy,
+    QStyle,
+    QStyleOption,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -18,9 +22,8 @@ from PySide6.QtWidgets import (
 
 from app.chat.composer.attachment_tray import AttachmentTray
 from app.chat.composer.fields import BeginningRow, QuestionField
-from app.chat.generation.counter import ContextUse
+from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
-from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
@@ -31,13 +34,18 @@ _LEAST_WORDS = 88  # pixels; "1,200 of 4,096 tokens" on two lines
 _METER_STEPS = 1000
 
 _BUTTON_SIZE = 34
+_TONES = {Level.OK: "", Level.NEAR: "near", Level.CUT: "warning", Level.FULL: "error"}
 
 
-class ContextMeter(QWidget):
-    """Shows a `ContextUse` as a bar and in words, and warns when an answer might not fit."""
+class ContextMeter(QAbstractButton):
+    """Shows a `ContextUse` as a bar and in words, and tells what will give way before it does; a click is `clicked`."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setObjectName("meter")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._told = Level.OK
         self.bar = QProgressBar(self)
         self.bar.setObjectName("context")
         self.bar.setTextVisible(False)
@@ -52,31 +60,37 @@ class ContextMeter(QWidget):
         self.words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        row.setContentsMargins(6, 2, 6, 2)
         row.setSpacing(8)
         row.addWidget(self.words, 1)
         row.addWidget(self.bar)
+        for part in (self.words, self.bar):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.show_use(ContextUse())
 
     def show_use(self, use: ContextUse) -> None:
         """Show how much is taken; nothing without a model."""
         self.words.setText(use.words)
         self.words.setAccessibleName(tr("Context: {words}").format(words=use.words))
+        self.setAccessibleName(self.words.accessibleName())
+        self.setAccessibleDescription(use.explanation)
+        self.setToolTip(tip(use.explanation))
         self.bar.setValue(round(use.share * _METER_STEPS))
-        words = tr(
-            "What the model reads of this chat, the message above included, has {tokens:,} tokens.\n"
-            "Its context holds {context_tokens:,}; {room:,} of them are kept free for the answer."
-        )
-        reserve = Number(use.reserve)
-        self.setToolTip(
-            tip(words.format(tokens=Number(use.tokens), context_tokens=Number(use.context_tokens), room=reserve))
-        )
-        tone = "error" if use.is_full else "warning" if use.is_scarce else ""
         for widget in (self.words, self.bar):
-            widget.setProperty("tone", tone)
+            widget.setProperty("tone", _TONES[use.level])
             widget.style().unpolish(widget)
             widget.style().polish(widget)
         self.setVisible(bool(use.context_tokens))
+        if use.level is not self._told:
+            self._told = use.level
+            if use.consequence:
+                QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, use.words))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
+        """The ground, as the style sheet has it; the parts paint themselves."""
+        option = QStyleOption()
+        option.initFrom(self)
+        self.style().drawPrimitive(QStyle.PrimitiveElement.PE_Widget, option, QPainter(self), self)
 
 
 class Composer(QFrame):
@@ -86,7 +100,7 @@ class Composer(QFrame):
     stop_requested = Signal()
     continue_requested = Signal()
     speculation_chosen = Signal(bool)
-    draft_changed = Signal(str, tuple)  # the question as it stands, and its attachments
+    draft_changed = Signal(str, tuple, str)  # the question as it stands, its attachments, and the answer's beginning
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -146,7 +160,8 @@ class Composer(QFrame):
         self.button.clicked.connect(self._on_clicked)
         for changed in (self.field.textChanged, self.tray.changed):
             changed.connect(self._show_button)
-            changed.connect(lambda: self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments))
+        for changed in (self.field.textChanged, self.tray.changed, self.beginning.field.textChanged):
+            changed.connect(self._tell_draft)
 
     # ---- what is to be shown ----------------------------------------------------------------------------------------
 
@@ -214,6 +229,9 @@ class Composer(QFrame):
         self.sent.emit(text, attachments, beginning)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _tell_draft(self) -> None:
+        self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments, self.beginning.text)
 
     @property
     def _can_send(self) -> bool:

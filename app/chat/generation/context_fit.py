@@ -52,6 +52,16 @@ def first_turn_that_fits(prompt: int, turns: Sequence[int], context_tokens: int,
     return next((turn for turn in range(now + 1, len(left)) if left[turn] <= enough), len(left) - 1)
 
 
+def first_turn_to_read(
+    prompt: int, turns: Sequence[int], context_tokens: int, max_new_tokens: int, now: int, has_summary: bool
+) -> int:
+    """The same for an answer of up to `max_new_tokens`, with room for the summary that may stand before the turns."""
+    reserve = answer_reserve(max_new_tokens, context_tokens)
+    if has_summary:
+        reserve += summary_reserve(context_tokens)
+    return first_turn_that_fits(prompt, turns, context_tokens, reserve, now)
+
+
 @dataclass(frozen=True, slots=True)
 class Summarising:
     """A summary on its way: its request, the turn that will be read first, and what is there of it."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat.generation.context_fit import Summariser, answer_reserve, first_turn_that_fits, summary_reserve
+from app.chat.generation.context_fit import Summariser, first_turn_to_read
 from app.chat.history.answering import grown
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Attachment, Message
@@ -265,11 +265,9 @@ class ChatController(QObject):
             self._on_uncounted()
             return
         self._end_count()
-        reserve = answer_reserve(self.generation.max_new_tokens, counted.context_tokens)
-        if self.conversation.summary:
-            reserve += summary_reserve(counted.context_tokens)
-        now = self.conversation.first_read
-        first = first_turn_that_fits(counted.tokens, counted.texts, counted.context_tokens, reserve, now)
+        now, context, longest = self.conversation.first_read, counted.context_tokens, self.generation.max_new_tokens
+        has_summary = bool(self.conversation.summary)
+        first = first_turn_to_read(counted.tokens, counted.texts, context, longest, now, has_summary)
         if first > now and self.generation.when_full == SUMMARISE:
             options = self._settings.current.complete_answer(self.generation.options())
             self._summariser.start(self.conversation, first, options, counted.context_tokens)

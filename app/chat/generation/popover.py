@@ -135,8 +135,8 @@ class GenerationPopover(QFrame):
         self.presets.failed.connect(self._show_error)
         chat.settings_changed.connect(self.presets.show_settings)
 
-    def open_below(self, button: QWidget) -> None:
-        """Show the settings that hold, with the right edge at the button's."""
+    def open_below(self, button: QWidget, field: str = "method") -> None:
+        """Show the settings that hold, with the right edge at the button's, and the focus in one of the fields."""
         self.form.show_settings(self._chat.generation)
         self.presets.show_settings(self._chat.generation)
         self._show_error("")
@@ -148,7 +148,7 @@ class GenerationPopover(QFrame):
         top = max(screen.top(), min(corner.y(), screen.bottom() - self.height()))
         self.move(left, top)
         self.show()
-        self.form.field("method").setFocus()
+        self.form.field(field).setFocus()
 
     def _on_edited(self) -> None:
         try:

@@ -51,6 +51,12 @@ class Conversation:
         return tuple(self._all[each] for each in self._path)
 
     @property
+    def hidden(self) -> tuple[Message, ...]:
+        """All other versions, and what followed them."""
+        shown = set(self._path)
+        return tuple(each for each in self._all.values() if each.id not in shown)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing has been asked yet."""
         return not self._path

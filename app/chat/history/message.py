@@ -13,6 +13,8 @@ from engine.protocol.messages import Role, Statistics
 _LEAST_FENCE = 3
 
 ROOT = 0
+THOUGHT, TEXT = 0, 1
+"""The parts of a message: what was thought before an answer, and what is said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextFrame
-from PySide6.QtWidgets import QTextEdit
 
 from app.chat.text.document import MarkdownDocument, place_of
 from app.chat.text.message_text import MessageText
 from app.ui.theme import Colors
 
+_LAYER = "round"  # of what is marked in a text
 _STRENGTH = 80  # of 255, of the ground of what is marked
 _WORD = re.compile(r"\S+")
 _FARTHEST = 4_000  # characters of markup that can stand between two shown words
@@ -100,21 +100,16 @@ class RoundMark:
 
     def refresh(self) -> None:
         """The text was written anew where it is not settled yet."""
-        made = []
-        for cursor in self._cursors(*self._stretch) if self._stretch else ():
-            selection = QTextEdit.ExtraSelection()
-            selection.cursor, selection.format = cursor, self._format()
-            made.append(selection)
-        if made or self._text.extraSelections():
-            self._text.setExtraSelections(made)
+        cursors = self._cursors(*self._stretch) if self._stretch else ()
+        self._text.mark_layer(_LAYER, [(each, self._format()) for each in cursors])
 
     @property
     def place(self) -> QRect | None:
         """Where the mark begins in the text's widget; None if there is nothing to be seen of it."""
-        marked = self._text.extraSelections()
+        marked = self._text.layer(_LAYER)
         if not marked:
             return None
-        cursor = QTextCursor(marked[0].cursor)
+        cursor = QTextCursor(marked[0][0])
         cursor.setPosition(cursor.selectionStart())
         return self._text.cursorRect(cursor)
 

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.delegate import ConversationDelegate
 from app.chat.sidebar.model import ConversationModel
-from app.chat.sidebar.rows import ChatRow, Row, hit_rows, rows_of
+from app.chat.sidebar.rows import ChatRow, Row, found_words, hit_rows, rows_of
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.theme import Colors
@@ -34,6 +34,7 @@ class ConversationsPanel(QWidget):
     """Shows the given records, and emits a signal with the conversation's id for every action of a person."""
 
     opened = Signal(object)
+    hit_opened = Signal(object, str, object)  # before `opened`: the same, words that were found, and in which message
     renamed = Signal(object, str)
     pinned = Signal(object, bool)
     moved = Signal(object, str)
@@ -239,6 +240,8 @@ class ConversationsPanel(QWidget):
     def _on_chosen(self, index: QModelIndex) -> None:
         row = self.model.row(index)
         if isinstance(row, ChatRow):
+            if row.message and (words := found_words(self.search.text(), row.excerpt)):
+                self.hit_opened.emit(row.record.id, words, row.message)
             self.opened.emit(row.record.id)
 
     def _on_search_edited(self, words: str) -> None:

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.chat.history.records import ConversationRecord, SearchHit
+from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, SearchHit
 from app.i18n.wording import mark
 
 PINNED, TODAY, YESTERDAY, WEEK, MONTH, EARLIER = (
@@ -66,6 +66,15 @@ def hit_rows(hits: Sequence[SearchHit]) -> list[Row]:
             for header, found in groups.items()
         }
     )
+
+
+def found_words(searched: str, excerpt: str) -> str:
+    """What of a search stands together in an excerpt: all that was typed, or else the first word that was found."""
+    typed = " ".join(searched.split())
+    shown = " ".join(excerpt.replace(HIT_BEGIN, "").replace(HIT_END, "").split())
+    if typed and typed.casefold() in shown.casefold():
+        return typed
+    return excerpt.partition(HIT_BEGIN)[2].partition(HIT_END)[0].strip()
 
 
 def _flat(groups: Mapping[HeaderRow, Sequence[ChatRow]]) -> list[Row]:

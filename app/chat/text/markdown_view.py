@@ -101,6 +101,11 @@ class MarkdownView(QWidget):
         return [each.text for each in self.shown]
 
     @property
+    def sections(self) -> list[tuple[int, MessageText]]:
+        """Those that exist with their numbers, from top to bottom."""
+        return [(index, self._shown[index].text) for index in sorted(self._shown)]
+
+    @property
     def is_behind(self) -> bool:
         """Whether something that is to be seen is still to be written."""
         return self.manuscript.is_behind or any(not self._is_current(index) for index in self._wanted())
@@ -166,6 +171,10 @@ class MarkdownView(QWidget):
         """By how many pixels what the reader sees has moved since the last time, for what became known above it."""
         shift, self._shift = self._shift, 0
         return shift
+
+    def top_of(self, section: int) -> int:
+        """How far down, in pixels, a section begins; about, as long as those above it are not laid out."""
+        return self._tops[min(section, len(self._tops) - 1)]
 
     def guess_top(self, place: int) -> int:
         """How far down, in pixels, this place of the text is about, also where it is not laid out."""

@@ -1,6 +1,7 @@
 """A text browser as tall as its document: it never scrolls by itself and loads nothing."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QSize, Qt, QUrl, Signal
@@ -18,7 +19,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QToolTip, QWidget
 
 from app.chat.text.document_style import copied_block
 from app.chat.text.links import follow_link, may_open, shown_address
@@ -30,6 +31,10 @@ from app.ui.widgets import SealedBrowser
 
 if TYPE_CHECKING:
     from app.chat.text.manuscript import Manuscript
+
+
+MarkedStretch = tuple[QTextCursor, QTextCharFormat]
+"""Some text, selected, and how it is marked."""
 
 
 class MessageText(SealedBrowser):
@@ -44,6 +49,7 @@ class MessageText(SealedBrowser):
         super().__init__(parent)
         self._markdown: Manuscript | None = None
         self._zoom = 100
+        self._layers: dict[str, list[MarkedStretch]] = {}
         self._clicked: QPointF | None = None  # while a button of the mouse is released
         self.setFont(self._wanted_font())
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -70,6 +76,16 @@ class MessageText(SealedBrowser):
         """Show the text in another size."""
         self._zoom = percent
         self.setFont(self._wanted_font())
+
+    def mark_layer(self, layer: str, stretches: Sequence[MarkedStretch]) -> None:
+        """Mark stretches of the text, in the place of those that this layer had; later layers lie on earlier ones."""
+        if stretches or self._layers.get(layer):
+            self._layers[layer] = list(stretches)
+            self.setExtraSelections([_extra(*each) for stretches in self._layers.values() for each in stretches])
+
+    def layer(self, layer: str) -> Sequence[MarkedStretch]:
+        """What a layer marks."""
+        return self._layers.get(layer, ())
 
     @property
     def selection(self) -> str:
@@ -209,3 +225,9 @@ def _link_at(document: QTextDocument, place: int, url: QUrl) -> tuple[QTextCharF
         if fragment.position() <= place <= fragment.position() + fragment.length():
             layout, is_it = fragment.charFormat(), True
     return layout, words if is_it else ""
+
+
+def _extra(stretch: QTextCursor, look: QTextCharFormat) -> QTextEdit.ExtraSelection:
+    made = QTextEdit.ExtraSelection()
+    made.cursor, made.format = stretch, look
+    return made

@@ -97,6 +97,11 @@ _ENDS = {0x2028: "\n", 0x2029: "\n", 0xFDD0: " ", 0xFDD1: " "}
 PLAIN = Writing(PlainStream, PlainDocument)
 
 
+def as_shown(text: str) -> str:
+    """A long text as the view shows it, letter for letter."""
+    return _UNPRINTABLE.sub(" ", text).translate(_ENDS)
+
+
 class PlainTextView(MarkdownView):
     """Shows a long text, and writes by itself what comes near."""
 
@@ -105,7 +110,7 @@ class PlainTextView(MarkdownView):
         self._text = text
         self._again = QTimer(self, singleShot=True, interval=CATCH_UP_MS)
         self._again.timeout.connect(self._write)
-        self.show_text(_UNPRINTABLE.sub(" ", text).translate(_ENDS))
+        self.show_text(as_shown(text))
         self._write()
 
     @property

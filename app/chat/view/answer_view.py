@@ -2,11 +2,11 @@
 
 import time
 
-from PySide6.QtCore import QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.chat.history.message import Message, Version
+from app.chat.history.message import TEXT, THOUGHT, Message, Version
 from app.chat.history.reasoning import Split, split
 from app.chat.history.token_origins import TokenOrigins
 from app.chat.origins.answer_origins import AnswerOrigins
@@ -72,6 +72,7 @@ class AnswerView(QWidget):
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
+    thought_added = Signal(object)  # MessageText: the same of its thinking
 
     def __init__(
         self, message: Message, look: Look, formulas: Formulas | None = None, parent: QWidget | None = None
@@ -159,6 +160,28 @@ class AnswerView(QWidget):
     def texts(self) -> list[MessageText]:
         """All parts that are shown, from top to bottom."""
         return self.body.texts
+
+    @property
+    def parts(self) -> list[tuple[int, int, MessageText]]:
+        """Every text that exists, with the part of the message and the section that it is."""
+        thought = self.thought.body.sections if self.thought is not None and self.thought.body is not None else []
+        return [
+            *((THOUGHT, number, text) for number, text in thought),
+            *((TEXT, number, text) for number, text in self.body.sections),
+        ]
+
+    def guess_of(self, part: int, section: int) -> QRect:
+        """About where a section begins that is not laid out, one pixel high."""
+        body = self.body if part == TEXT or self.thought is None else self.thought.body
+        if body is None:
+            assert self.thought is not None, "there is no body of something else"
+            return QRect(self.thought.pos(), QSize(1, 1))
+        return QRect(body.mapTo(self, QPoint(0, body.top_of(section))), QSize(1, 1))
+
+    def unfold(self) -> None:
+        """Show what was thought; it is written a little at a time."""
+        if self.thought is not None:
+            self.thought.header.setChecked(True)
 
     @property
     def selection(self) -> str:
@@ -344,6 +367,9 @@ class AnswerView(QWidget):
     def _on_thought_built(self) -> None:
         if self.thought is not None and self.thought.body is not None:
             self.origins.add_body(self.thought.body)
+            for each in self.thought.body.texts:
+                self.thought_added.emit(each)
+            self.thought.body.section_added.connect(lambda shown: self.thought_added.emit(shown.text))
 
     def _on_thought_written(self) -> None:
         if self.thought is not None and self.thought.body is not None:

@@ -1,10 +1,10 @@
 """The list of questions and answers: a column of readable width that follows the answer as it grows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
@@ -23,6 +23,9 @@ from engine.protocol.messages import Round
 if TYPE_CHECKING:  # Markdown and code take their time to read: they are there before the first answer is
     from app.chat.view.answer_view import AnswerView
 
+PlaceOf = Callable[[MessageView], QRect | None]
+"""Finds a place in the view of a message, one pixel high as long as it is guessed; None if nothing is there."""
+
 COLUMN_WIDTH = 760
 SIDE_MARGIN = 24
 _AT_BOTTOM = 8  # pixels from the end that still count as the end
@@ -38,6 +41,7 @@ class ConversationView(QScrollArea):
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
     token_chosen = Signal(int, int)  # the same of text that was clicked
     zoom_requested = Signal(int)  # steps
+    texts_changed = Signal()  # a text came to be, also one of thinking
     compare_requested = Signal(object)  # id of an answer
     cause_chosen = Signal(object)  # CausePlace in telemetry that shows why an answer was fast or not
 
@@ -48,6 +52,7 @@ class ConversationView(QScrollArea):
         self._follows = True
         self._answering = False
         self._first_read, self._summary = 0, ""
+        self._preview, self._summarises = 0, False
         self._versions: dict[int, Version] = {}
         self._marks = RoundMarks()
         self.autoscroll = True
@@ -60,7 +65,7 @@ class ConversationView(QScrollArea):
         self.selection = MessageSelection(self.column, self)
         DragScroll(self, self.selection)
         self._to_bottom = self._build_to_bottom()
-        self._sought: int | None = None  # the message with a mark whose place was only guessed
+        self._sought: tuple[int, PlaceOf] | None = None  # a message, and what tells a place in it, as yet only guessed
         self.verticalScrollBar().actionTriggered.connect(self._give_up)
         self._building = QTimer(self, singleShot=True, interval=0)
         self._building.timeout.connect(self._show_near)
@@ -109,6 +114,11 @@ class ConversationView(QScrollArea):
         for view in self.column.views:
             view.show_version(self._versions[view.message.id])
 
+    @property
+    def top_message(self) -> int:
+        """The number of the first message that can be seen, even if only its end."""
+        return self.column.index_at(self.verticalScrollBar().value())
+
     def add_turn(self, question: Message, answer: Message) -> None:
         """Add a question and its answer at the end, and go there."""
         self._add((question, answer))
@@ -144,9 +154,22 @@ class ConversationView(QScrollArea):
         if not isinstance(view, QuestionView | None):
             view.open_marked()
             self.column.settle()
-            self._sought = index
+            self._sought = index, _mark_place
             self._approach()
         return True
+
+    def seek(self, index: int, place_of: PlaceOf) -> None:
+        """Bring a place of message number `index` into view, which is told again and again until it is no guess."""
+        if self.column.view(index) is None:
+            self.verticalScrollBar().setValue(self.column.top(index))
+        self.column.need(index)
+        self._sought = index, place_of
+        self._approach()
+
+    def approach(self) -> None:
+        """What is sought may have been laid out by now."""
+        if self._sought is not None:
+            self._approach()
 
     def beginning_of(self, request: int, number: int) -> tuple[int, str] | None:
         """The answer that is shown and that a round wrote on, and its text up to there."""
@@ -166,6 +189,15 @@ class ConversationView(QScrollArea):
         for index in range(len(self.column.messages)):
             if isinstance(view := self.column.view(index), QuestionView):
                 view.show_divider(0 < index // 2 == turn, summary)
+
+    def show_preview(self, turn: int, summarises: bool = False) -> None:
+        """Say above the question of this turn that with the next one the model will read from there; 0 for nowhere."""
+        if (turn, summarises) == (self._preview, self._summarises):
+            return
+        self._preview, self._summarises = turn, summarises
+        for index, view in self.column.built:
+            if isinstance(view, QuestionView):
+                view.show_preview(0 < index // 2 == turn, summarises)
 
     def edit_last_question(self) -> None:
         """Open the last question for another wording."""
@@ -225,6 +257,7 @@ class ConversationView(QScrollArea):
         if message.role == "user":
             view = QuestionView(message, self._look, self.column)
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
+            view.show_preview(0 < index // 2 == self._preview, self._summarises)
         else:
             from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above
 
@@ -235,14 +268,17 @@ class ConversationView(QScrollArea):
             view.cause_chosen.connect(self.cause_chosen)
             view.origins.token_hovered.connect(self.token_hovered)
             view.origins.token_chosen.connect(self.token_chosen)
+            view.thought_added.connect(self.texts_changed)
             self._marks.attach(view)
         view.text_added.connect(self.selection.watch)
+        view.text_added.connect(self.texts_changed)
         view.edited.connect(self.edited)
         view.version_chosen.connect(self.version_chosen)
         view.set_answering(self._answering)
         if message.id in self._versions:
             view.show_version(self._versions[message.id])
         self.selection.adopt(view)
+        self.texts_changed.emit()
         return view
 
     def _show_near(self) -> None:
@@ -285,8 +321,9 @@ class ConversationView(QScrollArea):
 
     def _approach(self) -> None:
         """Bring the mark into view; where its text is not laid out yet, about there, and again once it is."""
-        view = None if self._sought is None else self.column.view(self._sought)
-        if isinstance(view, QuestionView | None) or (place := view.mark_place) is None:
+        index, place_of = self._sought or (-1, _mark_place)
+        view = self.column.view(index)
+        if view is None or (place := place_of(view)) is None:
             self._sought = None
             return
         if place.height() > 1:  # no guess
@@ -318,3 +355,7 @@ class ConversationView(QScrollArea):
 
     def _show_button(self) -> None:
         self._to_bottom.setVisible(not self._follows)
+
+
+def _mark_place(view: MessageView) -> QRect | None:
+    return None if isinstance(view, QuestionView) else view.mark_place

@@ -1,6 +1,7 @@
 """A column of messages of which only those near the reader exist as widgets; of the others the height is estimated."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
@@ -49,6 +50,11 @@ class MessageColumn(QWidget):
         return [self._views[index] for index in sorted(self._views)]
 
     @property
+    def built(self) -> "list[tuple[int, MessageView]]":
+        """The same with the numbers of their messages."""
+        return [(index, self._views[index]) for index in sorted(self._views)]
+
+    @property
     def wanted_height(self) -> int:
         """The height of all messages."""
         last = self._tops[-1] + self._heights[-1] if self._tops else TOP_MARGIN
@@ -61,6 +67,16 @@ class MessageColumn(QWidget):
     def top(self, index: int) -> int:
         """Where message number `index` begins."""
         return self._tops[index]
+
+    def index_at(self, height: int) -> int:
+        """The number of the message at this height, or of the one above it; 0 where there is none."""
+        return max(0, bisect_right(self._tops, height) - 1)
+
+    def need(self, index: int) -> "MessageView":
+        """The view of message number `index`, which is made if it does not exist."""
+        self._ensure(index)
+        self._measure()
+        return self._views[index]
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` messages."""

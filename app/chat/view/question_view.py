@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.composer.attachment_tray import shortened
-from app.chat.history.message import Attachment, Message, Version
+from app.chat.history.message import TEXT, Attachment, Message, Version
 from app.chat.text.document_style import Look
 from app.chat.text.message_text import MessageText
 from app.chat.typesetting.layout_cost import is_long
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NOT_READ = mark("Earlier turns are no longer read")
 SUMMARY_READ = mark("Of earlier turns a summary is read")
+WILL_NOT_BE_READ = mark("With the next question, reading begins here")
+WILL_BE_SUMMARISED = mark("With the next question, a summary is read of what stands above")
 
 _SHARE_OF_WIDTH = 0.8
 _PADDING = 14
@@ -31,28 +33,28 @@ _CLIP_SIZE = 14
 
 
 class ContextDivider(QWidget):
-    """Stands above the first turn that is read, with the summary that is read before it, if there is one."""
+    """Stands above the first turn that is read, or that will be: then its line is dashed."""
 
-    def __init__(self, summary: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, said: str, explanation: str, is_preview: bool, parent: QWidget) -> None:
         super().__init__(parent)
-        said = tr(SUMMARY_READ) if summary else tr(NOT_READ)
+        self._is_preview = is_preview
         self.setAccessibleName(said)
-        self.setAccessibleDescription(summary)
-        self.setToolTip(
-            tip(summary or tr("The context is full: to make room for an answer, the model begins to read here.")),
-        )
+        self.setAccessibleDescription(explanation)
+        self.setToolTip(tip(explanation))
         words = QLabel(said, self)
+        words.setWordWrap(True)
+        words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         words.setObjectName("figure")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 14)
         row.setSpacing(12)
         row.addWidget(self._line(), 1)
-        row.addWidget(words, 0, Qt.AlignmentFlag.AlignCenter)
+        row.addWidget(words, 4, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self._line(), 1)
 
     def _line(self) -> QFrame:
         line = QFrame(self)
-        line.setObjectName("divider")
+        line.setObjectName("preview-divider" if self._is_preview else "divider")
         line.setFixedHeight(1)
         return line
 
@@ -81,6 +83,7 @@ class QuestionView(QWidget):
         for part in (self.files, self._clip):
             part.setVisible(bool(message.attachments))
         self.divider: ContextDivider | None = None
+        self.preview: ContextDivider | None = None
         self.versions = VersionSwitch(self)
         self.copy_tool = quiet_tool(self, tr("Copy question"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit question"), self.edit)
@@ -138,6 +141,18 @@ class QuestionView(QWidget):
             return self._long.texts
         assert self._short is not None, "a text is short or long"
         return [self._short]
+
+    @property
+    def parts(self) -> list[tuple[int, int, MessageText]]:
+        """Every text that is shown, with the part of the message and the section that it is."""
+        sections = self._long.sections if self._long is not None else [(0, self.text)]
+        return [(TEXT, number, text) for number, text in sections]
+
+    def guess_of(self, part: int, section: int) -> QRect:
+        """About where a section begins that is not laid out, one pixel high."""
+        del part  # there is one
+        above = self._long.mapTo(self, QPoint(0, self._long.top_of(section))) if self._long is not None else QPoint()
+        return QRect(above, QSize(1, 1))
 
     @property
     def selection(self) -> str:
@@ -200,13 +215,22 @@ class QuestionView(QWidget):
 
     def show_divider(self, is_first: bool, summary: str = "") -> None:
         """Say above it that the model reads from this question on, and `summary` before it, or no longer."""
-        if self.divider is not None:
-            self.divider.hide()
-            self.divider.deleteLater()
-            self.divider = None
+        _take_away(self.divider)
+        self.divider = None
         if is_first:
-            self.divider = ContextDivider(summary, self)
+            words = summary or tr("The context is full: to make room for an answer, the model begins to read here.")
+            self.divider = ContextDivider(tr(SUMMARY_READ if summary else NOT_READ), words, False, self)
             self._column.insertWidget(0, self.divider)
+
+    def show_preview(self, is_first: bool, summarises: bool = False) -> None:
+        """Say above it that with the next question the model will read from this one on."""
+        _take_away(self.preview)
+        self.preview = None
+        if is_first:
+            said = tr(WILL_BE_SUMMARISED if summarises else WILL_NOT_BE_READ)
+            words = tr("The context is nearly full: what stands above makes room for the next answer.")
+            self.preview = ContextDivider(said, words, True, self)
+            self._column.insertWidget(0, self.preview)
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, nothing before it can be changed."""
@@ -247,6 +271,12 @@ class QuestionView(QWidget):
             self.editor.deleteLater()
             self.editor = None
             self._bubble.show()
+
+
+def _take_away(divider: ContextDivider | None) -> None:
+    if divider is not None:
+        divider.hide()
+        divider.deleteLater()
 
 
 def _describe(attachment: Attachment) -> str:

@@ -110,6 +110,11 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         return self._picture
 
     @property
+    def way(self) -> str:
+        """`CHIPS` or `ICICLE`."""
+        return next(name for name, item in self._ways.items() if item is self._way)
+
+    @property
     def tree(self) -> Snapshot | None:
         """The tree that is shown, laid out or not."""
         return self._tree
@@ -321,6 +326,15 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
         inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
         return LeftClip(origin.x / scale, path_left / scale, inner)
+
+    def paint_on(self, painter: QPainter, colors: TreeColors) -> None:
+        """Paint what is in view on something else, in these colours, without background and mark."""
+        before = self._colors
+        try:
+            self.set_colors(colors)
+            self.paint_part(painter, Part.WHOLE)
+        finally:
+            self.set_colors(before)
 
     def paint_part(self, painter: QPainter, part: Part) -> None:
         """Paint a part of what is shown in the coordinates of the view; the background is there already."""

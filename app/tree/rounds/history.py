@@ -129,6 +129,10 @@ class History:
         """The place of a round."""
         return self._places.get(key)
 
+    def key(self, place: int) -> Key:
+        """Request and number of the round at a place."""
+        return self._keys[place]
+
     def round(self, place: int) -> Round | None:
         """The round number `place`, from 0; None if it is missing or lost."""
         key = self._keys[place]

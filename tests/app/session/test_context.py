@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from app.chat.generation.context_use import ContextUse
 from app.chat.history.message import AnswerEnding
 from app.chat.history.token_probabilities import UNKNOWN
 from app.settings.generation import DROP, SUMMARISE
@@ -86,9 +87,17 @@ def test_a_chat_longer_than_its_context_goes_on_without_its_oldest_turns(session
     session.begin(replace(SHORT, when_full=when_full, max_new_tokens=choose(4, 40)))
     chat, pair = session.window.chat, session.window.library.state.pair
     assert pair is not None
+    uses: list[ContextUse] = []
+    session.window.generation_actions.counter.use_changed.connect(uses.append)
+    composer = session.window.chat_panel.composer
     for number in range(2):  # either takes more than half of the context
-        chat.ask(f"{number}. " + "The dragon slept under the hill. " * (pair.context_tokens * 3 // 5 // TOKENS))
+        words = f"{number}. " + "The dragon slept under the hill. " * (pair.context_tokens * 3 // 5 // TOKENS)
+        composer.field.setPlainText(words)
+        if number:
+            session.wait(lambda: bool(uses and uses[-1].left_out))
+        foretold = uses[-1].first if uses else 0
+        composer.button.click()
         assert session.answered().ending in (AnswerEnding.COMPLETE, AnswerEnding.LENGTH)
-    assert chat.conversation.first_read > 0
+    assert chat.conversation.first_read == foretold > 0
     assert bool(chat.conversation.summary) == (when_full == SUMMARISE)
     assert session.window.chat_panel.view.questions[chat.conversation.first_read].divider is not None

@@ -44,7 +44,7 @@ def test_steps_are_shown_told_and_copied(panel: TreePanel, qtbot: QtBot) -> None
     QTest.mouseMove(shown, QPoint(1, 1))
     QTest.mouseMove(shown, column.toPoint())
     qtbot.waitUntil(lambda: shown.words.startswith("Step 2: 0 of 4"))
-    panel.exports.copy_text(panel._text())
+    panel.exports.copy_text()
     assert QGuiApplication.clipboard().text().splitlines()[1:] == ["1\t4\t3", "2\t4\t0", "3\t0\t0", "4\t2\t2"]
     assert "clipboard" in news(panel).words.text()
     for colors in (DARK, DARK_CONTRAST, LIGHT):

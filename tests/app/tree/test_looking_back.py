@@ -175,7 +175,7 @@ def test_rounds_that_are_kept_elsewhere_are_asked_for_once_and_shown_when_they_c
 
 def test_tree_is_copied_as_text(qtbot: QtBot, panel: TreePanel) -> None:
     arrive(qtbot, panel, FORK)
-    panel.exports.copy_text(panel._text())
+    panel.exports.copy_text()
     assert QGuiApplication.clipboard().text().splitlines()[:3] == [
         "Round 1: 2 nodes, 1 accepted",
         "* The  1.000",

@@ -12,7 +12,7 @@ from app.tree.bars import RecordingBar, Timeline
 from app.tree.panel import TreePanel
 from app.tree.rounds.recording import write_recording
 from engine.protocol.messages import Round
-from tests.app.tree.panels import canvas, caption, news, shown
+from tests.app.tree.panels import canvas, caption, image, news, shown
 from tests.app.tree.trees import random_round, round_of
 
 FORK = round_of(
@@ -35,7 +35,7 @@ def look_at(qtbot: QtBot, panel: TreePanel, place: int) -> None:
 
 
 def picture_of(panel: TreePanel) -> QImage:
-    return panel.exports.picture(canvas(panel))
+    return image(panel)
 
 
 @pytest.mark.parametrize("way", ["chips", "icicle"])
@@ -49,18 +49,18 @@ def test_recording_replays_to_the_same_pictures(qtbot: QtBot, panel: TreePanel, 
     for place in range(4):
         look_at(qtbot, panel, place)
         before.append(picture_of(panel))
-    assert [each.size() for each in before] == [canvas(panel).size() * 2] * 4
+    assert [each.size() for each in before] == [canvas(panel).size()] * 4
     panel.exports.save_to(tmp_path / "rounds.jsonl")
     qtbot.waitUntil(lambda: news(panel).words.text() == "4 rounds were saved in rounds.jsonl.")
     news(panel).close_.click()
-    qtbot.waitUntil(lambda: canvas(panel).size() * 2 == before[0].size())
+    qtbot.waitUntil(lambda: canvas(panel).size() == before[0].size())
     assert [each.name for each in tmp_path.iterdir()] == ["rounds.jsonl"]
     panel.clear()
     panel.exports.open_from(tmp_path / "rounds.jsonl")
     qtbot.waitUntil(lambda: len(panel.player.history) == 4)
-    qtbot.waitUntil(lambda: canvas(panel).height() * 2 < before[0].height())  # the recording's line takes some room
-    panel.resize(panel.width(), panel.height() + before[0].height() // 2 - canvas(panel).height())
-    qtbot.waitUntil(lambda: canvas(panel).size() * 2 == before[0].size())
+    qtbot.waitUntil(lambda: canvas(panel).height() < before[0].height())  # the recording's line takes some room
+    panel.resize(panel.width(), panel.height() + before[0].height() - canvas(panel).height())
+    qtbot.waitUntil(lambda: canvas(panel).size() == before[0].size())
     for place in range(4):
         look_at(qtbot, panel, place)
         assert picture_of(panel) == before[place]

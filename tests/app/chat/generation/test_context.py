@@ -1,5 +1,7 @@
 """How much of the context is taken: counted behind the keys, shown, and what gives way when it is full."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,16 +10,19 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.composer.composer import ContextMeter
 from app.chat.generation.context_fit import answer_reserve, first_turn_that_fits
+from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.controller import COUNT_NOTICE, ChatController
-from app.chat.generation.counter import ContextUse, TokenCounter
+from app.chat.generation.counter import TokenCounter
+from app.chat.history.conversation import Conversation
 from app.chat.history.message import Attachment
 from app.engine.state import EngineState, Phase
-from app.settings.generation import DROP, GenerationSettings
+from app.settings.generation import DROP, STOP, SUMMARISE, GenerationSettings
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice
-from engine.protocol.messages import Prefilled
+from engine.protocol.messages import Counted, Prefilled
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
+from tests.campaigns.extent import choose
 
 READY = EngineState(Phase.READY, pair=loaded(1))  # 2048 tokens
 
@@ -106,10 +111,18 @@ def test_without_a_model_nothing_is_counted_or_shown(desk: Desk, qtbot: QtBot) -
     ("use", "words", "tone"),
     [
         (ContextUse(1200, 4096, 512), "1,200 of 4,096 tokens", ""),
-        (ContextUse(3700, 4096, 512), "3,700 of 4,096 tokens · nearly full: the next answer may be cut off", "warning"),
-        (ContextUse(3700, 4096, 512, DROP), "3,700 of 4,096 tokens · nearly full: the oldest turns will be dropped",
-         "warning"),
+        (ContextUse(3700, 4096, 512), "3,700 of 4,096 tokens · nearly full: the next answer may be cut off", "near"),
+        (ContextUse(3200, 4096, 512), "3,200 of 4,096 tokens", ""),
+        (ContextUse(3200, 4096, 512, DROP),
+         "3,200 of 4,096 tokens · nearly full: soon the oldest turns will be left out", "near"),
+        (ContextUse(3700, 4096, 512, DROP, ("one", "two"), 2, 2000),
+         "3,700 of 4,096 tokens · 2 oldest turns will be left out", "warning"),
+        (ContextUse(3700, 4096, 512, SUMMARISE, ("one", "two"), 2, 3700),
+         "3,700 of 4,096 tokens · 2 oldest turns will be summarised; the answer may still be cut off", "warning"),
+        (ContextUse(5000, 4096, 512, DROP, ("one",), 1, 4100),
+         "5,000 of 4,096 tokens · this question alone is too long to be answered", "error"),
         (ContextUse(4096, 4096, 512), "4,096 of 4,096 tokens · too long to be answered", "error"),
+        (ContextUse(4096, 4096, 0, DROP), "4,096 of 4,096 tokens · full", "error"),
     ],
 )  # fmt: skip
 def test_the_meter_says_it_in_words(use: ContextUse, words: str, tone: str, qtbot: QtBot) -> None:
@@ -190,3 +203,89 @@ def test_what_is_written_is_counted_again_after_a_count_that_never_came(desk: De
     desk.counter.follow_draft("Why?", ())
     wait_for_count(desk, qtbot, 2)
     assert [each.content for each in desk.link.counts[-1].chat] == ["Why?"]
+
+
+class Teller:
+    """Counts as an engine would: a token for every letter, and four around every message."""
+
+    def __init__(self, desk: Desk, context_tokens: int) -> None:
+        self.desk, self.context_tokens, self.told = desk, context_tokens, 0
+
+    def tell(self) -> None:
+        """Answer every count that was asked for, also those that are asked for then."""
+        while self.told < len(self.desk.link.counts):
+            asked = self.desk.link.counts[self.told]
+            self.told += 1
+            tokens = sum(len(each.content) + 4 for each in asked.chat)
+            self.desk.link.answer(Counted(asked.id, tokens, self.context_tokens, tuple(map(len, asked.texts))))
+
+    def use(self) -> ContextUse:
+        """What the meter would show by now."""
+        self.desk.counter._timer.stop()
+        self.desk.counter._ask()
+        self.tell()
+        return self.desk.uses[-1]
+
+    def ask(self, question: str, answer: str) -> None:
+        """Send what is being written, and have it answered."""
+        self.desk.counter.follow_draft("", ())
+        self.desk.chat.ask(question)
+        self.tell()
+        if self.desk.chat._summariser.is_at_work:
+            self.desk.link.say("In short.")
+            self.desk.link.finish()
+        self.desk.link.say(answer)
+        self.desk.link.finish()
+
+
+@pytest.mark.parametrize("when_full", [STOP, DROP, SUMMARISE])
+@pytest.mark.parametrize("seed", range(choose(3, 40)))
+def test_what_is_foretold_is_what_is_done(desk: Desk, when_full: str, seed: int) -> None:
+    random = Random(seed)
+    desk.chat.change_settings(GenerationSettings(when_full=when_full, max_new_tokens=60, system_prompt="Be kind."))
+    teller = Teller(desk, 400)
+    for turn in range(10):
+        question = f"{turn} " + "q" * random.choice((10, 40, 100, 390))
+        desk.counter.follow_draft(question + " ", ())
+        use, before = teller.use(), desk.chat.conversation.first_read
+        teller.ask(question, random.choice(("a" * 30, "a" * 90, "")))
+        done = desk.chat.conversation.first_read
+        messages = desk.chat.conversation.messages
+        lost = [messages[2 * each].text for each in range(before, done) if messages[2 * each + 1].text]
+        assert [each[:2] for each in use.left_out] == [each[:2] for each in lost]
+        assert use.first == done or not lost
+        sent = sum(len(each.content) + 4 for each in desk.link.last_question.chat)
+        if use.level is Level.FULL:
+            assert sent >= 400 or when_full == SUMMARISE
+        elif use.level is Level.OK:
+            assert sent + 60 <= 400
+
+
+def test_turns_are_counted_once_and_only_if_some_may_have_to_go(desk: Desk) -> None:
+    full(desk)
+    teller = Teller(desk, 500)
+    teller.ask("one" * 20, "a" * 100)
+    teller.ask("two" * 20, "a" * 60)
+    desk.link.counts.clear()
+    teller.told = 0
+    desk.counter.follow_draft("short", ())
+    assert teller.use().level is Level.OK
+    assert len(desk.link.counts) == 1
+    desk.counter.follow_draft("long" * 30, ())
+    use = teller.use()
+    assert (use.level, use.left_out, use.first) == (Level.CUT, ("one" * 16 + "…",), 1)
+    assert [len(each.texts) for each in desk.link.counts] == [0, 0, 2]
+    desk.counter.follow_draft("long" * 31, ())
+    teller.use()
+    assert [len(each.texts) for each in desk.link.counts] == [0, 0, 2, 0], "lengths of turns are known by now"
+
+
+def test_nothing_is_foretold_of_a_conversation_that_is_no_longer_shown(desk: Desk, qtbot: QtBot) -> None:
+    full(desk)
+    desk.counter.follow_draft("Why?", ())
+    wait_for_count(desk, qtbot)
+    shown = len(desk.uses)
+    desk.chat.show_conversation(Conversation())
+    desk.link.tell_count(17)
+    assert len(desk.uses) == shown
+    wait_for_count(desk, qtbot, 2)

@@ -1,18 +1,15 @@
-"""What leaves the tree panel and comes back to it: recordings, pictures, texts."""
+"""Recordings as files: all rounds are saved, or those of a file are shown in place of the conversation's."""
 
-import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QObject, QPoint, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QImage, QPainter
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.sentences import error_text
 from app.i18n.translation import tr
-from app.system.files import write_chosen
 from app.tree.rounds.history import FileSpill, History
 from app.tree.rounds.player import Player
 from app.tree.rounds.recording import Saving, read_recording
@@ -20,44 +17,28 @@ from app.ui.widgets import ask_where
 from engine.errors import InputError
 from engine.protocol.messages import Round
 
-_log = logging.getLogger(__name__)
-
-PICTURE_SCALE = 2
 SUFFIX = ".coppice"  # desktops open such files with this program
 _SLICE_SECONDS = 0.015  # of reading between two turns of the event loop
 
 
-class Exports(QObject):
+class Recordings(QObject):
     """Asks for files and carries out what was chosen; `told` says in words what came of it."""
 
     told = Signal(str)
-    recording_changed = Signal(str, int, bool)  # name of the open one, rounds that are read, whether those are all
+    changed = Signal(str, int, bool)  # name of the open one, rounds that are read, whether those are all
 
     def __init__(self, player: Player, panel: QWidget) -> None:
         super().__init__(panel)
         self._player = player
         self._panel = panel
         self._reading: Iterator[Round] | None = None
-        self._history = History()
+        self._opened = History()
         self._name = ""
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._read_on)
         self.saving = Saving(player, self)
         self.saving.ended.connect(self.told)
         self.saving.progressed.connect(self._on_saving_progressed)
-
-    def entries(
-        self, view: Callable[[], QWidget], text: Callable[[], str]
-    ) -> tuple[tuple[str, Callable[[], object]], ...]:
-        """The menu's entries, a format each: words, and what is done. `view` gives what is shown, `text` its text."""
-        return (
-            (tr("Save recording…"), self.save),
-            (tr("Open recording…"), self.open),
-            (tr("Export picture…"), lambda: self.export_picture(view())),
-            (tr("Copy as text"), lambda: self.copy_text(text())),
-        )
-
-    # ---- recordings --------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Ask where to, and write all rounds."""
@@ -87,12 +68,12 @@ class Exports(QObject):
             self.told.emit(error_text(error))
             return
         self.stop()
-        self._history, self._name = History(spill=FileSpill()), path.name
-        self._history.append(first)
-        self._player.open_recording(self._history)
+        self._opened, self._name = History(spill=FileSpill()), path.name
+        self._opened.append(first)
+        self._player.open_recording(self._opened)
         self._reading = rounds
         self._timer.start()
-        self.recording_changed.emit(self._name, 1, False)
+        self.changed.emit(self._name, 1, False)
 
     def close_recording(self) -> None:
         """Show the conversation's rounds again."""
@@ -105,40 +86,6 @@ class Exports(QObject):
         self._reading = None
         self.saving.stop()
 
-    # ---- pictures and texts ------------------------------------------------------------------------------------------
-
-    def picture(self, canvas: QWidget) -> QImage:
-        """What the view shows, twice as fine as the screen has it."""
-        image = QImage(canvas.size() * PICTURE_SCALE, QImage.Format.Format_ARGB32_Premultiplied)
-        image.setDevicePixelRatio(PICTURE_SCALE)
-        painter = QPainter(image)
-        QWidget.render(canvas, painter, QPoint())  # a view has a method of that name that draws its scene alone
-        painter.end()
-        return image
-
-    def export_picture(self, canvas: QWidget) -> None:
-        """Ask where to, and write what the view shows."""
-        path = ask_where(self._panel, tr("Export picture"), "tree.png", {tr("Pictures (*.png)"): ".png"})
-        if path is None:
-            return
-        buffer = QBuffer()
-        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-        words = tr("The picture could not be written in {name}.")
-        if self.picture(canvas).save(buffer, path.suffix[1:].encode()):
-            try:
-                write_chosen(path, bytes(buffer.data().data()))
-            except OSError:
-                _log.exception("a picture could not be written")
-            else:
-                words = tr("The picture is in {name}.")
-        self.told.emit(words.format(name=path.name))
-
-    def copy_text(self, text: str) -> None:
-        """Put a text on the clipboard, if there is one."""
-        if text:
-            QGuiApplication.clipboard().setText(text)
-            self.told.emit(tr("What is shown is on the clipboard, as text."))
-
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def _read_on(self) -> None:
@@ -148,14 +95,14 @@ class Exports(QObject):
         try:
             while time.monotonic() < until:
                 assert self._reading, "the timer runs only while something is read"
-                self._history.append(next(self._reading))
+                self._opened.append(next(self._reading))
         except StopIteration:
             self._end_reading()
         except InputError as error:
             trouble = error_text(error)
             self._end_reading()
         self._player.moved.emit()
-        self.recording_changed.emit(self._name, len(self._history), self._reading is None)
+        self.changed.emit(self._name, len(self._opened), self._reading is None)
         if trouble:
             self.told.emit(trouble)
 

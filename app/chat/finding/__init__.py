@@ -1,0 +1,1 @@
+"""Finding words in the conversation that is shown: the bar, the search over its messages, and what it marks."""

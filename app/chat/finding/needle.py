@@ -1,0 +1,69 @@
+"""What is looked for, and where it stands in a line."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+_MARKUP = str.maketrans("", "", "*_~`\\")  # may stand within a word that is read without it
+_WORD = re.compile(r"[^\W_]+")
+_NO_BREAK_SPACE = "\u00a0"
+
+
+class _Bases(dict[int, str]):
+    """Letters without their accents, one for one: places in a line stay where they are."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        apart = unicodedata.normalize("NFD", letter)
+        self[code] = plain = apart[0] if all(map(unicodedata.combining, apart[1:])) else letter
+        return plain
+
+
+_BASES = _Bases({ord(_NO_BREAK_SPACE): " "})
+_SPACES = {ord(_NO_BREAK_SPACE): " "}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Some words, and how exactly they are meant. Without `matches_case` accents do not count either."""
+
+    words: str = ""
+    matches_case: bool = False
+    is_whole: bool = False
+
+
+class Needle:
+    """Finds what is wanted in lines; of nothing there is nothing to be found."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        pattern = re.escape(self._read(wanted.words))
+        if wanted.is_whole:
+            pattern = rf"(?<!\w){pattern}(?!\w)"
+        self._pattern = re.compile(pattern, re.NOFLAG if wanted.matches_case else re.IGNORECASE)
+        self._words = [each.lower() for each in _WORD.findall(self._read(wanted.words))]
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """From which letter to before which it stands in a line."""
+        if not self.wanted.words:
+            return []
+        return [found.span() for found in self._pattern.finditer(self._read(line))]
+
+    def count(self, line: str) -> int:
+        """How often it stands in a line."""
+        return len(self.spans(line))
+
+    def may_be_in(self, markdown: str) -> bool:
+        """Whether what is seen of a text can have it; quick, since most messages of a long chat have not.
+
+        What a link or an entity hides or adds within a word is not known here.
+        """
+        if "](" in markdown or "&" in markdown:
+            return True
+        plain = self._read(markdown).translate(_MARKUP).lower()
+        return all(each in plain for each in self._words)
+
+    def _read(self, text: str) -> str:
+        if text.isascii():
+            return text
+        return text.translate(_SPACES if self.wanted.matches_case else _BASES)
