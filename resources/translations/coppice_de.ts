@@ -8405,11 +8405,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
-            <source>&amp;Open chat in new window</source>
-            <translation>Chat in neuem Fens&amp;ter öffnen</translation>
-        </message>
-        <message>
-            <location filename="../../app/ui/actions.py" />
             <source>&amp;Pin or unpin chat</source>
             <translation>Chat an&amp;heften oder lösen</translation>
         </message>
@@ -8532,6 +8527,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>New &amp;window</source>
             <translation>Neues &amp;Fenster</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Open &amp;chat in new window</source>
+            <translation>&amp;Chat in neuem Fenster öffnen</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
