@@ -25,7 +25,7 @@ from engine import __version__
 from engine.errors import InputError
 
 if TYPE_CHECKING:
-    from app.shell.window import MainWindow
+    from app.shell.program import Program
 
 _LOG_BYTES = 500_000
 
@@ -65,30 +65,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.shell.wiring import begin_life, build_window  # noqa: PLC0415  # most of the start, beside the engine's
 
     window = build_window(application, folders, options, link)
-    faults.notice_raised.connect(window.notices.add)
-    life = Lifecycle(window, instance)
+    program = window.program
+    faults.notice_raised.connect(program.tell)
+    life = Lifecycle(program, instance)
     application.file_asked.connect(life.on_asked)
-    begin_life(life, window, report, options.recording)
+    begin_life(life, program, report, options.recording)
     if not (options.no_tour or options.recording):
         window.deferred.do(window.offer_tour)
-    watch = DisplayWatch(lambda: os._exit(_leave(window, crashes, instance)))
+    watch = DisplayWatch(lambda: os._exit(_leave(program, crashes, instance)))
     watch.begin()
     window.show()
     code = application.exec()
     watch.end()
-    _leave(window, crashes, instance)
+    _leave(program, crashes, instance)
     ending.release()
     faults.end()
     return code
 
 
-def _leave(window: "MainWindow", crashes: CrashWatch, instance: Instance) -> int:
-    """Close a window that is still open, write everything down, end what goes on beside it; returns 1."""
-    if window.isVisible():
-        window.close()
-    window.link.close()
-    window.models.close()
-    window.link.wait_closed()
+def _leave(program: "Program", crashes: CrashWatch, instance: Instance) -> int:
+    """Close windows that are still open, write everything down, end what goes on beside them; returns 1."""
+    program.quit()
+    program.link.close()
+    program.models.close()
+    program.link.wait_closed()
     crashes.end()
     instance.release()
     return 1

@@ -59,27 +59,27 @@ class Cancelled(Exception):  # noqa: N818  # a request, not an error
 
 
 class Cancellation:
-    """Which request runs, and up to which id requests are cancelled. `cancel` may be called from another thread.
+    """Which request runs, and up to which id each asker's are cancelled. `cancel` may be called from another thread.
 
     Request ids only grow, so there is nothing to clear, and no stop is lost or stale.
     """
 
     def __init__(self) -> None:
-        self._running = 0
-        self._through = -1
+        self._running, self._asker = 0, ""
+        self._through: dict[str, int] = {}
         self._is_unwanted: Callable[[], bool] = lambda: False
 
-    def begin(self, request: int, is_unwanted: Callable[[], bool] = lambda: False) -> None:
+    def begin(self, request: int, is_unwanted: Callable[[], bool] = lambda: False, asker: str = "") -> None:
         """Name the request that runs from now on; `is_unwanted`: whether who asked for it has left, cheap to ask."""
-        self._running, self._is_unwanted = request, is_unwanted
+        self._running, self._is_unwanted, self._asker = request, is_unwanted, asker
 
-    def cancel(self, through: int) -> None:
-        """Cancel every request whose id is at most `through`, running or yet to come."""
-        self._through = max(self._through, through)
+    def cancel(self, through: int, asker: str = "") -> None:
+        """Cancel every request of this asker whose id is at most `through`, running or yet to come."""
+        self._through[asker] = max(self._through.get(asker, -1), through)
 
     def check(self) -> None:
         """Raise `Cancelled` if the running request is cancelled. Called before every layer, so it must be cheap."""
-        if self._running <= self._through or self._is_unwanted():
+        if self._running <= self._through.get(self._asker, -1) or self._is_unwanted():
             raise Cancelled
 
 

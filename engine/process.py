@@ -43,7 +43,7 @@ from engine.protocol.messages import (
 )
 from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
-from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.desk import Desk, Job, window_name
 from engine.serving.switch import ServerSwitch
 from engine.serving.worker import Worker, failed_by
 
@@ -80,6 +80,7 @@ class EngineProcess:
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
         self._server = ServerSwitch(self._desk, self._send, reading)
+        self._told_to_wait: set[int] = set()  # requests of windows
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
 
@@ -117,7 +118,7 @@ class EngineProcess:
 
     def _take(self, command: Command) -> None:
         if isinstance(command, Cancel):
-            self._cancel(command.through)
+            self._cancel(command.through, window_name(command.asker))
         elif isinstance(command, Watch):
             self._watcher.watch(command)
         elif isinstance(command, Inspect):
@@ -128,22 +129,28 @@ class EngineProcess:
         elif isinstance(command, Count):
             self._counts.put(command)
         elif isinstance(command, Load | Generate):
-            self._desk.put(Job(command, WINDOW, self._send, partial(self._moved, command.id)))
+            asker = window_name(command.asker if isinstance(command, Generate) else 0)
+            self._desk.put(Job(command, asker, self._send, partial(self._moved, command.id, asker)))
         elif isinstance(command, Serve | StopServing):
             self._server.turn(command)
         else:
             raise TypeError(f"no command: {command!r:.200}")
 
-    def _cancel(self, through: int) -> None:
-        """What runs ends within one layer; what waits behind the requests of clients ends at once."""
-        self._cancellation.cancel(through)
-        for job in self._desk.withdraw(WINDOW, through):
+    def _cancel(self, through: int, asker: str) -> None:
+        """What runs ends within one layer; what waits behind the requests of others ends at once."""
+        self._cancellation.cancel(through, asker)
+        for job in self._desk.withdraw(asker, through):
+            self._told_to_wait.discard(job.request.id)
             job.tell(Finished(job.request.id, "cancelled"))
 
-    def _moved(self, request: int, ahead: int) -> None:
-        """Nobody waits behind requests of clients where there can be none. The desk calls this in turn."""
-        if self._server.is_used:
+    def _moved(self, request: int, asker: str, ahead: int) -> None:
+        """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
+        if ahead and self._desk.serves_others(asker):
+            self._told_to_wait.add(request)
             self._send(Queued(request, ahead))
+        elif not ahead and request in self._told_to_wait:
+            self._told_to_wait.remove(request)
+            self._send(Queued(request, 0))
 
     def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)

@@ -8,10 +8,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.archive.autosave import Autosave
+from app.chat.archive.chat_list import ChatList
 from app.chat.archive.formats import FORMATS, export_filters, import_patterns
 from app.chat.archive.importing import Imported
 from app.chat.archive.round_autosave import RoundAutosave
-from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
@@ -33,19 +33,24 @@ _MOST_NAMED = 3  # files that an import could not read
 
 
 class Conversations(QObject):
-    """Connects the list, the autosave and the archive; the window gives `panel` a place."""
+    """Connects a window's list and autosave with what all windows share; the window gives `panel` a place."""
 
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
+    window_wanted = Signal(object)  # another window for this conversation
 
-    def __init__(self, chat: ChatController, file: Path, colors: Colors, parent: QWidget) -> None:
+    def __init__(self, chat: ChatController, chats: ChatList, colors: Colors, parent: QWidget, number: int = 1) -> None:
+        """`number`: of the window, by which it searches."""
         super().__init__(parent)
         self._window = parent
         self._chat = chat
         self._deleted: list[ConversationRecord] = []
-        self._importing = 0  # number of the import that was asked for, or told of, last
-        self.archive = Archive(file, self)
-        self.autosave = Autosave(chat, self.archive, self)
+        self._number = number
+        self._search = 0  # number of the search that was asked for last
+        self._imports: list[int] = []  # numbers of those that were asked for here, the one that was told of last behind
+        self._exports: list[Path] = []
+        self.chats, self.archive = chats, chats.archive
+        self.autosave = Autosave(chat, chats, self)
         self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
         self.panel = ConversationsPanel(colors, parent)
         self._connect()
@@ -54,6 +59,7 @@ class Conversations(QObject):
         autosave, archive, panel = self.autosave, self.archive, self.panel
         autosave.conversations_changed.connect(panel.show_conversations)
         autosave.current_changed.connect(panel.show_current)
+        panel.show_conversations(self.chats.records)
         panel.show_current(autosave.current)
         archive.found.connect(self._on_found)
         archive.exported.connect(self._on_exported)
@@ -61,8 +67,8 @@ class Conversations(QObject):
         archive.import_progressed.connect(self._on_import_progressed)
         archive.imported.connect(self._on_imported)
         archive.set_aside.connect(self._on_set_aside)
-        archive.write_failed.connect(lambda words: self.notice_raised.emit(Notice(SAVING_NOTICE, words)))
-        archive.write_recovered.connect(lambda: self.notice_withdrawn.emit(SAVING_NOTICE))
+        archive.write_failed.connect(self._on_write_failed)
+        archive.write_recovered.connect(self._on_write_recovered)
         panel.opened.connect(autosave.open)
         panel.renamed.connect(autosave.rename)
         panel.pinned.connect(autosave.pin)
@@ -70,7 +76,8 @@ class Conversations(QObject):
         panel.duplicated.connect(autosave.duplicate)
         panel.deleted.connect(self.delete)
         panel.exported.connect(self.export)
-        panel.search_requested.connect(archive.search)
+        panel.window_wanted.connect(self.window_wanted)
+        panel.search_requested.connect(self._on_search_requested)
 
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say, with what is chosen in the list or else with what is shown."""
@@ -83,6 +90,7 @@ class Conversations(QObject):
             actions.rename_chat: panel.begin_rename,
             actions.move_chat: panel.ask_folder,
             actions.pin_chat: self._change_pin,
+            actions.open_in_window: self.window_wanted.emit,
         }
         for action, act in with_one.items():
             action.triggered.connect(lambda _checked, act=act: act(self.chosen))
@@ -90,6 +98,8 @@ class Conversations(QObject):
         def show_what_can_be_done() -> None:
             for action in with_one:
                 action.setEnabled(autosave.record(self.chosen) is not None)
+            if self.chosen == autosave.current:
+                actions.open_in_window.setEnabled(False)
 
         for changed in (autosave.conversations_changed, autosave.current_changed, panel.choice_changed):
             changed.connect(show_what_can_be_done)
@@ -100,18 +110,9 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.autosave.current
 
-    def start(self) -> None:
-        """Open the file and fill the list."""
-        if not self.archive.isRunning():
-            self.archive.start()
-            self.archive.list_all()
-
-    def close(self) -> None:
-        """Write what is new and end the thread; returns when that is done."""
-        self.autosave.save()
-        if self.archive.isRunning():
-            self.archive.close()
-            self.archive.wait()
+    def leave(self) -> None:
+        """The window goes: write what is new."""
+        self.autosave.leave()
 
     def delete(self, conversation: int) -> None:
         """Take a conversation out of the list, with a way back."""
@@ -142,7 +143,8 @@ class Conversations(QObject):
         start = "".join(each if each.isalnum() or each in " -_" else "_" for each in record.shown_title).strip()
         path = ask_where(self._window, tr("Export conversation"), f"{start}{FORMATS[0].suffixes[0]}", export_filters())
         if path:
-            self.autosave.save()
+            self.chats.flush_wanted.emit(conversation)
+            self._exports.append(path)
             self.archive.export(self.autosave.record(conversation) or record, path)
 
     def import_files(self) -> None:
@@ -154,11 +156,12 @@ class Conversations(QObject):
             tr("Conversations ({patterns})").format(patterns=import_patterns()),
         )
         if paths:
-            self._importing = self.archive.import_files([Path(path) for path in paths], self._chat.beginning)
+            self._imports.append(self.archive.import_files([Path(path) for path in paths], self._chat.beginning))
 
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
-        self.archive.stop_import(self._importing)
+        if self._imports:
+            self.archive.stop_import(self._imports[-1])
 
     def _change_pin(self, conversation: int) -> None:
         if record := self.autosave.record(conversation):
@@ -166,8 +169,20 @@ class Conversations(QObject):
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
+    def _on_search_requested(self, words: str) -> None:
+        self._search = self.archive.search(words, self._number)
+
+    def _on_write_failed(self, words: str) -> None:
+        self.notice_raised.emit(Notice(SAVING_NOTICE, words))
+
+    def _on_write_recovered(self) -> None:
+        self.notice_withdrawn.emit(SAVING_NOTICE)
+
     def _on_import_progressed(self, number: int, so_far: Imported) -> None:
-        self._importing = number
+        if number not in self._imports:
+            return
+        self._imports.remove(number)
+        self._imports.append(number)
         words = tr("Importing {name}: {share} read, conversations so far: {count}.").format(
             name=so_far.name, share=share_text(so_far.share), count=f"{Number(so_far.count):,}"
         )
@@ -175,20 +190,30 @@ class Conversations(QObject):
             Notice(IMPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT, on_action=self.stop_import)
         )
 
-    def _on_imported(self, _number: int, result: Imported, records: list[ConversationRecord]) -> None:
+    def _on_imported(self, number: int, result: Imported, records: list[ConversationRecord]) -> None:
+        if number not in self._imports:
+            return
+        self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
         self.autosave.take_in(records)
         if result.is_stopped or result.problems or len(records) > 1:
             self.notice_raised.emit(_import_notice(result))
 
-    def _on_found(self, _number: int, hits: list[SearchHit]) -> None:
-        self.panel.show_found(hits)
+    def _on_found(self, number: int, hits: list[SearchHit]) -> None:
+        if number == self._search:
+            self.panel.show_found(hits)
 
     def _on_exported(self, path: Path) -> None:
+        if path not in self._exports:
+            return
+        self._exports.remove(path)
         words = tr("Exported to {path}.").format(path=path)
         self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT))
 
     def _on_export_failed(self, path: Path, reason: str) -> None:
+        if path not in self._exports:
+            return
+        self._exports.remove(path)
         words = tr("{path} could not be written: {reason}.").format(path=path, reason=reason)
         self.notice_raised.emit(Notice(EXCHANGE_NOTICE, words))
 

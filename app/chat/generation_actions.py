@@ -1,5 +1,7 @@
 """Connects the generation settings, the token counter and the window's actions with the chat."""
 
+from functools import cached_property
+
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
@@ -23,11 +25,16 @@ class GenerationActions(QObject):
         self._chat = chat
         self._composer = panel.composer
         self.counter = TokenCounter(link, chat, self)
-        self.popover = GenerationPopover(chat, Presets(settings), parent)
+        self._settings, self._window = settings, parent
         self._composer.draft_changed.connect(self.counter.follow_draft)
         self.counter.use_changed.connect(panel.show_use)
         self._composer.meter.clicked.connect(lambda: self.popover.open_below(self._composer.meter, "when_full"))
         self.counter.costs_changed.connect(self._composer.tray.show_costs)
+
+    @cached_property
+    def popover(self) -> GenerationPopover:
+        """The settings; made when they are first asked for, since that takes as long as a third of a window."""
+        return GenerationPopover(self._chat, Presets(self._settings), self._window)
 
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say, and be off while they could not."""
@@ -44,10 +51,14 @@ class GenerationActions(QObject):
             speculate=composer.speculation.click,
             save_preset=actions.generation.trigger,
         )
-        actions.register(save_preset=self.popover.presets.names.setFocus)  # once the popover is open
+        actions.register(save_preset=self._name_preset)
         for changed in (chat.answering_changed, chat.path_changed, chat.conversation_replaced):
             changed.connect(lambda: self._show_what_can_be_done(actions))
         self._show_what_can_be_done(actions)
+
+    def _name_preset(self) -> None:
+        """Once the settings are open."""
+        self.popover.presets.names.setFocus()
 
     def _show_version(self, step: int) -> None:
         """Of the last message that has several."""

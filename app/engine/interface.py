@@ -4,10 +4,12 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from engine.protocol.messages import ChatMessage, Failed
+from engine.protocol.messages import ChatMessage, Event, Failed, Ready
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.serving import Serve, StopServing
 from engine.protocol.watching import Inspect, Watch
+
+APPLICATION = 0  # the asker of loads, and of all that no window asks for; windows have the numbers from 1 on
 
 
 class Answerer(Protocol):
@@ -17,20 +19,8 @@ class Answerer(Protocol):
     """
 
     @property
-    def requested(self) -> SignalInstance:
-        """A request, by its id."""
-
-    @property
-    def cancelled(self) -> SignalInstance:
-        """Every request with at most this id."""
-
-    @property
     def events_arrived(self) -> SignalInstance:
         """A list of events."""
-
-    @property
-    def engine_stopped(self) -> SignalInstance:
-        """The engine is gone, or cannot be reached: a `Failed` says why."""
 
     def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
         """Ask for the answer to a conversation; returns the id that the answering events carry."""
@@ -48,7 +38,29 @@ class Answerer(Protocol):
         """End everything; nothing more is heard of it."""
 
 
-class Engine(Answerer, Protocol):
+class SharedAnswerer(Answerer, Protocol):
+    """One that answers several askers, each a number: what one of them cancels leaves the others' answers alone."""
+
+    @property
+    def requested(self) -> SignalInstance:
+        """A request, by its id and its asker."""
+
+    @property
+    def cancelled(self) -> SignalInstance:
+        """Every request with at most this id, of this asker."""
+
+    @property
+    def engine_stopped(self) -> SignalInstance:
+        """The engine is gone, or cannot be reached: a `Failed` says why."""
+
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
+        """As `Answerer.generate`, in this asker's turn."""
+
+    def cancel(self, through: int, asker: int = APPLICATION) -> None:
+        """Cancel every request of this asker whose id is at most `through`."""
+
+
+class Engine(SharedAnswerer, Protocol):
     """One that also loads models, tells what they would take, and serves others."""
 
     @property
@@ -75,8 +87,8 @@ class EngineSwitch(QObject):
     and `engine_stopped` are the local engine's: whoever chooses one elsewhere follows that one itself.
     """
 
-    requested = Signal(int)
-    cancelled = Signal(int)
+    requested = Signal(int, int)
+    cancelled = Signal(int, int)
     engine_starting = Signal()
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
@@ -84,8 +96,9 @@ class EngineSwitch(QObject):
     def __init__(self, local: Engine, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._local = local
-        self._chosen: Answerer = local
-        self._watch = Watch()
+        self._chosen: SharedAnswerer = local
+        self._watches: dict[int, Watch] = {}  # by asker
+        self._askers: dict[int, int] = {}  # of requests and counts
         self._hear(local)
         local.engine_starting.connect(self.engine_starting)
         local.engine_stopped.connect(self.engine_stopped)
@@ -95,7 +108,7 @@ class EngineSwitch(QObject):
         """Whether conversations go to another engine than the local one."""
         return self._chosen is not self._local
 
-    def choose(self, engine: Answerer | None) -> None:
+    def choose(self, engine: SharedAnswerer | None) -> None:
         """Have conversations answered by this engine from now on; None for the local one. The former one is closed."""
         former, self._chosen = self._chosen, engine or self._local
         if engine is not None:
@@ -116,27 +129,42 @@ class EngineSwitch(QObject):
         """As `Engine.serve`, of the local engine."""
         self._local.serve(command)
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
         """As `Engine.generate`, of the chosen engine."""
-        return self._chosen.generate(chat, options)
+        request = self._chosen.generate(chat, options, asker)
+        self._askers[request] = asker
+        return request
 
-    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
+    def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = (), asker: int = APPLICATION) -> int:
         """As `Engine.count`, of the chosen engine."""
-        return self._chosen.count(chat, texts)
+        number = self._chosen.count(chat, texts)
+        self._askers[number] = asker
+        return number
 
-    def look(self, command: Watch | Inspect) -> None:
+    def look(self, command: Watch | Inspect, asker: int = APPLICATION) -> None:
         """Both engines are told: either may have had the round. What is watched, those to come should know too."""
         if isinstance(command, Watch):
-            self._watch = command
+            self._watches[asker] = command
+            command = self._watch
         self._chosen.look(command)
         if self._chosen is not self._local:
             self._local.look(command)
 
-    def cancel(self, through: int) -> None:
+    def cancel(self, through: int, asker: int = APPLICATION) -> None:
         """Both engines are told: either may have such requests."""
         if self._chosen is not self._local:
-            self._chosen.cancel(through)
-        self._local.cancel(through)
+            self._chosen.cancel(through, asker)
+        self._local.cancel(through, asker)
+
+    def concerns(self, asker: int, event: Event) -> bool:
+        """Whether an event is this asker's to hear: all are but those of what another one asked for."""
+        return isinstance(event, Ready) or self._askers.get(getattr(event, "id", 0), asker) == asker
+
+    def forget(self, asker: int) -> None:
+        """The asker is gone: what it asked for ends, and nothing is watched for it."""
+        self.cancel(max((request for request, its in self._askers.items() if its == asker), default=0), asker)
+        if self._watches.pop(asker, None):
+            self.look(self._watch)
 
     def restart(self) -> None:
         """As `Engine.restart`, of the local engine."""
@@ -148,7 +176,13 @@ class EngineSwitch(QObject):
             self._chosen.close()
         self._local.close()
 
-    def _hear(self, engine: Answerer) -> None:
+    @property
+    def _watch(self) -> Watch:
+        """What somebody wants to watch."""
+        wanted = self._watches.values()
+        return Watch(*(any(getattr(each, name) for each in wanted) for name in ("verdicts", "drafts", "layers")))
+
+    def _hear(self, engine: SharedAnswerer) -> None:
         engine.requested.connect(self.requested)
         engine.cancelled.connect(self.cancelled)
         engine.events_arrived.connect(self.events_arrived)

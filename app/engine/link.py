@@ -13,6 +13,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QThread, Signal, SignalInstance
 
+from app.engine.interface import APPLICATION
 from app.engine.process import BROKEN, EngineChild, describe_exit
 from app.engine.program import EngineProgram
 from app.i18n.translation import tr
@@ -53,8 +54,8 @@ class EngineLink(QThread):
     and the screen be painted, or the user's click be answered, before the next receiver does.
     """
 
-    requested = Signal(int)  # a load or an answer, by its id
-    cancelled = Signal(int)  # every request with at most this id
+    requested = Signal(int, int)  # a load or an answer, by its id, and who asks for it
+    cancelled = Signal(int, int)  # every request with at most this id, of this asker
     engine_starting = Signal()
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
@@ -83,14 +84,14 @@ class EngineLink(QThread):
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
         command = Load(next(self.ids), options)
-        self.requested.emit(command.id)
+        self.requested.emit(command.id, APPLICATION)
         self._submit(command)
         return command.id
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
         """Ask for the answer to a conversation; returns the id that the answering events carry."""
-        command = Generate(next(self.ids), well_formed_values(chat), options)
-        self.requested.emit(command.id)
+        command = Generate(next(self.ids), well_formed_values(chat), options, asker=asker)
+        self.requested.emit(command.id, asker)
         self._submit(command)
         return command.id
 
@@ -114,10 +115,10 @@ class EngineLink(QThread):
         """Switch the local server on or off; `Serving` or `ServingEnded` tells. A new engine must be told anew."""
         self._submit(command)
 
-    def cancel(self, through: int) -> None:
-        """Cancel every request whose id is at most `through`."""
-        self.cancelled.emit(through)
-        self._submit(Cancel(through))
+    def cancel(self, through: int, asker: int = APPLICATION) -> None:
+        """Cancel every request of this asker whose id is at most `through`."""
+        self.cancelled.emit(through, asker)
+        self._submit(Cancel(through, asker))
 
     def restart(self) -> None:
         """End the engine if it runs, and start a new one."""

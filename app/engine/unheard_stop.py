@@ -24,7 +24,7 @@ class UnheardStop(QObject):
     def __init__(self, link: Engine, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
-        self._running: set[int] = set()
+        self._running: dict[int, int] = {}  # by request, who asks for it
         self._cancelled: set[int] = set()
         self._offers = False
         self._timer = QTimer(self, singleShot=True, interval=PATIENCE_SECONDS * 1000)
@@ -34,18 +34,19 @@ class UnheardStop(QObject):
         link.events_arrived.connect(self._on_events)
         link.engine_stopped.connect(self._on_engine_stopped)
 
-    def _on_requested(self, request: int) -> None:
-        self._running.add(request)
+    def _on_requested(self, request: int, asker: int) -> None:
+        self._running[request] = asker
 
-    def _on_cancelled(self, through: int) -> None:
+    def _on_cancelled(self, through: int, asker: int) -> None:
         """A second Stop does not begin anew: the first one is still not heard."""
-        self._cancelled |= {each for each in self._running if each <= through}
+        self._cancelled |= {each for each, its in self._running.items() if each <= through and its == asker}
         if self._cancelled and not self._timer.isActive() and not self._offers:
             self._timer.start()
 
     def _on_events(self, events: list[Event]) -> None:
         ended = {each.id for each in events if isinstance(each, Finished | Failed)}
-        self._running -= ended
+        for each in ended:
+            self._running.pop(each, None)
         self._cancelled -= ended
         if not self._cancelled:
             self._withdraw()

@@ -1,5 +1,6 @@
 """Models in the window: the dialog, made when it is first opened, and downloads that need none."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -22,6 +23,7 @@ from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
+from app.ui.widgets import adopt
 from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
 
@@ -45,12 +47,14 @@ class ModelsFeature(QObject):
         settings: SettingsFile,
         folders: Folders,
         colors: Colors,
-        window: QWidget,
+        front: Callable[[], QWidget],
         engines: EngineChoice,
         dependencies: Dependencies | None = None,
+        parent: QObject | None = None,
     ) -> None:
-        super().__init__(window)
-        self._link, self._settings, self._folders, self._colors, self._window = link, settings, folders, colors, window
+        """`front`: the window that the dialog is opened over."""
+        super().__init__(parent)
+        self._link, self._settings, self._folders, self._colors, self._front = link, settings, folders, colors, front
         self._engines = engines
         self._tokens = Tokens()
         self._state = EngineState()
@@ -63,12 +67,17 @@ class ModelsFeature(QObject):
         queue = DownloadQueue(Journal(folders.downloads_file), dependencies or Dependencies(token=self._tokens.secret))
         self.downloads = DownloadLink(queue, self)
         self.pair_downloads = PairDownloads(self.downloads, self)
-        self.indicator = DownloadIndicator(window)
-        self.indicator.clicked.connect(lambda: self.open(Page.DOWNLOADS))
-        self.downloads.changed.connect(self.indicator.show_downloads)
         self.downloads.changed.connect(self._offer_to_resume)
         self.downloads.ended.connect(self._on_ended)
         self.pair_downloads.ready.connect(self._on_ready)
+
+    def make_indicator(self, window: QWidget) -> DownloadIndicator:
+        """Tells of downloads in the status bar of a window."""
+        made = DownloadIndicator(window)
+        made.clicked.connect(self._open_downloads)
+        self.downloads.changed.connect(made.show_downloads)
+        made.show_downloads(self.downloads.downloads)
+        return made
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +106,7 @@ class ModelsFeature(QObject):
                 self._link, self._settings, self._folders, self._tokens, self.suggested, parent=self
             )
             made = ModelsDialog(
-                self._library, self.downloads, self._settings, self._colors, self._engines, self._window
+                self._library, self.downloads, self._settings, self._colors, self._engines, self._front()
             )
             made.load_requested.connect(self.load_requested)
             made.cancel_requested.connect(self.cancel_requested)
@@ -118,12 +127,14 @@ class ModelsFeature(QObject):
 
     def open(self, page: Page | None = None) -> None:
         """Show the dialog."""
+        adopt(self.dialog, self._front())
         self.dialog.show_page(page)
 
-    def leave(self) -> None:
-        """The window goes, and the dialog with it."""
-        if self._dialog is not None:
+    def leave(self, window: QWidget) -> None:
+        """A window goes, and the dialog with it if it is open there; it may be opened over another one."""
+        if self._dialog is not None and self._dialog.parentWidget() is window:
             self._dialog.hide()
+            adopt(self._dialog, self._front())
 
     def close(self) -> None:
         """Pause what is going on and end the threads, for the end of the application; takes a moment."""

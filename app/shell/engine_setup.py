@@ -10,8 +10,10 @@ from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.installation.runtime.progress import InstallProgress, Stage
-from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.shell.program import Program
+from app.shell.window import ENGINE_NOTICE
 from app.ui.notices import Notice, Tone
+from app.ui.widgets import adopt
 from engine.protocol.options import EMBEDDED, LoadOptions
 
 if TYPE_CHECKING:
@@ -23,33 +25,34 @@ RUNTIME_NOTICE = "engine-runtime"
 class EngineSetup(QObject):
     """Only there where Coppice provisions its engine; from a checkout with torch nothing of this exists."""
 
-    def __init__(self, window: MainWindow, link: RuntimeLink) -> None:
-        super().__init__(window)
-        self._window, self._link = window, link
+    def __init__(self, program: Program, link: RuntimeLink) -> None:
+        super().__init__(program)
+        self._program, self._link = program, link
         self._question = ""
         self._is_told = False  # that an installation goes on
         link.changed.connect(self._on_changed)
         link.ended.connect(self._on_ended)
-        link.removed.connect(window.library.restart)
-        window.link.engine_stopped.connect(self._on_engine_stopped)
-        window.library.state_changed.connect(self._on_state)
-        window.tools.closing.connect(self.close)
-        window.tools.add_runtime(link, self.open_assistant)
+        link.removed.connect(program.library.restart)
+        program.link.engine_stopped.connect(self._on_engine_stopped)
+        program.library.state_changed.connect(self._on_state)
+        program.closing.connect(self.close)
+        program.closed.connect(self._on_closed)
+        program.preferences.add_runtime(link, self.open_assistant)
 
     @cached_property
     def assistant(self) -> "EngineAssistant":
         """The dialog; it is made, and its modules are read, when it is first asked for."""
         from app.installation.assistant.dialog import EngineAssistant  # noqa: PLC0415
 
-        made = EngineAssistant(self._link, self._window)
-        made.proposal.set_offline(self._window.settings.current.offline)
+        made = EngineAssistant(self._link, self._program.front)
+        made.proposal.set_offline(self._program.settings.current.offline)
         made.try_requested.connect(self._on_try)
-        made.models_requested.connect(self._window.open_models)
+        made.models_requested.connect(self._program.models.open)
         return made
 
     def begin(self) -> None:
         """The window is on the screen: go on with what was interrupted, or offer what is missing."""
-        had_begun = self._link.restore(may_download=not self._window.settings.current.offline)
+        had_begun = self._link.restore(may_download=not self._program.settings.current.offline)
         if self._link.installed is None:
             self.assistant.show()
         elif not had_begun and self._link.manager.is_outdated():
@@ -58,6 +61,7 @@ class EngineSetup(QObject):
 
     def open_assistant(self, asks: bool = False) -> None:
         """Show it; with `asks`, at the choice of an engine."""
+        adopt(self.assistant, self._program.front)
         self.assistant.show()
         self.assistant.raise_()
         self.assistant.activateWindow()
@@ -70,8 +74,15 @@ class EngineSetup(QObject):
             self.assistant.close()
         self._link.close()
 
+    def _on_closed(self) -> None:
+        """A window has gone; the assistant goes on over another one, if there is one."""
+        if "assistant" in self.__dict__ and self.assistant.parentWidget() is not self._program.front:
+            was_shown = self.assistant.isVisible()
+            adopt(self.assistant, self._program.front)
+            self.assistant.setVisible(was_shown)
+
     def _tell(self, words: str, action: str, hint: str = "", tone: Tone = Tone.HINT) -> None:
-        self._window.notices.add(Notice(RUNTIME_NOTICE, words, hint, action, tone, on_action=self.open_assistant))
+        self._program.tell(Notice(RUNTIME_NOTICE, words, hint, action, tone, on_action=self.open_assistant))
 
     def _on_changed(self, progress: InstallProgress) -> None:
         """One bar for the whole installation: it changes when it has begun and when it is over, not with every byte."""
@@ -83,8 +94,8 @@ class EngineSetup(QObject):
 
     def _on_ended(self, progress: InstallProgress) -> None:
         if progress.stage is Stage.DONE:
-            self._window.notices.dismiss(RUNTIME_NOTICE)
-            self._window.library.restart()
+            self._program.withdraw(RUNTIME_NOTICE)
+            self._program.library.restart()
         elif progress.stage is Stage.CANCELLED:
             self._show_missing()
         else:
@@ -95,7 +106,7 @@ class EngineSetup(QObject):
     def _on_engine_stopped(self) -> None:
         """Without a runtime, restarting an engine does not help: another bar takes the place of the window's."""
         if self._link.installed is None:
-            self._window.notices.dismiss(ENGINE_NOTICE)
+            self._program.withdraw(ENGINE_NOTICE)
             if not self._link.is_busy:
                 self._show_missing()
 
@@ -106,11 +117,11 @@ class EngineSetup(QObject):
             words = tr("The engine is not installed yet. Chats can be read, and models downloaded.")
             self._tell(words, tr("Install…"))
         else:
-            self._window.notices.dismiss(RUNTIME_NOTICE)
+            self._program.withdraw(RUNTIME_NOTICE)
 
     def _on_try(self) -> None:
         """Ask the embedded pair as soon as it is there."""
-        library = self._window.library
+        library = self._program.library
         self._question = EXAMPLES[0]
         if library.wanted.target != EMBEDDED:
             library.load(LoadOptions(EMBEDDED))
@@ -120,4 +131,4 @@ class EngineSetup(QObject):
         pair = state.pair
         if self._question and state.phase is Phase.READY and pair is not None and pair.target.source == EMBEDDED:
             question, self._question = self._question, ""
-            self._window.chat.ask(question)
+            self._program.front.chat.ask(question)

@@ -8,7 +8,7 @@ from PySide6.QtGui import QDesktopServices
 
 from app.i18n.translation import tr
 from app.shell.instance import Instance
-from app.shell.window import MainWindow
+from app.shell.program import Program
 from app.ui.jobs import Jobs
 from app.ui.notices import Notice, Tone
 from engine import __version__
@@ -21,37 +21,34 @@ NEWS_NOTICE = "newer-version"
 
 
 class Lifecycle(QObject):
-    """What concerns the program, said in its window. `asked_for_news` comes when there was an answer."""
+    """What concerns the program, said in the window in front. `asked_for_news` comes when there was an answer."""
 
     asked_for_news = Signal()
 
-    def __init__(self, window: MainWindow, instance: Instance) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, program: Program, instance: Instance) -> None:
+        super().__init__(program)
+        self._program = program
         self._report: Path | None = None
         self._page = ""
         instance.asked.connect(self.on_asked)
 
     def on_asked(self, file: str) -> None:
         """The program was started again: come to the front, and open what it was given."""
-        window = self._window
-        if window.isMinimized():
-            window.showNormal()
-        window.raise_()
-        window.activateWindow()
+        self._program.front.come_forward()
         if file:
             self.open_recording(Path(file))
 
     def open_recording(self, file: Path) -> None:
         """Show a recording beside the conversation."""
-        self._window.tree_dock.show()
-        self._window.tree_panel.exports.open_from(file)
+        window = self._program.front
+        window.tree_dock.show()
+        window.tree_panel.exports.open_from(file)
 
     def tell_of_crash(self, report: Path) -> None:
         """Offer the report of the crash that ended the program last time."""
         self._report = report
         words = tr("Coppice crashed the last time. Your chats are there; a report was written.")
-        self._window.notices.add(
+        self._program.tell(
             Notice(CRASH_NOTICE, words, action=tr("Show report…"), tone=Tone.HINT, on_action=self.show_report)
         )
 
@@ -60,22 +57,22 @@ class Lifecycle(QObject):
         if self._report is not None:
             from app.shell.dialogs import ReportDialog  # noqa: PLC0415  # few programs crash
 
-            ReportDialog(self._report, self._window).open()
-        self._window.notices.dismiss(CRASH_NOTICE)
+            ReportDialog(self._report, self._program.front).open()
+        self._program.withdraw(CRASH_NOTICE)
 
     def ask_for_news(self, address: str) -> None:
         """Find out, beside the window, whether there is a newer version. What goes wrong is only logged."""
         from app.shell.updates import newest_release  # noqa: PLC0415
 
         jobs = Jobs(1, "news", self)
-        self._window.tools.closing.connect(jobs.close)
+        self._program.closing.connect(jobs.close)
         job = jobs.start(lambda _stop: newest_release(address))
         job.done.connect(self._on_news)
 
     def open_page(self) -> None:
         """Show the page of the newer version in a browser."""
         QDesktopServices.openUrl(QUrl(self._page))
-        self._window.notices.dismiss(NEWS_NOTICE)
+        self._program.withdraw(NEWS_NOTICE)
 
     def _on_news(self, release: "Release") -> None:
         from app.shell.updates import is_newer  # noqa: PLC0415
@@ -87,6 +84,6 @@ class Lifecycle(QObject):
     def _tell_of(self, release: "Release") -> None:
         self._page = release.page
         words = tr("Coppice {version} is there; this is {own}.").format(version=release.version, own=__version__)
-        self._window.notices.add(
+        self._program.tell(
             Notice(NEWS_NOTICE, words, release.notes, tr("Open its page"), Tone.HINT, on_action=self.open_page)
         )

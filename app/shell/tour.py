@@ -213,7 +213,7 @@ class Tour(QObject):
         return [(each.figures, each.why) for each in view.answers[-1:] if view.isVisible()]
 
     def _models(self) -> Sequence[Target]:
-        return (self._window.tool_button(self._window.actions_.models),), (self._window.models.indicator,)
+        return (self._window.tool_button(self._window.actions_.models),), (self._window.download_indicator,)
 
     def _of_tree(self) -> str:
         tree = self._window.tree_panel.shown_tree

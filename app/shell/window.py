@@ -1,10 +1,9 @@
-"""The main window: what it is made of and how it is laid out; `wiring` connects the parts."""
+"""A window: what it is made of and how it is laid out; `window_wiring` connects the parts."""
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -26,29 +25,22 @@ from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
 from app.comparison.feature import ComparisonFeature
-from app.engine.interface import EngineSwitch
-from app.engine.link import EngineLink
+from app.engine.asker import Asker
 from app.engine.state import EngineState, Phase
-from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
-from app.library.controller import LibraryController
-from app.library.estimates import last_load
-from app.library.feature import ModelsFeature
-from app.library.remote.engines import EngineChoice
-from app.server.feature import ServerFeature
-from app.settings.store import SettingsFile
 from app.shell.deferred import DeferredWork
 from app.shell.tools import WindowTools
-from app.system.paths import Folders
 from app.telemetry.dock import TelemetryDock
 from app.tree.dock import TreeDock
 from app.ui.actions import Actions
 from app.ui.colors import Colors
-from app.ui.notices import NoticeStack
-from app.ui.theme import Theme, application_icon, icon
-from engine.protocol.options import LoadOptions
+from app.ui.notices import Notice, NoticeStack
+from app.ui.theme import application_icon, icon
+from engine.protocol.messages import Failed
 
 if TYPE_CHECKING:
+    from app.chat.generation.popover import GenerationPopover
+    from app.shell.program import Program
     from app.shell.tour import Tour
     from app.tree.panel import TreePanel
 
@@ -59,50 +51,60 @@ _SIZE = (1400, 860)
 _CHATS_WIDTH = 240
 _TREE_WIDTH = 440
 _LAYOUT_VERSION = 2
+_STEP = 36  # pixels between a window and the one that it was opened from
+_SEEN = 300  # so many of either direction are to be on the screen
 
 
 class MainWindow(QMainWindow):
-    """Chat in the middle, the tree at its side, the engine's state below."""
+    """Chat in the middle, the tree at its side, the engine's state below.
 
-    def __init__(
-        self, link: EngineLink, settings: SettingsFile, folders: Folders, theme: Theme, wanted: LoadOptions
-    ) -> None:
+    What it shares with other windows is the program's: `link` to `unheard_stop` are shortcuts to that. `engine` asks
+    for this window alone.
+    """
+
+    def __init__(self, program: "Program", number: int) -> None:
+        """`number`: from 1 on; who asks the engine."""
         super().__init__()
-        self.link = link
-        self.switch = EngineSwitch(link, self)
-        self.settings = settings
-        self._folders = folders
-        self._theme = theme
+        self.program = program
+        self.link, self.switch, self.settings = program.link, program.switch, program.settings
+        self.library, self.engines, self.models = program.library, program.engines, program.models
+        self.server, self.unheard_stop = program.server, program.unheard_stop
+        theme, settings = program.theme, program.settings
         self.setWindowTitle("Coppice")
         self.setWindowIcon(application_icon())
-        previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
-        self.library = LibraryController(link, wanted, previous, self, self._complete_load)
-        self.engines = EngineChoice(self.switch, self.library, settings, link.ids)
-        self.chat = ChatController(self.switch, settings, self)
-        self.unheard_stop = UnheardStop(link, self)
+        self.engine = Asker(program.switch, number, self)
+        self.chat = ChatController(self.engine, settings, self)
         self.notices = NoticeStack()
-        self.conversations = Conversations(self.chat, folders.chats_file, theme.colors, self)
+        self.conversations = Conversations(self.chat, program.chats, theme.colors, self, number)
         self.chat_panel = ChatPanel(theme.colors, self.notices, self)
+
+    def build(self) -> None:
+        """Make what stands around the chat; a step of its own, as all at once would keep another window waiting."""
+        program, theme, settings = self.program, self.program.theme, self.settings
         self.deferred = DeferredWork(self)
         self.tree = TreeDock(self)
-        self.telemetry = TelemetryDock(self.switch, theme.colors, self, self.deferred.do)
+        self.telemetry = TelemetryDock(self.engine, theme.colors, self, self.deferred.do)
         run = self.telemetry.comparison.run
         self.comparison = ComparisonFeature(self.chat, self.conversations, run, theme.colors, self)
         self.status_area = StatusArea(self)
-        self.models = ModelsFeature(link, settings, folders, theme.colors, self, self.engines)
-        self.server = ServerFeature(link, settings, self)
-        self.generation_actions = GenerationActions(self.switch, self.chat, self.chat_panel, settings, self)
-        self.generation = self.generation_actions.popover
+        self.server_indicator = program.server.make_indicator(self)
+        self.download_indicator = program.models.make_indicator(self)
+        self.generation_actions = GenerationActions(self.engine, self.chat, self.chat_panel, settings, self)
         self.finding = FindingActions(self.chat_panel, self.chat, self.conversations.panel, self)
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
-        self.tools = WindowTools(self, settings, folders, theme)
+        self.tools = WindowTools(self, settings, program.folders, theme)
         self._lay_out()
 
     @property
     def tree_panel(self) -> "TreePanel":
         """The speculation tree, made a moment after the first paint, or now."""
         return self.tree.panel
+
+    @property
+    def generation(self) -> "GenerationPopover":
+        """The generation settings, made when they are first asked for."""
+        return self.generation_actions.popover
 
     # ---- layout -----------------------------------------------------------------------------------------------------
 
@@ -120,8 +122,8 @@ class MainWindow(QMainWindow):
         self.addDockWidget(end, self.tree_dock)
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self.telemetry.dock)
         self.statusBar().addWidget(self.status_area, 1)
-        self.statusBar().addPermanentWidget(self.server.indicator)
-        self.statusBar().addPermanentWidget(self.models.indicator)
+        self.statusBar().addPermanentWidget(self.server_indicator)
+        self.statusBar().addPermanentWidget(self.download_indicator)
         self.statusBar().setSizeGripEnabled(False)
         bar = self._build_tool_bar()
         self.addToolBar(bar)
@@ -159,20 +161,23 @@ class MainWindow(QMainWindow):
 
         return Tour(self)
 
-    def _restore(self) -> None:
-        """Take up the last size and place, as far as a screen is still there for it."""
+    def _restore(self, beside: "MainWindow | None") -> None:
+        """Take up the size and place of another window, or the last ones as far as a screen is still there for them."""
         stored = self.settings.current
-        if not self.restoreGeometry(_unpack(stored.geometry)):
+        layout = beside.saveState(_LAYOUT_VERSION) if beside else _unpack(stored.docks)
+        if beside:
+            self.resize(beside.normalGeometry().size())
+            self.move(_place_beside(beside))
+        elif not self.restoreGeometry(_unpack(stored.geometry)):
             self.resize(*_SIZE)
-        if not self.restoreState(_unpack(stored.docks), _LAYOUT_VERSION):
+        if not self.restoreState(layout, _LAYOUT_VERSION):
             docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
             self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
 
-    def begin(self) -> None:
-        """Take up the last layout and let the settings take effect; for when all parts are connected."""
-        self.set_theme(self._theme.colors)
-        self._restore()
-        self.tools.begin()
+    def begin(self, beside: "MainWindow | None" = None) -> None:
+        """Take up the last layout, or that of another window; for when all parts are connected."""
+        self.set_theme(self.program.theme.colors)
+        self._restore(beside)
         self.deferred.do(self.tree.make_panel)
         self.chat_panel.setFocus()
 
@@ -192,8 +197,11 @@ class MainWindow(QMainWindow):
         """Show the generation settings below their button."""
         self.generation.open_below(self._generation_button)
 
-    def _complete_load(self, options: LoadOptions) -> LoadOptions:
-        return replace(self.settings.current.complete_load(options), cache_dir=str(self._folders.cache))
+    def show_title(self) -> None:
+        """Have the list of open windows tell one chat from the other."""
+        autosave = self.conversations.autosave
+        record = autosave.record(autosave.current)
+        self.setWindowTitle(f"{record.shown_title} – Coppice" if record else "Coppice")
 
     def set_theme(self, colors: Colors) -> None:
         """Change the colours of every part."""
@@ -202,7 +210,6 @@ class MainWindow(QMainWindow):
         self.conversations.panel.set_theme(colors)
         self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)
-        self.models.set_theme(colors)
         self.comparison.set_theme(colors)
         for action, name in self.actions_.with_icons():
             action.setIcon(icon(name, colors.text))
@@ -212,20 +219,49 @@ class MainWindow(QMainWindow):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """The engine starts when the window is on its way to the screen, not before."""
         super().showEvent(event)
-        self.conversations.start()
-        self.models.start()
-        if not self.link.isRunning():
-            self.server.controller.begin()
-            self.link.start()
+        self.program.start()
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Tell the program which window is worked in."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self.program.on_activated(self)
+
+    def come_forward(self) -> None:
+        """Be seen, in front of all others."""
+        if self.isMinimized():
+            self.showNormal()
+        self.raise_()
+        self.activateWindow()
+        self.program.on_activated(self)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
-        """Remember the layout and send the engine away; it may take a moment longer than the window."""
+        """Remember the layout, and leave the program."""
         self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        parts = (self.comparison.leave, self.conversations.close, self.models.leave, self.server.leave)
-        for leave in (self.switch.close, *parts, self.chat_panel.leave):
-            leave()
-        self.tools.close()
+        self.program.on_closed(self)
         super().closeEvent(event)
+
+    def leave(self, goes_alone: bool) -> None:
+        """Write what is new; where other windows stay, end what was asked here, and be gone for good."""
+        if goes_alone:
+            self.chat.leave()
+            self.engine.close()
+            self.deleteLater()
+        for part in (self.comparison, self.conversations, self.chat_panel):
+            part.leave()
+
+    # ---- notices ----------------------------------------------------------------------------------------------------
+
+    def tell_of_stopped_engine(self, ending: Failed) -> None:
+        """Say why the engine has stopped, and offer to start it anew."""
+        words = tr("Restart engine")
+        restart = self.library.restart
+        self.notices.add(Notice(ENGINE_NOTICE, ending.message, ending.hint, action=words, on_action=restart))
+
+    def tell_of_failed_load(self, failed: Failed) -> None:
+        """Say why a pair could not be loaded, and offer to choose another one."""
+        words = tr("Models…")
+        self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint, action=words, on_action=self.open_models))
 
 
 _BAR_WIDTH = 120
@@ -282,6 +318,12 @@ class StatusArea(QWidget):
         self._dot.setProperty("phase", "answering" if self._answering and state.ready else state.phase.value)
         self._dot.style().unpolish(self._dot)
         self._dot.style().polish(self._dot)
+
+
+def _place_beside(window: QWidget) -> QPoint:
+    """A little below and behind a window; at the screen's corner where hardly anything of it would be seen there."""
+    place, screen = window.pos() + QPoint(_STEP, _STEP), window.screen().availableGeometry()
+    return place if screen.contains(place + QPoint(_SEEN, _SEEN)) else screen.topLeft()
 
 
 def _pack(state: QByteArray) -> str:

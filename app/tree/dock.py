@@ -44,6 +44,11 @@ class TreeDock(QObject):
             words.deleteLater()
         return self._panel
 
+    @property
+    def is_made(self) -> bool:
+        """Whether there is a panel by now."""
+        return self._panel is not None
+
     def make_panel(self) -> None:
         """Make the panel, if it was not asked for yet."""
         _ = self.panel

@@ -27,6 +27,8 @@ class Command:
 MENUS: Mapping[str, tuple[Command | None, ...]] = {
     mark("&File"): (
         Command("new_chat", mark("&New chat"), "Ctrl+N", icon="new-chat"),
+        Command("new_window", mark("New &window"), "Ctrl+Shift+M"),
+        Command("open_in_window", mark("Open &chat in new window"), "Ctrl+Shift+O"),
         Command("duplicate_chat", mark("D&uplicate chat"), "Ctrl+D"),
         Command("rename_chat", mark("Ren&ame chat"), "F2"),
         Command("pin_chat", mark("&Pin or unpin chat"), "Ctrl+Shift+I"),

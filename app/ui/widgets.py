@@ -101,6 +101,12 @@ def page_body(page: QScrollArea) -> QWidget:
     return body
 
 
+def adopt(dialog: QWidget, window: QWidget) -> None:
+    """Have a dialog that was made for another window belong to this one; where it was open it is closed."""
+    if dialog.parentWidget() is not window:
+        dialog.setParent(window, dialog.windowFlags())
+
+
 class DecimalField(QDoubleSpinBox):
     """A number with decimals, which may be typed with a point in every language."""
 

@@ -1,7 +1,7 @@
 """The whole conversation between the application and the engine process: commands go down, events come up.
 
 Every request (`Load`, `Generate`) has an id; ids only grow. A request ends in exactly one `Finished` or `Failed`
-that carries its id. A request is cancelled when its id is at most the last `Cancel.through`.
+that carries its id. A request is cancelled when its id is at most the last `Cancel.through` of its asker.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 4
+PROTOCOL = 5
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -56,7 +56,8 @@ class Generate:
 
     Where the last message is the assistant's, the answer goes on from there; the events tell of what is new. `tools`
     may be called; the answer's text then has the marks that the model puts around its calls. `raw` is read instead of a
-    conversation where it is there: a text behind the token that begins every one, or tokens.
+    conversation where it is there: a text behind the token that begins every one, or tokens. `asker`: the number of the
+    window that asks, whose requests are answered in order; those of several windows in turn.
     """
 
     id: int
@@ -64,13 +65,18 @@ class Generate:
     options: GenerateOptions
     tools: tuple[Tool, ...] = ()
     raw: str | tuple[int, ...] | None = None
+    asker: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Cancel every request whose id is at most `through`; takes effect within one layer of the target."""
+    """Cancel every request of an asker whose id is at most `through`; takes effect within one layer of the target.
+
+    `asker`: as in `Generate`; 0 is the application itself, which loads pairs.
+    """
 
     through: int
+    asker: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +190,9 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A request waits: `ahead` others, of clients of the server, are answered before it. Told again as that changes;
-    0: its turn has come.
+    """A request waits: `ahead` others, of other windows and of clients of the server, are answered before it.
+
+    Told again as that changes; 0: its turn has come.
     """
 
     id: int

@@ -15,11 +15,16 @@ from engine.protocol.sentences import say
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-WINDOW = "window"  # the asker whose requests came over the application's own connection
+WINDOW = "window"  # how the askers begin whose requests came over the application's own connection
 SERVED_FROM = 1 << 40  # ids of requests that came over the network begin here: no `Cancel` of the window reaches them
 
 MOST_WAITING = 256  # requests of all clients
 MOST_WAITING_OF_ONE = 64
+
+
+def window_name(number: int) -> str:
+    """The asker of this number at the application's end. No client has such a name: theirs begin with an address."""
+    return f"{WINDOW} {number}"
 
 
 class Busy(CoppiceError):  # noqa: N818  # a state, as people call it
@@ -51,6 +56,11 @@ class Job:
             self._ahead = ahead
             self.moved(ahead)
 
+    @property
+    def is_of_window(self) -> bool:
+        """Whether the application asks, and not a client of the server."""
+        return self.asker.startswith(WINDOW)
+
     def leave(self) -> None:
         """Whoever asked wants it no more."""
         self._left.set()
@@ -70,7 +80,7 @@ class Desk:
         self.engine: Engine | None = None
         self._changed = threading.Condition()
         self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()  # the asker whose turn is next stands first
-        self._is_answering = False
+        self._answering: Job | None = None
         self._ids = itertools.count(SERVED_FROM)
 
     def engine_for(self, made_for: "ReferenceType[Engine] | None" = None) -> "Engine":
@@ -89,22 +99,24 @@ class Desk:
     def put(self, job: Job) -> None:
         """Have it wait for its turn. Raises `Busy` where too many wait already.
 
-        The window's are always taken, and so is what goes on with a request.
+        The windows' are always taken, and so is what goes on with a request.
         """
         with self._changed:
             own = self._waiting.get(job.asker, ())
             total = sum(map(len, self._waiting.values()))
-            is_let_in = job.is_admitted or job.asker == WINDOW
+            is_let_in = job.is_admitted or job.is_of_window
             if not is_let_in and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
                 raise Busy(say("Too many requests wait already."), say("Ask again when some are answered."))
             self._waiting.setdefault(job.asker, deque()).append(job)
+            if self._answering is not None and self._answering.asker in self._waiting:
+                self._waiting.move_to_end(self._answering.asker)  # this is its turn
             self._tell_places()
             self._changed.notify()
 
     def take(self) -> Job:
         """The job whose turn it is; waits for one. The one before it is over."""
         with self._changed:
-            self._is_answering = False
+            self._answering = None
             while not self._waiting:
                 self._changed.wait()
             asker, jobs = next(iter(self._waiting.items()))
@@ -112,7 +124,7 @@ class Desk:
             self._waiting.pop(asker)
             if jobs:
                 self._waiting[asker] = jobs  # behind all others
-            self._is_answering = True
+            self._answering = job
             job.move(0)
             self._tell_places()
             return job
@@ -140,6 +152,12 @@ class Desk:
                 self._tell_places()
             return withdrawn
 
+    def serves_others(self, asker: str) -> bool:
+        """Whether somebody else asks as well, so that one's own turn is worth telling; may be called in `moved`."""
+        with self._changed:
+            running = self._answering
+            return any(other != asker for other in self._waiting) or (running is not None and running.asker != asker)
+
     @property
     def waiting(self) -> int:
         """Jobs that nobody works at yet."""
@@ -147,7 +165,7 @@ class Desk:
             return sum(map(len, self._waiting.values()))
 
     def _tell_places(self) -> None:
-        for ahead, job in enumerate(self._in_turn(), start=self._is_answering):
+        for ahead, job in enumerate(self._in_turn(), start=self._answering is not None):
             job.move(ahead)
 
     def _in_turn(self) -> Iterator[Job]:

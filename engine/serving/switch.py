@@ -32,15 +32,10 @@ class ServerSwitch:
         self._orders: SimpleQueue[Serve | StopServing] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="server-switch", daemon=True)
 
-    @property
-    def is_used(self) -> bool:
-        """Whether there may be clients."""
-        return self._thread.ident is not None
-
     def turn(self, command: Serve | StopServing) -> None:
         """Have done what the window asks for; how it stands afterwards is told. Returns at once."""
         self._orders.put(command)
-        if not self.is_used:
+        if self._thread.ident is None:
             self._thread.start()
 
     def _work(self) -> None:

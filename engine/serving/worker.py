@@ -10,13 +10,13 @@ from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load
 from engine.protocol.sentences import say
-from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.desk import Desk, Job
 
 KINDS: dict[type[CoppiceError], FailureKind] = {NoModel: "no_model", TooLong: "too_long", InputError: "input"}
 
 
 class Worker:
-    """The one who asks the engine. `watcher` is told of the rounds that the window asked for."""
+    """The one who asks the engine. `watcher` is told of the rounds that windows asked for."""
 
     def __init__(self, desk: Desk, cancellation: Cancellation, watcher: Watcher, reading: "Future[None]") -> None:
         """`reading` is done as soon as what loading and answering need has been imported, or could not be."""
@@ -33,7 +33,7 @@ class Worker:
     def work(self, job: Job) -> None:
         """One job, which ends in exactly one `Finished` or `Failed`."""
         request = job.request
-        self._cancellation.begin(request.id, job.is_unwanted)
+        self._cancellation.begin(request.id, job.is_unwanted, job.asker)
         try:
             for event in self._events(job):
                 job.tell(event)
@@ -61,7 +61,7 @@ class Worker:
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             return
         engine = self._desk.engine_for(job.made_for)
-        watcher = self._watcher if job.asker == WINDOW else None
+        watcher = self._watcher if job.is_of_window else None
         prompt = engine.prompt_of(request)
         yield from engine.generate(request.id, prompt, request.options, watcher)
 

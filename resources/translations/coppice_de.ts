@@ -941,6 +941,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
+            <source>Open in new window</source>
+            <translation>In neuem Fenster öffnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/panel.py" />
             <source>Out of folder</source>
             <translation>Aus dem Ordner nehmen</translation>
         </message>
@@ -6283,6 +6288,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Bericht zeigen …</translation>
         </message>
         <message>
+            <location filename="../../app/shell/preferences.py" />
+            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
+            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/thread_faults.py" />
             <source>A download has ended because of an error in this program ({error}).</source>
             <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
@@ -6549,11 +6559,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/tools.py" />
-            <source>This system has no keyring that would keep the password of the proxy or of the hub's address.</source>
-            <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/tools.py" />
             <source>{action} (now off)</source>
             <translation>{action} (jetzt aus)</translation>
         </message>
@@ -6673,16 +6678,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/window.py" />
-            <source>Tools</source>
-            <translation>Werkzeuge</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/wiring.py" />
             <source>Models…</source>
             <translation>Modelle…</translation>
         </message>
         <message>
-            <location filename="../../app/shell/wiring.py" />
+            <location filename="../../app/shell/window.py" />
+            <source>Tools</source>
+            <translation>Werkzeuge</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/window_wiring.py" />
             <source>This round wrote another version of the answer.</source>
             <translation>Diese Runde hat eine andere Fassung der Antwort geschrieben.</translation>
         </message>
@@ -8555,6 +8560,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Ne&amp;xt version</source>
             <translation>&amp;Nächste Fassung</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>New &amp;window</source>
+            <translation>Neues &amp;Fenster</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Open &amp;chat in new window</source>
+            <translation>&amp;Chat in neuem Fenster öffnen</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

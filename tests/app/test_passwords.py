@@ -16,7 +16,7 @@ from app.engine.state import EngineState
 from app.settings.store import SettingsFile
 from app.shell.crash import hide_secrets
 from app.shell.diagnostics import diagnostics
-from app.shell.tools import UNKEPT_NOTICE
+from app.shell.preferences import UNKEPT_NOTICE
 from app.system.addresses import join_password, split_password
 from app.system.passwords import Passwords
 from app.system.paths import Folders

@@ -84,6 +84,19 @@ def test_every_cancelled_request_is_waited_for(watched: Watched) -> None:
     assert not watched.shown
 
 
+def test_a_stop_of_one_window_is_not_awaited_of_the_other(watched: Watched) -> None:
+    chat, link = (ChatMessage("user", "Hello"),), watched.link
+    one, other = link.generate(chat, GenerateOptions(), 1), link.generate(chat, GenerateOptions(), 2)
+    link.cancel(other, 2)
+    assert watched.waits()
+    link.answer(Finished(other, "cancelled"))
+    assert not watched.waits(), "the first one goes on"
+    link.cancel(other, 1)
+    assert watched.waits()
+    link.answer(Finished(one, "cancelled"))
+    assert not watched.waits()
+
+
 def test_an_engine_that_stops_ends_the_offer(watched: Watched) -> None:
     request = watched.ask()
     watched.link.cancel(request)

@@ -92,7 +92,7 @@ def test_escape_stops_and_one_can_write_meanwhile(window: MainWindow, link: Fake
     link.say("Good")
     QTest.keyClicks(window.chat_panel.composer.field, "next question")
     press(window, Qt.Key.Key_Escape)
-    assert link.sent[-1] == Cancel(link.last_question.id)
+    assert link.sent[-1] == Cancel(link.last_question.id, 1)
     link.finish("cancelled", 1)
     assert shown_answer(window) == "Good"
     assert figures(window).startswith("Stopped")

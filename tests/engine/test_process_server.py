@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,8 +25,8 @@ def served() -> Iterator[Served]:
     served.close()
 
 
-def question(number: int) -> Generate:
-    return Generate(number, (), GenerateOptions())
+def question(number: int, window: int = 0) -> Generate:
+    return Generate(number, (), GenerateOptions(), asker=window)
 
 
 def test_a_stop_ends_at_once_what_waits_behind_a_client(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +50,37 @@ def test_a_stop_ends_at_once_what_waits_behind_a_client(served: Served, monkeypa
     over.set()
     assert [served.ours.recv() for _ in range(2)] == [Queued(2, 0), Finished(2, "stop")]
     assert heard == [Finished(1 << 40, "stop")]
+
+
+def test_a_stop_of_one_window_leaves_the_answers_of_the_other(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs, what waits, and what has not come yet; whichever ids they have."""
+    steps: SimpleQueue[bool] = SimpleQueue()
+    cancellation = served.process._cancellation
+
+    def answer(job: Job) -> Iterator[Any]:
+        yield Queued(job.request.id, 100)  # it has begun
+        while steps.get(timeout=PATIENCE_SECONDS):
+            cancellation.check()
+        yield Finished(job.request.id, "stop")
+
+    monkeypatch.setattr(served.process._worker, "_events", answer)
+    assert served.ask(question(1, window=1)) == Queued(1, 100)
+    for each in (question(2, window=1), question(3, window=1)):
+        served.ours.send(each)
+    assert served.ask(question(4, window=2)) == Queued(4, 1), "in turn: of the three only the one that runs"
+    told = [served.ours.recv() for _ in range(2)]
+    assert told == [Queued(2, 2), Queued(3, 3)], "those behind it hear of it"
+    served.ours.send(Cancel(3, asker=2))
+    assert served.ask(Cancel(2, asker=1)) == Queued(3, 2), "what is over by now was before it"
+    assert served.ours.recv() == Finished(2, "cancelled")
+    steps.put(True)
+    assert served.ours.recv() == Finished(1, "cancelled")
+    steps.put(True)  # no layer of the other window's answer sees that stop
+    steps.put(False)
+    heard = [served.ours.recv() for _ in range(4)]
+    assert {Queued(4, 0), Queued(4, 100), Queued(3, 1), Finished(4, "stop")} == set(heard)
+    steps.put(False)
+    assert [served.ours.recv() for _ in range(3)] == [Queued(3, 0), Queued(3, 100), Finished(3, "stop")]
 
 
 def test_the_switch_answers_every_order_whatever_fails(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

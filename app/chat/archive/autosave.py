@@ -7,8 +7,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.chat.archive.chat_list import ChatList
 from app.chat.archive.conversion import automatic_title, conversation_of, message_record, settings_of
-from app.chat.archive.worker import Archive
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import Message
@@ -19,20 +19,22 @@ _SAVE_MS = 400  # at most so long is text on screen that is not on disk
 
 
 class Autosave(QObject):
-    """Saves the controller's conversation with a short delay, and holds the records of all conversations.
+    """Saves the controller's conversation with a short delay, and opens others of the list that all windows share.
 
-    A conversation comes into the list with its first question.
+    A conversation comes into the list with its first question. What another window shows is not opened here:
+    `forward_wanted` is emitted there.
     """
 
     conversations_changed = Signal(list)  # of ConversationRecord, as the list shows them
     current_changed = Signal(object)  # id of the conversation that is shown
     saved = Signal()  # what was new is on its way to the file
+    forward_wanted = Signal()  # somebody wants to see the conversation that is shown here
 
-    def __init__(self, chat: ChatController, archive: Archive, parent: QObject | None = None) -> None:
+    def __init__(self, chat: ChatController, chats: ChatList, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._chat = chat
-        self._archive = archive
-        self._records: dict[int, ConversationRecord] = {}
+        self._chats = chats
+        self._archive = archive = chats.archive
         self._current = chat.conversation
         self._timer = QTimer(self, singleShot=True, interval=_SAVE_MS)
         self._timer.timeout.connect(self.save)
@@ -41,22 +43,41 @@ class Autosave(QObject):
         chat.path_changed.connect(self._on_changed)
         chat.answer_changed.connect(self._on_answer_changed)
         chat.settings_changed.connect(self._on_changed)
-        self._opening = 0  # number of the order whose conversation is to be shown
+        self._opening = self._opened = 0  # number of the order whose conversation is to be shown, and that conversation
+        self._copying = 0  # number of the order whose copy is to be shown
         chat.turn_added.connect(self._forget_opening)
         chat.path_changed.connect(self._forget_opening)
-        archive.listed.connect(self._on_listed)
         archive.opened.connect(self._on_opened)
-        archive.duplicated.connect(self._put_and_open)
+        archive.duplicated.connect(self._on_duplicated)
+        chats.changed.connect(self.conversations_changed)
+        chats.flush_wanted.connect(self._on_flush_wanted)
+        chats.removed.connect(self._on_removed)
+        chats.join(self)
 
     @property
     def records(self) -> list[ConversationRecord]:
         """Every conversation of the list: pinned ones first, then the newest."""
-        return sorted(self._records.values(), key=lambda each: (not each.is_pinned, -each.updated, each.id))
+        return self._chats.records
 
     @property
     def current(self) -> int:
         """The id of the conversation that is shown."""
         return self._current.id
+
+    def holds(self, conversation: int) -> bool:
+        """As `Holder.holds`."""
+        return conversation == self._current.id or (bool(self._opening) and conversation == self._opened)
+
+    def come_forward(self) -> None:
+        """As `Holder.come_forward`."""
+        self.forward_wanted.emit()
+
+    def leave(self) -> None:
+        """The window goes: write what is new, and open nothing more."""
+        self.save()
+        self._forget_opening()
+        self._copying = 0
+        self._chats.leave(self)
 
     def save(self) -> None:
         """Write what is new since the last time, now."""
@@ -66,29 +87,32 @@ class Autosave(QObject):
     def _save(self) -> None:
         self._timer.stop()
         changes = self._current.take_changes()
-        record = self._records.get(self._current.id) or ConversationRecord(self._current.id)
+        record = self._chats.record(self._current.id) or ConversationRecord(self._current.id)
         kept = replace(record, leaf=self._current.leaf, settings=settings_of(self._current))
         if self._current.is_empty or (not changes and record == kept):
             return
         if changes or record.leaf != kept.leaf:
             kept = replace(kept, updated=time.time(), auto_title=record.auto_title or automatic_title(self._current))
         self._archive.save(kept, [message_record(kept.id, each) for each in changes])
-        self._put(kept)
+        self._chats.put(kept)
 
     def open(self, conversation: int) -> None:
-        """Show a conversation of the list."""
-        record = self._records.get(conversation)
-        if record is not None and conversation != self._current.id:
-            self.save()
-            self._opening = self._archive.open(record)
+        """Show a conversation of the list; one that another window shows is shown there."""
+        record = self._chats.record(conversation)
+        if record is None or conversation == self._current.id:
+            return
+        if holder := self._chats.holder(conversation, (self,)):
+            holder.come_forward()
+            return
+        self.save()
+        self._opening, self._opened = self._archive.open(record), conversation
 
     def take_in(self, records: Sequence[ConversationRecord]) -> None:
         """Add conversations that are in the file already to the list, and show the last of them.
 
         It is not shown if an answer would be stopped for it.
         """
-        self._records |= {each.id: each for each in records}
-        self.conversations_changed.emit(self.records)
+        self._chats.put(*records)
         if records and not self._chat.is_answering:
             self.open(records[-1].id)
 
@@ -106,21 +130,13 @@ class Autosave(QObject):
 
     def duplicate(self, conversation: int) -> None:
         """Add a copy to the list, and show it, unless an answer would be stopped for it."""
-        self.save()
-        if record := self._records.get(conversation):
-            self._archive.duplicate(record)
+        self._chats.flush_wanted.emit(conversation)
+        if record := self._chats.record(conversation):
+            self._copying = self._archive.duplicate(record)
 
     def delete(self, conversation: int) -> None:
         """Take it out of the list; `restore` brings it back."""
-        self.save()
-        record = self._records.pop(conversation, None)
-        if record is None:
-            return
-        self._archive.delete(record)
-        if conversation == self._current.id:
-            self._current = Conversation()  # nothing of the deleted one is saved any more
-            self._chat.show_conversation(self._current)
-        self.conversations_changed.emit(self.records)
+        self._chats.delete(conversation)
 
     def restore(self, record: ConversationRecord) -> None:
         """Bring back a conversation that was deleted, and show it, unless an answer would be stopped for it."""
@@ -129,19 +145,24 @@ class Autosave(QObject):
 
     def record(self, conversation: int) -> ConversationRecord | None:
         """What the list knows of it."""
-        return self._records.get(conversation)
+        return self._chats.record(conversation)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _edit(self, conversation: int, **changes: Any) -> None:
-        if record := self._records.get(conversation):
+        if record := self._chats.record(conversation):
             record = replace(record, **changes)
             self._archive.save(record)
-            self._put(record)
+            self._chats.put(record)
 
-    def _put(self, record: ConversationRecord) -> None:
-        self._records[record.id] = record
-        self.conversations_changed.emit(self.records)
+    def _on_flush_wanted(self, conversation: int) -> None:
+        if conversation == self._current.id:
+            self.save()
+
+    def _on_removed(self, conversation: int) -> None:
+        if conversation == self._current.id:
+            self._current = Conversation()  # nothing of the deleted one is saved any more
+            self._chat.show_conversation(self._current)
 
     def _on_changed(self, *_: object) -> None:
         self.save()
@@ -158,22 +179,21 @@ class Autosave(QObject):
         self._forget_opening()
         self.current_changed.emit(conversation.id)
 
-    def _on_listed(self, records: list[ConversationRecord]) -> None:
-        """What was written meanwhile is newer than the list that was read."""
-        self._records = {each.id: each for each in records} | self._records
-        self.conversations_changed.emit(self.records)
-
     def _forget_opening(self, *_: object) -> None:
         """A person went on with another conversation: one that comes only now would take its place."""
         self._opening = 0
 
     def _on_opened(self, number: int, record: ConversationRecord, messages: list[MessageRecord]) -> None:
         """Show what was asked for last, unless it was deleted meanwhile."""
-        if number == self._opening and record.id in self._records:
+        if number == self._opening and self._chats.record(record.id):
             self._chat.show_conversation(conversation_of(record, messages))
+
+    def _on_duplicated(self, number: int, record: ConversationRecord) -> None:
+        if number == self._copying:
+            self._put_and_open(record)
 
     def _put_and_open(self, record: ConversationRecord) -> None:
         """It is what a person wants to go on with, unless an answer would be stopped for it."""
-        self._put(record)
+        self._chats.put(record)
         if not self._chat.is_answering:
             self.open(record.id)

@@ -1,6 +1,5 @@
 """Saves the rounds of answers with their conversation, and loads them again with the text that they gave."""
 
-from collections import deque
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
@@ -35,7 +34,7 @@ class RoundAutosave(QObject):
         self._requests: dict[Run, int] = {}
         self._next = -2  # for a run of another day; -1 stands for no request elsewhere
         self._origins: dict[int, TokenOrigins] = {}
-        self._readers: deque[SignalInstance] = deque()  # who gets what was ordered to be read, in turn
+        self._readers: dict[int, SignalInstance] = {}  # who gets what was ordered to be read, by the order
         self._new: list[tuple[RoundPlace, Round]] = []
         self._conversation = chat.conversation.id  # of those that are new
         chat.rounds_arrived.connect(self._on_rounds_arrived)
@@ -53,8 +52,8 @@ class RoundAutosave(QObject):
         self._read(keys, self.figures_brought)
 
     def _read(self, keys: Sequence[tuple[int, int]], reader: SignalInstance) -> None:
-        self._readers.append(reader)
-        self._archive.read_rounds([(*self._runs[request], number) for request, number in keys])
+        order = self._archive.read_rounds([(*self._runs[request], number) for request, number in keys])
+        self._readers[order] = reader
 
     def _on_rounds_arrived(self, rounds: list[Round]) -> None:
         answer = self._chat.conversation.last_answer
@@ -97,9 +96,9 @@ class RoundAutosave(QObject):
         self.origins_found.emit(found)
         self.listed.emit([(self._requests[each.message, each.run], each.number) for each in places])
 
-    def _on_read(self, read: list[tuple[RoundKey, bytes | None]]) -> None:
-        found = [((self._requests[message, run], number), packed) for (message, run, number), packed in read]
-        self._readers.popleft().emit(found)
+    def _on_read(self, order: int, read: list[tuple[RoundKey, bytes | None]]) -> None:
+        if reader := self._readers.pop(order, None):  # else another window has asked
+            reader.emit([((self._requests[message, run], number), packed) for (message, run, number), packed in read])
 
     def _know(self, request: int, run: Run) -> None:
         self._runs[request] = run

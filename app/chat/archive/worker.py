@@ -63,9 +63,9 @@ class Archive(QThread):
     opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
     exported = Signal(object)  # path
     export_failed = Signal(object, str)  # path, reason
-    duplicated = Signal(object)  # ConversationRecord
+    duplicated = Signal(int, object)  # number of the order, ConversationRecord
     rounds_listed = Signal(object, list)  # id of a conversation, list of RoundPlace
-    rounds_read = Signal(list)  # of (RoundKey, bytes or None)
+    rounds_read = Signal(int, list)  # number of the order, list of (RoundKey, bytes or None)
     times_read = Signal(object, object)  # id of a message, TokenTimes, or None where its rounds are not all kept
     import_progressed = Signal(int, object)  # number of the order, Imported
     imported = Signal(int, object, list)  # number of the order, Imported, list of ConversationRecord
@@ -82,7 +82,8 @@ class Archive(QThread):
         self._kept_back: dict[int, tuple[ConversationRecord, dict[int, MessageRecord]]] = {}
         self._marks_back: dict[int, Callable[[Store], None]] = {}
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}
-        self._latest_search = self._latest_order = 0
+        self._latest_order = 0
+        self._latest_search: dict[int, int] = {}  # by who searches
         self._imports: dict[int, Importing] = {}
         self._stopped: set[int] = set()
         self._is_list_wanted = False
@@ -94,12 +95,15 @@ class Archive(QThread):
         """Ask for `listed`."""
         self._orders.put(_Order("list", self._want_list))
 
-    def search(self, words: str) -> int:
-        """Ask for `found`; returns the number it will carry. A search that a newer one overtook is not answered."""
-        self._latest_search = number = self._latest_search + 1
+    def search(self, words: str, searcher: int = 0) -> int:
+        """Ask for `found`; returns the number it will carry.
+
+        A search that a newer one of the same searcher overtook is not answered.
+        """
+        self._latest_search[searcher] = number = self._next_number()
 
         def work(store: Store) -> None:
-            if number == self._latest_search:
+            if number == self._latest_search[searcher]:
                 self.found.emit(number, store.search(words))
 
         self._orders.put(_Order("search", work, lambda _: self.found.emit(number, []), failure=_Failure.NOT_READ))
@@ -140,15 +144,17 @@ class Archive(QThread):
         """Bring back a conversation that was deleted."""
         self._put_mark("restore", conversation.id, lambda store: store.restore(conversation.id))
 
-    def duplicate(self, conversation: ConversationRecord) -> None:
-        """Ask for a copy, and for `duplicated`."""
+    def duplicate(self, conversation: ConversationRecord) -> int:
+        """Ask for a copy, and for `duplicated`; returns the number it will carry."""
+        number = self._next_number()
         self._orders.put(
             _Order(
                 "duplicate",
-                lambda store: self.duplicated.emit(store.duplicate(conversation)),
+                lambda store: self.duplicated.emit(number, store.duplicate(conversation)),
                 failure=_Failure.NOT_READ,
             )
         )
+        return number
 
     def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
         """Keep rounds of a conversation; its messages are ordered to be saved before."""
@@ -165,17 +171,18 @@ class Archive(QThread):
             )
         )
 
-    def read_rounds(self, keys: Sequence[RoundKey]) -> None:
-        """Ask for `rounds_read`."""
-        wanted = tuple(keys)
+    def read_rounds(self, keys: Sequence[RoundKey]) -> int:
+        """Ask for `rounds_read`; returns the number it will carry."""
+        wanted, number = tuple(keys), self._next_number()
         self._orders.put(
             _Order(
                 "read rounds",
-                lambda store: self.rounds_read.emit(list(zip(wanted, store.read_rounds(wanted), strict=True))),
-                lambda _: self.rounds_read.emit([(key, None) for key in wanted]),
+                lambda store: self.rounds_read.emit(number, list(zip(wanted, store.read_rounds(wanted), strict=True))),
+                lambda _: self.rounds_read.emit(number, [(key, None) for key in wanted]),
                 failure=_Failure.SILENT,
             )
         )
+        return number
 
     def read_times(self, conversation: int, message: int, length: int) -> None:
         """Ask for `times_read` of an answer of so many characters."""

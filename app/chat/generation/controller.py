@@ -187,6 +187,10 @@ class ChatController(QObject):
         elif self.is_answering:
             self._mark(AnswerEnding.STOPPED)
 
+    def leave(self) -> None:
+        """The window goes: what is there of an answer stays."""
+        self._abandon()
+
     def start_new_chat(self) -> None:
         """Begin an empty conversation; the one before stays in the list."""
         if not self.conversation.is_empty or self.conversation.settings is not None:

@@ -41,6 +41,7 @@ class ConversationsPanel(QWidget):
     duplicated = Signal(object)
     deleted = Signal(object)
     exported = Signal(object)
+    window_wanted = Signal(object)  # another window for this conversation
     search_requested = Signal(str)
     choice_changed = Signal()  # another conversation is chosen in the list, or its focus has come or gone
     shown_wanted = Signal()  # a title is about to be written in the list
@@ -180,6 +181,8 @@ class ConversationsPanel(QWidget):
         record, identity = row.record, row.record.id
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        other = _add(menu, tr("Open in new window"), "", lambda: self.window_wanted.emit(identity))
+        other.setEnabled(identity != self._current)
         _add(menu, tr("Rename"), "F2", lambda: self.list.edit(self.model.index_of(identity)))
         _add(
             menu,

@@ -10,6 +10,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from app.engine.interface import APPLICATION
 from app.engine.remote import counting, failures
 from app.engine.remote.answer import AnswerEvent, RemoteAnswer
 from app.engine.remote.figures import Counters, counters_in
@@ -24,7 +25,7 @@ from engine.protocol.messages import ChatMessage, Counted, Failed, FailureKind, 
 from engine.protocol.options import GenerateOptions
 from engine.protocol.watching import Inspect, Watch
 
-_AT_A_TIME = 4  # an answer, a count, and the ends of what was cancelled
+_AT_A_TIME = 6  # an answer and a count of two windows each, and the ends of what was cancelled
 _MOST_UNREAD = 1000  # events that wait for the window; then the server has to wait
 
 
@@ -56,6 +57,7 @@ class _Going:
 
     job: Job
     answer: RemoteAnswer
+    asker: int
 
 
 class RemoteEngine(QObject):
@@ -64,8 +66,8 @@ class RemoteEngine(QObject):
     `found` tells what `look_for` has found; `engine_stopped`, why it has found nothing.
     """
 
-    requested = Signal(int)
-    cancelled = Signal(int)
+    requested = Signal(int, int)
+    cancelled = Signal(int, int)
     events_arrived = Signal(list)
     engine_stopped = Signal(Failed)
     found = Signal(object)  # `Server`
@@ -95,15 +97,15 @@ class RemoteEngine(QObject):
         self._looking.done.connect(self._on_found)
         self._looking.failed.connect(lambda error: self.engine_stopped.emit(Failed(0, error.message, error.hint)))
 
-    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> int:
+    def generate(self, chat: tuple[ChatMessage, ...], options: GenerateOptions, asker: int = APPLICATION) -> int:
         """As `Answerer.generate`."""
         request = next(self._ids)
-        self.requested.emit(request)
+        self.requested.emit(request, asker)
         answer = RemoteAnswer(request, self._wire.host)
         options = replace(options, verdicts=self._watch.verdicts)
         job = self._jobs.start(partial(self._answer, answer, well_formed_values(chat), options))
         job.failed.connect(partial(self._on_failed, request))
-        self._going[request] = _Going(job, answer)
+        self._going[request] = _Going(job, answer, asker)
         return request
 
     def count(self, chat: tuple[ChatMessage, ...], texts: tuple[str, ...] = ()) -> int:
@@ -119,10 +121,10 @@ class RemoteEngine(QObject):
         if isinstance(command, Watch):
             self._watch = command
 
-    def cancel(self, through: int) -> None:
+    def cancel(self, through: int, asker: int = APPLICATION) -> None:
         """Close the streams of these requests; they end at once, with what they have so far."""
-        self.cancelled.emit(through)
-        for request in [each for each in self._going if each <= through]:
+        self.cancelled.emit(through, asker)
+        for request in [each for each, going in self._going.items() if each <= through and going.asker == asker]:
             self._on_arrived()  # what is there already belongs to the answer
             if going := self._going.pop(request, None):
                 going.job.cancel()
@@ -130,8 +132,8 @@ class RemoteEngine(QObject):
 
     def close(self) -> None:
         """End every request and the threads."""
-        if self._going:
-            self.cancel(max(self._going))
+        for asker in {each.asker for each in self._going.values()}:
+            self.cancel(max(self._going, default=0), asker)
         self._jobs.close()
 
     # ---- in threads -------------------------------------------------------------------------------------------------

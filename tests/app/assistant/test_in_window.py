@@ -25,7 +25,7 @@ from tests.app.fake_link import FakeLink
 @pytest.fixture
 def room(window: MainWindow, runtime: RuntimeLink) -> Iterator[EngineSetup]:
     """The room of a window in front of a fake engine."""
-    made = EngineSetup(window, runtime)
+    made = EngineSetup(window.program, runtime)
     yield made
     made.close()
 
@@ -45,7 +45,7 @@ def page_of(window: MainWindow) -> EnginePage:
 
 
 def test_from_a_checkout_there_is_nothing_of_it(window: MainWindow, folders: Folders) -> None:
-    connect_runtime(window, runtime_manager(folders))
+    connect_runtime(window.program, runtime_manager(folders))
     window.actions_.preferences.trigger()
     assert window.findChildren(EngineAssistant) == []
     assert window.findChildren(EnginePage) == []
@@ -80,7 +80,7 @@ def test_the_bar_says_that_it_goes_on_however_quick_its_first_step_was(
 def test_a_window_with_a_runtime_to_look_after_begins_by_itself(
     qtbot: QtBot, window: MainWindow, manager: RuntimeManager
 ) -> None:
-    connect_runtime(window, manager)
+    connect_runtime(window.program, manager)
     qtbot.waitUntil(lambda: any(each.isVisible() for each in window.findChildren(EngineAssistant)))
     (assistant,) = window.findChildren(EngineAssistant)
     window.close()

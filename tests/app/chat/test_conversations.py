@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive import importing
+from app.chat.archive.chat_list import ChatList
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
@@ -33,12 +34,18 @@ class Desk:
     def __init__(self, link: FakeLink, settings: SettingsFile, path: Path, theme: Theme, parent: QWidget) -> None:
         self.link, self.path = link, path
         self.chat = ChatController(link, settings)
-        self.conversations = Conversations(self.chat, path / "chats.sqlite3", theme.colors, parent)
+        self.chats = ChatList(Archive(path / "chats.sqlite3"))
+        self.conversations = Conversations(self.chat, self.chats, theme.colors, parent)
         self.notices: list[Notice] = []
         self.conversations.notice_raised.connect(self.notices.append)
         link.events_arrived.connect(self.chat.on_events)
         self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
-        self.conversations.start()
+        self.chats.start()
+
+    def close(self) -> None:
+        """As a window that closes, and the program with it."""
+        self.conversations.leave()
+        self.chats.close()
 
     def converse(self, question: str) -> int:
         """A whole turn of a new chat; returns its id."""
@@ -60,7 +67,7 @@ def desk(
     qtbot.addWidget(parent)
     made = Desk(link, settings, tmp_path, theme, parent)
     yield made
-    made.conversations.close()
+    made.close()
 
 
 def chats(count: int) -> str:
@@ -214,7 +221,7 @@ def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
     assert 10 <= len(records) < 3000
     (result,) = desk.told(EXCHANGE_NOTICE)
     assert result.message == f"The import was stopped. Conversations imported: {len(records):,}."
-    desk.conversations.close()
+    desk.close()
     with closing(sqlite3.connect(tmp_path / "chats.sqlite3")) as connection:
         assert connection.execute("SELECT count(*) FROM conversations").fetchone() == (len(records),)
 

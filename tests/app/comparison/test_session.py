@@ -143,7 +143,7 @@ def test_a_run_is_cancelled_by_its_button_and_by_closing(
     session.start(1)
     own = link.last_question.id
     dialog.close()
-    assert link.sent[-1] == Cancel(own)
+    assert link.sent[-1] == Cancel(own, 1)
     link.answer(Finished(own, "cancelled", "", SLOW))
     assert (session.sides[1].transcript, session.sides[1].words) == (None, CANCELLED)
     session.start(1)
@@ -171,7 +171,7 @@ def test_an_answer_goes_first(session: ComparisonSession, window: MainWindow, li
     session.start(1)
     own = link.last_question.id
     window.chat.ask("And then?")
-    assert Cancel(own) in link.sent
+    assert Cancel(own, 1) in link.sent
     link.answer(Finished(own, "cancelled", "", SLOW))
     session.start(1)
     assert session.sides[1].words == STILL_ANSWERING

@@ -17,7 +17,7 @@ from app.shell.window import MainWindow
 @pytest.fixture
 def life(window: MainWindow, tmp_path: Path) -> Iterator[Lifecycle]:
     instance = Instance(tmp_path)
-    yield Lifecycle(window, instance)
+    yield Lifecycle(window.program, instance)
     instance.release()
 
 

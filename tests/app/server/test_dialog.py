@@ -36,7 +36,7 @@ def dialog(window: MainWindow, qtbot: QtBot) -> ServerDialog:
 def test_the_server_is_switched_on_watched_and_switched_off(
     window: MainWindow, dialog: ServerDialog, link: FakeLink, qtbot: QtBot
 ) -> None:
-    head, indicator = dialog.head, window.server.indicator
+    head, indicator = dialog.head, window.server_indicator
     assert (head.title.text(), head.switch.text()) == ("The server is off", "Switch on")
     assert not indicator.isVisible()
     head.switch.click()
@@ -123,7 +123,7 @@ def test_preferences_lead_to_it_and_a_question_says_how_many_clients_wait_before
     window: MainWindow, link: FakeLink, qtbot: QtBot
 ) -> None:
     window.actions_.preferences.trigger()
-    preferences = window.tools._preferences
+    preferences = window.program.preferences.dialog
     assert preferences is not None
     page = next(each for each in preferences.pages if each.title == "Local server")
     QTest.keyClicks(preferences.search, "server own window")

@@ -10,7 +10,7 @@ from engine.errors import Cancellation
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event, Generate
 from engine.protocol.options import GenerateOptions
-from engine.serving.desk import MOST_WAITING_OF_ONE, SERVED_FROM, WINDOW, Busy, Desk, Job
+from engine.serving.desk import MOST_WAITING_OF_ONE, SERVED_FROM, WINDOW, Busy, Desk, Job, window_name
 from engine.serving.worker import Worker
 
 
@@ -36,6 +36,16 @@ def test_who_comes_again_stands_behind_those_who_wait() -> None:
     assert desk.take().asker == "a"
     desk.put(job("a"))
     assert [desk.take().asker, desk.take().asker] == ["b", "a"]
+
+
+def test_who_asks_much_meanwhile_does_not_go_before_who_comes_later() -> None:
+    desk = Desk()
+    desk.put(job("a", 1))
+    desk.take()
+    for number in (2, 3):
+        desk.put(job("a", number))
+    desk.put(job("b", 4))
+    assert [desk.take().request.id for _ in range(3)] == [4, 2, 3]
 
 
 def test_places_are_told_as_they_change() -> None:
@@ -84,9 +94,9 @@ def test_an_asker_withdraws_what_waits_up_to_an_id_and_nothing_of_others() -> No
     desk.put(last)
     assert desk.withdraw(WINDOW, 3) == [first, second]
     assert desk.withdraw(WINDOW, 3) == []
-    assert places == [3], "the two were not before it"
+    assert places == [2], "who is being answered has its next turn behind it"
     assert desk.withdraw(WINDOW, 9) == [late]
-    assert places == [3, 2]
+    assert places == [2]
     assert [desk.take(), desk.take()] == [others, last]
 
 
@@ -110,6 +120,19 @@ def test_an_engine_is_off_the_desk_before_it_is_closed() -> None:
     desk.engine = SimpleNamespace(close=lambda: seen.append(desk.engine))  # type: ignore[assignment]  # as much of one
     Worker(desk, Cancellation(), Watcher(lambda _event: None), reading)._unload()
     assert seen == [None]
+
+
+def test_two_windows_take_turns_and_hear_of_each_other_alone() -> None:
+    desk, (one, other) = Desk(), (window_name(1), window_name(2))
+    for number in (1, 2, 3):
+        desk.put(job(one, number))
+    assert not desk.serves_others(one)
+    desk.put(job(other, 4))
+    assert desk.serves_others(one)
+    assert desk.serves_others(other)
+    assert [desk.take().request.id for _ in range(4)] == [1, 4, 2, 3]
+    assert desk.serves_others(other)
+    assert not desk.serves_others(one), "it is one's own answer that is under way"
 
 
 def test_taking_waits_for_a_job() -> None:

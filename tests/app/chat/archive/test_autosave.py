@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.archive.autosave import Autosave
+from app.chat.archive.chat_list import ChatList
 from app.chat.archive.conversion import conversation_of, title_of
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
@@ -32,7 +33,7 @@ class Desk:
         self.path = path
         self.chat = ChatController(link, settings)
         self.archive = Archive(path)
-        self.autosave = Autosave(self.chat, self.archive)
+        self.autosave = Autosave(self.chat, ChatList(self.archive, self.archive))
         link.events_arrived.connect(self.chat.on_events)
         self.chat.on_engine_state(EngineState(Phase.READY, pair=loaded(1)))
         self.archive.start()

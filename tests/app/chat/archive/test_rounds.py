@@ -161,7 +161,7 @@ def test_rounds_that_cannot_be_kept_yet_are_kept_later(qtbot: QtBot, tmp_path: P
     assert listed.args == [1, places(3, 2)]
     with qtbot.waitSignal(archive.rounds_read) as read:
         archive.read_rounds([(3, 5, 0), (3, 5, 7)])
-    (key, packed), missing = read.args[0]
+    (key, packed), missing = read.args[1]
     assert (key, missing) == ((3, 5, 0), ((3, 5, 7), None))
     assert unpack(packed, 1) == random_round(4)
     archive.close()

@@ -245,8 +245,8 @@ def test_every_question_is_answered_whatever_goes_wrong(
         archive.list_rounds(1)
     assert rounds.args == [1, []]
     with qtbot.waitSignal(archive.rounds_read) as read:
-        archive.read_rounds([(5, 1, 0)])
-    assert read.args == [[((5, 1, 0), None)]]
+        number = archive.read_rounds([(5, 1, 0)])
+    assert read.args == [number, [((5, 1, 0), None)]]
     with qtbot.waitSignal(archive.imported) as imported:
         number = archive.import_files([tmp_path / "file.json"], GenerationSettings())
     assert imported.args is not None

@@ -194,14 +194,16 @@ def make_desk(
 ) -> Iterator[Callable[..., Desk]]:
     """Makes rooms over the same settings and folders, as one session after the other."""
     rooms: list[ModelsFeature] = []
+    windows: list[QWidget] = []
 
     def make(**dependencies: Any) -> Desk:
         window = QWidget()
+        windows.append(window)
         qtbot.addWidget(window)
         tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
         library = LibraryController(priced_link, LoadOptions(), LoadOptions(), window)
         engines = EngineChoice(EngineSwitch(priced_link, window), library, settings, priced_link.ids)
-        room = ModelsFeature(priced_link, settings, folders, LIGHT, window, engines, tools)
+        room = ModelsFeature(priced_link, settings, folders, LIGHT, lambda: window, engines, tools, window)
         rooms.append(room)
         room.suggested = (SUGGESTION,)
         priced_link.events_arrived.connect(room.on_events)
@@ -209,8 +211,8 @@ def make_desk(
         return Desk(room, priced_link, qtbot, hub)
 
     yield make
-    for room in rooms:
-        room.leave()
+    for room, window in zip(rooms, windows, strict=True):
+        room.leave(window)
         room.close()
 
 

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QAbstractSpinBox, QComboBox, QLineEdit, QTabBar
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QComboBox,
+    QLineEdit,
+    QTabBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
 
 from app.downloads.progress import Progress, Request, State
 from app.library.controller import LoadPace
@@ -36,6 +45,14 @@ def test_downloads_in_short(downloads: tuple[Progress, ...], words: str) -> None
     assert in_short(downloads) == words
 
 
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    """Whose status bar the sign could be in."""
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
 def test_downloads_go_on_when_the_dialog_is_closed(desk: Desk, hub: Hub, pair: None) -> None:
     desk.open()
     desk.dialog.download_requested.emit(("org/large",), LoadOptions("org/large", "none"))
@@ -49,19 +66,20 @@ def test_downloads_go_on_when_the_dialog_is_closed(desk: Desk, hub: Hub, pair: N
     assert desk.asked == [LoadOptions("org/large", "none")]
 
 
-def test_the_sign_opens_the_page(desk: Desk, hub: Hub, pair: None) -> None:
+def test_the_sign_opens_the_page(desk: Desk, hub: Hub, pair: None, window: QWidget) -> None:
     hub.fail("model.safetensors", slow(2_000, 0.05), times=5)
+    indicator = desk.room.make_indicator(window)
     desk.downloads.add(Request("org/large"))
     desk.wait_for("org/large", State.DOWNLOADING)
-    assert "1 download" in desk.room.indicator.text()
-    desk.room.indicator.click()
+    assert "1 download" in indicator.text()
+    indicator.click()
     assert desk.dialog.isVisible()
     assert desk.dialog.tabs.currentIndex() == Page.DOWNLOADS
     assert not desk.dialog.details.isVisible()
 
 
 def test_what_was_not_finished_is_offered_at_the_next_start(
-    make_desk: Callable[..., Desk], hub: Hub, pair: None
+    make_desk: Callable[..., Desk], hub: Hub, pair: None, window: QWidget
 ) -> None:
     hub.fail("model.safetensors", slow(2_000, 0.05), times=5)
     first = make_desk()
@@ -74,7 +92,7 @@ def test_what_was_not_finished_is_offered_at_the_next_start(
     second.wait(lambda: bool(second.notices))
     assert [each.key for each in second.notices] == [PAUSED_NOTICE]
     assert "org/large" in second.notices[0].message
-    assert second.room.indicator.text() == "1 download paused"
+    assert second.room.make_indicator(window).text() == "1 download paused"
     assert second.download("org/large").bytes_done > 5_000
     assert second.notices[0].on_action is not None
     second.notices[0].on_action()
