@@ -24,6 +24,7 @@ from engine.idle_threads import let_idle_threads_sleep
 from engine.loading.out_of_memory import let_gpu_segments_grow
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
+from engine.protocol.keeping import ForgetTexts, KeepTexts
 from engine.protocol.messages import (
     PROTOCOL,
     UNHEARD_EXIT,
@@ -82,7 +83,7 @@ class EngineProcess:
         self._server = ServerSwitch(self._desk, self._send, reading)
         self._told_to_wait: dict[int, int] = {}  # requests of the window, by how many are before them
         self._watcher = Watcher(self._send)
-        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
+        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading, self._send)
 
     def run(self) -> None:
         """Serve until the connection closes or `Shutdown` comes; the listening thread then ends the process."""
@@ -132,6 +133,11 @@ class EngineProcess:
             self._desk.put(Job(command, WINDOW, self._send, partial(self._moved, command.id)))
         elif isinstance(command, Serve | StopServing):
             self._server.turn(command)
+        elif isinstance(command, KeepTexts):
+            self._worker.keeping = command
+        elif isinstance(command, ForgetTexts):
+            if engine := self._desk.engine:
+                engine.forget(command.conversations)
         else:
             raise TypeError(f"no command: {command!r:.200}")
 

@@ -4,9 +4,10 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.errors import CoppiceError
+from engine.protocol.keeping import SERVED
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
 from engine.protocol.sentences import say
 from engine.serving.context import Asker, Service
@@ -84,6 +85,7 @@ async def events(service: Service, asker: Asker, request: Generate) -> AsyncGene
         if not unread.put(event):
             job.leave()
 
+    request = replace(request, options=replace(request.options, conversation=SERVED))
     job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)))
     service.desk.put(job)
     try:
