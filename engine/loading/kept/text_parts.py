@@ -95,11 +95,14 @@ class SavedText:
         return SavedText(parts, (*self.ends[: len(parts) - 1], length), self.outline)
 
     def common_beginning(self, kept: KeptText) -> int:
-        """How many tokens of `kept` are here, number by number: rotary embeddings may be others by now."""
+        """How many tokens of `kept` are here, number by number: others were read again, perhaps in other passes.
+
+        Those behind the last length that states could be gone back to, or those whose rotary embedding is another now.
+        """
         own, count = self.outline, same_tokens(self.outline.tokens, kept.tokens)
         if own.turned is not None and kept.turned is not None:
             count = min(count, same_tokens(own.turned.regimes, kept.turned.regimes))
-        return count
+        return own.states.nearest(count) if own.states else count
 
     @contextmanager
     def opened(self, length: int) -> Iterator[KeptText]:
