@@ -72,6 +72,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("Work on the models of this computer has ended because of an error in this program ({error})."),
         mark("Close Models, open it again and repeat what you did."),
     ),
+    "kept texts": (
+        mark("What is kept of chats on disk could not be deleted because of an error in this program ({error})."),
+        mark("Delete it in Preferences, on the page Memory."),
+    ),
     "vocabularies": (
         mark("Drafts for this model could not be compared because of an error in this program ({error})."),
         mark("Choose a draft by hand."),

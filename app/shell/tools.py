@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequen
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.chat.conversations import Conversations
+from app.engine.kept_texts import KeptConversations
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
@@ -49,9 +50,11 @@ class WindowTools(QObject):
     closing = Signal()
     notice_raised = Signal(Notice)
 
-    def __init__(self, window: QMainWindow, settings: SettingsFile, folders: Folders, theme: Theme) -> None:
+    def __init__(
+        self, window: QMainWindow, settings: SettingsFile, folders: Folders, theme: Theme, kept: KeptConversations
+    ) -> None:
         super().__init__(window)
-        self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
+        self._window, self._settings, self._folders, self._theme, self._kept = window, settings, folders, theme, kept
         self._network = Network(os.environ)
         self._passwords = Passwords(self)
         self._passwords.changed.connect(self._tell_network)
@@ -109,7 +112,13 @@ class WindowTools(QObject):
 
             self._desk = HubTokenController(tokens, self)
             self._preferences = preferences_dialog(
-                self._settings, self._folders, hub_place().cache, self._desk, self._window, self._engine_page()
+                self._settings,
+                self._folders,
+                hub_place().cache,
+                self._desk,
+                self._kept,
+                self._window,
+                self._engine_page(),
             )
             self._preferences.applied.connect(self._apply)
             self._preferences.server_wanted.connect(self._on_server_wanted)

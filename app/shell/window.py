@@ -24,6 +24,7 @@ from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
 from app.engine.interface import EngineSwitch
+from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
 from app.engine.state import EngineState, Phase
 from app.engine.unheard_stop import UnheardStop
@@ -89,7 +90,8 @@ class MainWindow(QMainWindow):
         self.generation = self.generation_actions.popover
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
-        self.tools = WindowTools(self, settings, folders, theme)
+        self.kept = KeptConversations(link, settings, folders.cache, self)
+        self.tools = WindowTools(self, settings, folders, theme, self.kept)
         self._lay_out()
 
     @property
@@ -192,7 +194,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        parts = (self.conversations.close, self.models.leave, self.server.leave, self.chat_panel.leave)
+        parts = (self.conversations.close, self.models.leave, self.server.leave, self.chat_panel.leave, self.kept.close)
         for leave in (self.switch.close, *parts):
             leave()
         self.tools.close()

@@ -184,6 +184,9 @@ class Wiring(QObject):
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answering_changed.connect(self._on_answering_changed)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
+        window.conversations.deleted.connect(window.kept.forget_chat)
+        window.link.events_arrived.connect(window.kept.on_events)
+        window.tools.preferences_changed.connect(window.kept.follow_settings)
 
     def _connect_tree(self) -> None:
         """Now what makes a panel necessary, the rest as soon as there is one."""
@@ -226,7 +229,14 @@ class Wiring(QObject):
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices
-        withdrawing = (window.chat, window.conversations, window.unheard_stop, window.server, window.engines)
+        withdrawing = (
+            window.chat,
+            window.conversations,
+            window.unheard_stop,
+            window.server,
+            window.engines,
+            window.kept,
+        )
         for teller in (window.models, window.tools, *withdrawing):
             teller.notice_raised.connect(notices.add)
         for teller in withdrawing:

@@ -355,7 +355,10 @@ def prove_reading_ahead(case: Case) -> None:
     assert case.told("read ahead")
 
 
-JOBS = ("models", "vocabularies", "token", "search", "facts", "variants", "news", "remote engine", "engine key")
+JOBS = (
+    *("models", "vocabularies", "token", "search", "facts", "variants", "news", "remote engine", "engine key"),
+    "kept texts",
+)
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,
     "engine link": prove_engine_link,

@@ -285,6 +285,7 @@ class ChatController(QObject):
             self.first_read_changed.emit(first)
         generation = self.generation
         options = with_visible_tree(self._settings.current.complete_answer(generation.options()), self._engine)
+        options = replace(options, conversation=str(self.conversation.id))
         prompt = self.conversation.prompt(generation.system_prompt)
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)
