@@ -122,11 +122,10 @@ def forget(root: Path, conversations: Iterable[str] | None = None) -> int:
     owners = None if conversations is None else {owner_of(each) for each in conversations}
     files = [file for file in all_files(root) if owners is None or file.owner in owners]
     remove_parts(file.path for file in files)
-    if owners is None:
-        for folder in _models(root):
-            remove_leftovers(folder)
-            with suppress(OSError):  # it holds something that is not ours
-                folder.rmdir()
+    for folder in _models(root):
+        with suppress(OSError):  # open on Windows; or it is not empty
+            remove_leftovers(folder)  # of processes that were killed while they wrote
+            folder.rmdir()
     return sum(file.nbytes for file in files if not file.path.exists())
 
 

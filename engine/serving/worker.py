@@ -4,6 +4,7 @@ import gc
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong
 from engine.loading.out_of_memory import out_of_memory_of
@@ -12,6 +13,9 @@ from engine.protocol.keeping import KeepTexts, Kept
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load
 from engine.protocol.sentences import say
 from engine.serving.desk import WINDOW, Desk, Job
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 REST_SECONDS = 2.0  # without a request, before what was read is written to disk
 
@@ -34,6 +38,7 @@ class Worker:
         `tell_kept` hears what became of texts that are kept on disk.
         """
         self.keeping = KeepTexts(0)  # may be replaced at any time, from any thread
+        self._kept_by = KeepTexts(0)  # what the loaded engine was told
         self._tell_kept = tell_kept
         self._desk = desk
         self._cancellation = cancellation
@@ -49,10 +54,9 @@ class Worker:
 
     def rest(self) -> bool:
         """Nobody asks: write what was read to disk, if it is to be kept, until somebody does; whether all is done."""
-        engine, keeping, has_written, note = self._desk.engine, self.keeping, False, ""
-        if engine is None or not keeping.most_bytes:
+        engine, has_written, note = self._desk.engine, False, ""
+        if engine is None or not self._tell_keeping(engine).most_bytes:
             return True
-        engine.keep_on_disk(keeping.cache_dir, keeping.most_bytes)
         try:
             has_written = engine.rest(self._make_way)
             note = engine.kept_complaint
@@ -63,6 +67,13 @@ class Worker:
         if has_written or note:
             self._tell_kept(Kept(engine.kept_bytes, note))
         return True
+
+    def _tell_keeping(self, engine: "Engine") -> KeepTexts:
+        """Have the engine know what is wanted by now, in the thread that it works in; returns that."""
+        if self.keeping != self._kept_by:
+            self._kept_by = self.keeping
+            engine.keep_on_disk(self._kept_by.cache_dir, self._kept_by.most_bytes)
+        return self._kept_by
 
     def _make_way(self) -> None:
         if self._desk.waiting:
@@ -96,11 +107,12 @@ class Worker:
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
             del engine
             self._unload()
+            self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             return
         if engine is None:
             raise NoModel(say("No model is loaded."), say("Choose a model first."))
-        engine.keep_on_disk(self.keeping.cache_dir, self.keeping.most_bytes)
+        self._tell_keeping(engine)
         watcher = self._watcher if job.asker == WINDOW else None
         prompt = engine.prompt_of(request)
         yield from engine.generate(request.id, prompt, request.options, watcher)

@@ -126,9 +126,6 @@ class StubEngine:
             raise ERRORS[ask.text]
         return ask
 
-    def keep_on_disk(self, cache_dir: str, most_bytes: int) -> None:
-        """It reads nothing that could be kept."""
-
     def describe(self, _request: int, seconds: float) -> SimpleNamespace:
         """There is no draft."""
         return SimpleNamespace(draft=None)
