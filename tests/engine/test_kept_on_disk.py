@@ -29,6 +29,7 @@ from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.weights.store.layout import PAGE
 from tests.bench.taking_turns import loaded
 from tests.engine.model.heads.test_head_context import Case
 from tests.engine.model.heads.test_head_context import made as made_with_head
@@ -280,7 +281,7 @@ def test_what_was_of_use_last_stays(llama: Network, root: Path) -> None:
     sizes = [0]
     for number in range(4):
         context.prefill([number + 3] * 100)
-        bound = PLENTY if number < 3 else sizes[3]
+        bound = PLENTY if number < 3 else sizes[3] + 20 * PAGE
         disk = disk_of(root, context, most=bound)
         if number == 3:
             disk.bring(context, [3] * 101)

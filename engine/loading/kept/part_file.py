@@ -54,15 +54,19 @@ def write_part(
     file = replacement.file
     try:
         file.write(head)
+        settled = 0
         for name, layout in layouts.items():
             digest = hashlib.sha256()
             for piece in _pieces(layout, sections[name]):
                 check()
                 file.write(piece)
                 digest.update(piece)
-                _settle(file)
+                if file.tell() - settled >= PIECE_BYTES:
+                    _settle(file)
+                    settled = file.tell()
             digests.append(digest.digest())
         file.write(b"".join(digests))
+        _settle(file)
         check()
     except BaseException:
         replacement.discard()

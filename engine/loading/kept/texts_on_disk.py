@@ -29,6 +29,7 @@ from engine.loading.out_of_memory import out_of_memory_of
 from engine.model.context import same_tokens
 from engine.model.kept_text import KeptText
 from engine.protocol.sentences import joined, reason_of, say
+from engine.weights.store.layout import PAGE
 
 LEAST_TOKENS = 64  # fewer are read again in one short pass
 LEAST_SECONDS = 1.0  # of reading tokens that must be spared: nobody notices less
@@ -179,7 +180,7 @@ class TextsOnDisk:
         new = len(kept.tokens) - (behind.length if behind else 0)
         staying = [part.path for part in behind.parts] if behind else []
         most = planned_bytes(place.root, place.most_bytes)
-        needed = kept.nbytes * new // len(kept.tokens) + (kept.states.nbytes if kept.states else 0)
+        needed = kept.nbytes * new // len(kept.tokens) + (kept.states.nbytes if kept.states else 0) + _padding(kept)
         if not make_room(place.root, needed, most, staying):
             self._complain("room", say("There is no room to keep on disk what this conversation has read."))
             return
@@ -286,6 +287,12 @@ def _continued(kept: KeptText, texts: Sequence[_Text]) -> tuple[str, SavedText |
         else:
             best = token_hex(8), None, parts
     return best
+
+
+def _padding(kept: KeptText) -> int:
+    """What a file takes beside the tensors, at most: every section begins on a page."""
+    states = len(kept.states.snapshots) + 1 if kept.states else 0
+    return PAGE * (sum(1 for _ in kept.slots) + states + 8)
 
 
 def _part_of(model: str, path: Path) -> PartFile:

@@ -117,6 +117,7 @@ class StubEngine:
         self.gate.set()
         self.rounds = 0
         self.answered: list[str] = []
+        self.conversations: set[str] = set()
         self._cancellation = cancellation
 
     def prompt_of(self, request: Generate) -> Ask:
@@ -130,9 +131,10 @@ class StubEngine:
         """There is no draft."""
         return SimpleNamespace(draft=None)
 
-    def generate(self, request: int, ask: Ask, _options: GenerateOptions, _watcher: Watcher | None) -> Iterator[Event]:
+    def generate(self, request: int, ask: Ask, options: GenerateOptions, _watcher: Watcher | None) -> Iterator[Event]:
         """As the engine's, with as many tokens as rounds."""
         self.answered.append(ask.text)
+        self.conversations.add(options.conversation)
         yield Prefilled(request, 7, 2, 0.5)
         tree = Tree(b"", b"", b"", ("x",) * ask.nodes)
         for index in range(ask.rounds):

@@ -11,6 +11,7 @@ import httpx2 as httpx
 import psutil
 import pytest
 
+from engine.protocol.keeping import SERVED
 from engine.serving.guard.limits import Limits
 from tests.campaigns.extent import choose
 from tests.engine.serving.stub import KEY, PATH, PATIENCE_SECONDS, Running, read_answer, running, soon
@@ -86,6 +87,7 @@ def test_who_asks_once_does_not_wait_for_all_of_who_asks_much(server: Running) -
         server.engine.gate.set()
         assert Counter(each.result() for each in (*first, *then)) == {200: len(much) + len(once)}
     assert sorted(server.engine.answered[1:6]) == sorted([*once, "much"]), "each had a turn before anybody's second"
+    assert server.engine.conversations == {SERVED}, "what is kept of them on disk is no chat's of the window"
 
 
 def test_aborts_of_many_are_all_heard(server: Running) -> None:
