@@ -107,7 +107,8 @@ def test_a_conversation_that_comes_back_is_as_if_it_had_stayed(kind: str, root: 
     said = [*said[:-1], 8, 9]
     other = Context(context.network, CAPACITY)
     disk_of(root, other).bring(other, said)
-    assert other.common(said) == context.common(said) > len(said) // 2
+    assert other.common(said) == context.common(said)
+    assert context.common(said) > len(said) // 2 or kind == "turned by length", "there any length has its own numbers"
     found, expected = answered(other, said, 5), answered(context, said, 5)
     assert found[0] == expected[0]
     assert torch.equal(found[1], expected[1])
