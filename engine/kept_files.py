@@ -90,9 +90,9 @@ def make_room(root: Path, new_bytes: int, most_bytes: int, staying: Iterable[Pat
     They fit where all that is kept takes at most `most_bytes`, and `RESERVE_BYTES` of the disk stay free. Where that
     cannot be had, nothing is removed. `staying`: parts of the text that grows.
     """
-    texts, stays = defaultdict[tuple[Path, str], list[KeptFile]](list), frozenset(staying)
+    texts, stays = defaultdict[tuple[Path, str, str], list[KeptFile]](list), frozenset(staying)
     for file in all_files(root):
-        texts[file.path.parent, file.text].append(file)
+        texts[file.path.parent, file.owner, file.text].append(file)
     total = sum(file.nbytes for files in texts.values() for file in files)
     free = shutil.disk_usage(_existing(root)).free
     too_many = max(total + new_bytes - most_bytes, new_bytes + RESERVE_BYTES - free)

@@ -1,6 +1,7 @@
 """What the engine keeps of chats on disk: as much as a person wants, and of no chat that was deleted."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from app.settings.store import SettingsFile
 from app.ui.jobs import Jobs
 from app.ui.notices import Notice
 from engine.errors import CoppiceError
-from engine.kept_files import AUTOMATIC, forget, kept_bytes, kept_folder
+from engine.kept_files import AUTOMATIC, forget, kept_bytes, kept_folder, make_room, planned_bytes
 from engine.protocol.keeping import ForgetTexts, KeepTexts, Kept
 from engine.protocol.messages import Event, Ready
 
@@ -52,7 +53,7 @@ class KeptConversations(QObject):
                 self._on_kept(event)
 
     def follow_settings(self) -> None:
-        """What is wanted may be something else now; what is no longer wanted is deleted."""
+        """What is wanted may be something else now; what is no longer wanted, or is too much, is deleted."""
         former, wanted = self._told, self._wanted
         if former is None or wanted == former:
             return
@@ -60,6 +61,8 @@ class KeptConversations(QObject):
         self._link.keep(wanted)
         if not wanted.most_bytes:
             self.forget_all()
+        else:
+            self._work(lambda root: make_room(root, 0, planned_bytes(root, wanted.most_bytes)))
 
     def forget_chat(self, conversation: int) -> None:
         """The chat is deleted: what was kept of it goes too."""
@@ -71,8 +74,7 @@ class KeptConversations(QObject):
 
     def measure(self) -> None:
         """Have `measured` tell."""
-        root = kept_folder(self._cache)
-        self._jobs.start(lambda _stop: kept_bytes(root)).done.connect(self.measured)
+        self._work(lambda _root: None)
 
     def close(self) -> None:
         """The window goes."""
@@ -87,10 +89,15 @@ class KeptConversations(QObject):
 
     def _forget(self, conversations: Collection[str]) -> None:
         self._link.keep(ForgetTexts(tuple(conversations)))
+        self._work(lambda root: forget(root, conversations or None))
+
+    def _work(self, act: Callable[[Path], object]) -> None:
+        """Do something with the folder, beside the window, and tell what is left."""
         root = kept_folder(self._cache)
 
         def work(_stop: object) -> int:
-            forget(root, conversations or None)
+            with suppress(OSError):  # a disk that does not answer: what the engine writes next tells of it
+                act(root)
             return kept_bytes(root)
 
         job = self._jobs.start(work)

@@ -45,17 +45,20 @@ def done(qtbot: QtBot, kept: KeptConversations, act: Callable[[], object]) -> in
 
 
 def test_every_engine_is_told_what_to_keep(
-    kept: KeptConversations, link: FakeLink, settings: SettingsFile, tmp_path: Path
+    kept: KeptConversations, link: FakeLink, settings: SettingsFile, qtbot: QtBot, tmp_path: Path
 ) -> None:
     kept.follow_settings()
     assert link.keeps == [], "there is none yet"
     kept.on_events([READY])
-    settings.change(keep_limit_gb=2.0)
-    kept.follow_settings()
+    for chat in (5, 6, 7):
+        write(tmp_path, chat)
+    settings.change(keep_limit_gb=2.5e-6)
+    assert done(qtbot, kept, kept.follow_settings) == 2000, "what is too much goes at once"
     kept.follow_settings()
     kept.on_events([READY])
     cache = str(tmp_path)
-    assert link.keeps == [KeepTexts(AUTOMATIC, cache), KeepTexts(2 * 10**9, cache), KeepTexts(2 * 10**9, cache)]
+    assert link.keeps == [KeepTexts(AUTOMATIC, cache), KeepTexts(2500, cache), KeepTexts(2500, cache)]
+    kept.close()
 
 
 def test_a_chat_takes_its_own_with_it(kept: KeptConversations, link: FakeLink, qtbot: QtBot, tmp_path: Path) -> None:
