@@ -18,7 +18,7 @@ from engine.speculation.method_choice import MethodInputs, choose_method, strate
 from engine.speculation.methods.acceptance_rates import counted
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
-from engine.text.grammars.answer_form import state_of_answer
+from engine.text.grammars.constrained_answer import state_of_answer
 from engine.text.prompt import Prompt, require_known, require_readable, text_of_answer
 
 
@@ -107,7 +107,7 @@ class Answering:
 
 
 def _scorers(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions) -> tuple[Scorer, Scorer | None]:
-    """Target and draft, both held to the form of the answer where one is asked for."""
+    """Target and draft, both held to the constraint of the answer where there is one."""
     target, draft = loaded.guarded(options.conversation)
     if options.constraint is None:
         return target, draft

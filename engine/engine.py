@@ -16,8 +16,9 @@ from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
 from engine.protocol.watching import Watch
 from engine.text.calling import divider_for, tool_constraint
+from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import Divider
-from engine.text.prompt import Prompt, count_tokens, write_prompt
+from engine.text.prompt import Prompt, count_tokens, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
 
 
@@ -136,6 +137,10 @@ class Engine:
             return Prompt(request.raw)
         return self.prompt(request.chat, request.tools)
 
+    def require_readable(self, request: Generate) -> None:
+        """Raise `InputError` where this request's prompt is empty, too long, or has tokens that the target lacks."""
+        require_readable(self.prompt_of(request).tokens, self.target.network.vocabulary, self.context_tokens)
+
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""
         return Prompt(tuple(self._loaded.pair.tokenizer.encode_raw(text)))
@@ -147,6 +152,14 @@ class Engine:
     def tool_constraint(self, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
         """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
         return tool_constraint(self.tokenizer, tools, choice)
+
+    def check_constraint(self, constraint: Constraint) -> None:
+        """Raise `InputError` for a constraint that cannot be used, or would take too much.
+
+        The first time that one is given this may take seconds, which `generate` would keep the engine for: call it
+        before, from another thread.
+        """
+        check_constraint(self.tokenizer, constraint)
 
     def count(self, question: Count) -> Counted:
         """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""

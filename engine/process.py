@@ -81,7 +81,6 @@ class EngineProcess:
         self._estimator: Estimator | None = None
         self._cancellation = Cancellation()
         self._server = ServerSwitch(self._desk, self._send, reading)
-        self._told_to_wait: dict[int, int] = {}  # requests of the window, by how many are before them
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading, self._send)
 
@@ -145,17 +144,12 @@ class EngineProcess:
         """What runs ends within one layer; what waits behind the requests of clients ends at once."""
         self._cancellation.cancel(through)
         for job in self._desk.withdraw(WINDOW, through):
-            self._told_to_wait.pop(job.request.id, None)
             job.tell(Finished(job.request.id, "cancelled"))
 
     def _moved(self, request: int, ahead: int) -> None:
-        """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
-        if ahead and self._server.is_used:
-            if self._told_to_wait.get(request) != ahead:
-                self._told_to_wait[request] = ahead
-                self._send(Queued(request, ahead))
-        elif self._told_to_wait.pop(request, 0):
-            self._send(Queued(request, 0))
+        """Nobody waits behind requests of clients where there can be none. The desk calls this in turn."""
+        if self._server.is_used:
+            self._send(Queued(request, ahead))
 
     def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)

@@ -74,6 +74,17 @@ class Preferences:
             unit=mark("%"),
         ),
     )
+    reduce_motion: bool = option(
+        False,
+        Switch(
+            page=APPEARANCE,
+            title=mark("Reduce motion"),
+            help=mark(
+                "Trees and panes change at once instead of moving, also if the system wants that. Whether an answer's "
+                "text appears evenly is set for chats."
+            ),
+        ),
+    )
     language: str = option(
         "system",
         Choice(

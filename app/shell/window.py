@@ -23,6 +23,7 @@ from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
+from app.comparison.feature import ComparisonFeature
 from app.engine.interface import EngineSwitch
 from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
@@ -83,6 +84,8 @@ class MainWindow(QMainWindow):
         self.deferred = DeferredWork(self)
         self.tree = TreeDock(self)
         self.telemetry = TelemetryDock(self.switch, theme.colors, self, self.deferred.do)
+        run = self.telemetry.comparison.run
+        self.comparison = ComparisonFeature(self.chat, self.conversations, run, theme.colors, self)
         self.status_area = StatusArea(self)
         self.models = ModelsFeature(link, settings, folders, theme.colors, self, self.engines)
         self.server = ServerFeature(link, settings, self)
@@ -177,6 +180,7 @@ class MainWindow(QMainWindow):
         self.tree.set_theme(colors)
         self.telemetry.set_theme(colors)
         self.models.set_theme(colors)
+        self.comparison.set_theme(colors)
         for action, name in self.actions_.with_icons():
             action.setIcon(icon(name, colors.text))
 
@@ -194,8 +198,8 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and send the engine away; it may take a moment longer than the window."""
         self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
-        parts = (self.conversations.close, self.models.leave, self.server.leave, self.chat_panel.leave, self.kept.close)
-        for leave in (self.switch.close, *parts):
+        parts = (self.comparison.leave, self.conversations.close, self.models.leave, self.server.leave)
+        for leave in (self.switch.close, *parts, self.chat_panel.leave, self.kept.close):
             leave()
         self.tools.close()
         super().closeEvent(event)

@@ -23,6 +23,7 @@ from app.shell.lifecycle import Lifecycle
 from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
 from app.system.paths import Folders
 from app.system.plain_text import well_formed
+from app.ui.motion import may_move
 from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
@@ -156,6 +157,7 @@ class Wiring(QObject):
         link.engine_stopped.connect(self._on_engine_stopped)
         for listener in (library, models, chat, window.telemetry, counter, window.tree):
             link.events_arrived.connect(listener.on_events)
+        engines.state_changed.connect(window.comparison.on_engine_state)
         for listener in (chat, counter, window.telemetry):
             engines.state_changed.connect(listener.on_engine_state)
         for shown in (window.chat_panel, window.status_area, models):
@@ -203,6 +205,7 @@ class Wiring(QObject):
         window = self._window
         link, chat, settings, rounds = window.switch, window.chat, window.settings, window.conversations.rounds
         panel.set_way(settings.current.tree_way)
+        panel.set_motion(may_move(settings.current.reduce_motion))
         panel.set_budget(chat.generation.budget)
         panel.set_answering(chat.is_answering)
         link.events_arrived.connect(panel.on_events)
@@ -214,6 +217,8 @@ class Wiring(QObject):
         panel.budget_wanted.connect(lambda budget: chat.change_settings(replace(chat.generation, budget=budget)))
         rounds.brought.connect(panel.player.bring)
         panel.player.wanted.connect(rounds.bring)
+        rounds.figures_brought.connect(panel.filling.take)
+        panel.filling.wanted.connect(rounds.bring_figures)
         panel.round_shown.connect(window.chat_panel.view.mark_round)
         panel.answer_wanted.connect(self._show_round_in_answer)
         panel.branch_wanted.connect(self._branch)
@@ -226,16 +231,15 @@ class Wiring(QObject):
         window.chat.asked.connect(telemetry.on_asked)
         window.chat.conversation_replaced.connect(telemetry.clear)
         telemetry.follow(window.actions_.telemetry, window.tree.show_round_of)
+        window.chat_panel.view.cause_chosen.connect(telemetry.show_cause)
+        window.chat_panel.view.compare_requested.connect(window.comparison.open)
+        telemetry.texts_wanted.connect(window.comparison.open)
 
     def _connect_notices(self) -> None:
         window, notices = self._window, self._window.notices
         withdrawing = (
-            window.chat,
-            window.conversations,
-            window.unheard_stop,
-            window.server,
-            window.engines,
-            window.kept,
+            *(window.chat, window.conversations, window.unheard_stop),
+            *(window.server, window.engines, window.comparison, window.kept),
         )
         for teller in (window.models, window.tools, *withdrawing):
             teller.notice_raised.connect(notices.add)
@@ -253,6 +257,7 @@ class Wiring(QObject):
             restart_engine=window.engines.restart,
             server=window.server.open,
             quit=window.close,
+            compare=lambda _checked: window.comparison.open(),
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
@@ -312,6 +317,9 @@ class Wiring(QObject):
         window = self._window
         window.chat_panel.composer.field.sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
         window.view_options.follow_settings()
+        moves = may_move(window.settings.current.reduce_motion)
+        window.tree.set_motion(moves)
+        window.setAnimated(moves)  # panes that are dragged
 
     def _show_round_in_answer(self, request: int, index: int) -> None:
         if not self._window.chat_panel.view.show_round(request, index):

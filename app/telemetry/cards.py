@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QRectF, Qt, QTimer
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QStackedLayout, QToolButton, QToolTip, QVBoxLayout, QWidget
 
+from app.engine.why import CausePlace
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
@@ -128,7 +129,17 @@ MEMORY = Figure(
 )
 
 
+WHERE = {
+    CausePlace.TIME: TIME,
+    CausePlace.PASSES: TOKENS_PER_PASS,
+    CausePlace.BY_DEPTH: BY_DEPTH,
+    CausePlace.TREE_SIZE: TREE_SIZE,
+    CausePlace.STREAMED: BANDWIDTH,
+}
+"""The figure that shows why an answer was fast or not."""
+
 _PICTURE_HEIGHT = 118
+_POINTED_MS = 2000  # long enough to be found, also by who looks elsewhere at first
 
 
 class Card(QFrame):
@@ -144,7 +155,9 @@ class Card(QFrame):
         self._words = QLabel(self)
         self._pages = QStackedLayout()
         self._colors = ("#000000", "#000000")
-        self._background = QColor()
+        self._background = self._accent = QColor()
+        self._pointing = QTimer(self, singleShot=True, interval=_POINTED_MS)
+        self._pointing.timeout.connect(self.update)
         self._lay_out()
         self.show_words(tr(figure.empty))
 
@@ -153,10 +166,20 @@ class Card(QFrame):
         """What the legend says now, or why there is nothing to see."""
         return self._words.text() if self._pages.currentWidget() is self._words else self._legend.text
 
+    @property
+    def is_pointed_out(self) -> bool:
+        """Whether it is framed, because somebody was sent here."""
+        return self._pointing.isActive()
+
+    def point_out(self) -> None:
+        """Frame it for a moment."""
+        self._pointing.start()
+        self.update()
+
     def set_colors(self, colors: Colors) -> None:
         """Change the colours."""
         self._colors = (colors.text, colors.muted)
-        self._background = QColor(colors.surface)
+        self._background, self._accent = QColor(colors.surface), QColor(colors.accent)
         self.update()
         self.picture.set_colors(colors)
 
@@ -175,7 +198,11 @@ class Card(QFrame):
 
     def paintEvent(self, _event: QPaintEvent) -> None:  # noqa: N802
         """Its ground; by hand, since a style sheet takes no notice of palettes."""
-        QPainter(self).fillRect(self.rect(), self._background)
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._background)
+        if self.is_pointed_out:
+            painter.setPen(QPen(self._accent, 2))
+            painter.drawRect(QRectF(self.rect()).adjusted(1, 1, -1, -1))
 
     def _lay_out(self) -> None:
         font = self._title.font()

@@ -6,10 +6,11 @@ from enum import Enum
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import Answerer
+from app.engine.side_run import OTHER_RUNS, SideAnswer, SideRun
 from app.engine.state import EngineState
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
 from engine.protocol.options import GenerateOptions
-from engine.protocol.sentences import joined, say
+from engine.protocol.sentences import say
 
 NOTHING_ASKED = say("Ask something first: the comparison repeats the last question without speculation.")
 NOT_MEASURED = say("The last answer has no figures to compare with. Regenerate it, then compare.")
@@ -17,7 +18,6 @@ NOT_ASKED = say("This engine speculates as it was started: it cannot be asked to
 NOT_SPECULATED = say("The last answer was written without speculation. Choose a method, regenerate it, then compare.")
 STILL_ANSWERING = say("Wait for the end of the answer.")
 ENGINE_BUSY = say("Wait until a model is loaded.")
-CANCELLED = say("The comparison was cancelled.")
 
 
 class Stage(Enum):
@@ -66,14 +66,16 @@ class Comparison(QObject):
 
     def __init__(self, link: Answerer, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._link = link
+        self.run = SideRun(link, self)
+        self.run.grew.connect(self._on_grew)
+        self.run.ended.connect(self._on_ended)
         self._engine = EngineState()
         self._asked: Asked | None = None
         self._answer: Statistics | None = None
         self._answering = False
         self._request = 0
         self._against = Statistics()
-        self._answer_text = self._against_text = self._plain_text = ""
+        self._answer_text = self._against_text = ""
         self._temperature = 0.0
         self.stage = Stage.NONE
         self.tokens = 0
@@ -83,22 +85,27 @@ class Comparison(QObject):
     @property
     def refusal(self) -> str:
         """Why nothing can be compared now; empty if it can."""
-        if self._answering:
-            return STILL_ANSWERING
-        if self._asked is None:
-            return NOTHING_ASKED
-        if not self._engine.ready:
-            return ENGINE_BUSY
-        if not self._engine.speculates_as_asked:
-            return NOT_ASKED
-        if self._answer is None or not self._answer.passes:
-            return NOT_MEASURED
-        return "" if self._answer.drafted_nodes else NOT_SPECULATED
+        answer = self._answer or Statistics()
+        reasons = (
+            (self._answering, STILL_ANSWERING),
+            (self._asked is None, NOTHING_ASKED),
+            (not self._engine.ready, ENGINE_BUSY),
+            (not self._engine.speculates_as_asked, NOT_ASKED),
+            (not answer.passes, NOT_MEASURED),
+            (not answer.drafted_nodes, NOT_SPECULATED),
+            (self.run.is_running and self.stage is not Stage.RUNNING, OTHER_RUNS),
+        )
+        return next((words for holds, words in reasons if holds), "")
 
     @property
     def may_be_asked_for(self) -> bool:
         """Whether to offer it; what is missing then is told in words."""
         return not self._answering and self._engine.ready and self.stage is not Stage.RUNNING
+
+    @property
+    def can_be_shown(self) -> bool:
+        """Whether there is an answer, whose text could stand beside another."""
+        return not self._answering and self._answer is not None
 
     @property
     def total(self) -> int:
@@ -110,25 +117,20 @@ class Comparison(QObject):
         self.words = self.refusal
         if self.stage is not Stage.RUNNING and not self.words and self._asked and self._answer:
             options = self._asked.options
-            plain = replace(
-                options,
-                speculation=replace(options.speculation, method="none"),
-                max_new_tokens=self._answer.new_tokens,
-            )
-            self._against, self._plain_text = self._answer, ""
-            self._against_text, self._temperature = self._answer_text, options.sampling.temperature
+            self._against, self._against_text = self._answer, self._answer_text
+            self._temperature = options.sampling.temperature
             self.tokens, self.outcome, self.stage = 0, None, Stage.RUNNING
-            self._request = self._link.generate(self._asked.chat, plain)
+            self._request = self.run.start(self._asked.chat, with_method(options, "none", self._answer.new_tokens))
         self.changed.emit()
 
     def cancel(self) -> None:
         """Stop the run, if there is one; it ends when the engine says so."""
         if self.stage is Stage.RUNNING:
-            self._link.cancel(self._request)
+            self.run.cancel()
 
     def forget(self) -> None:
         """Another conversation is shown: there is nothing to compare in it yet."""
-        self.cancel()
+        self.run.cancel()
         self._asked = self._answer = self.outcome = None
         self._request, self._answering = 0, False
         self._end("")
@@ -136,8 +138,8 @@ class Comparison(QObject):
     # ---- what happens elsewhere --------------------------------------------------------------------------------------
 
     def on_asked(self, request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
-        """The conversation has asked the engine something: an answer goes before a comparison."""
-        self.cancel()
+        """The conversation has asked the engine something: an answer goes before a comparison, whoever runs it."""
+        self.run.cancel()
         self._answering = True
         self._asked, self._answer, self.outcome, self.words = Asked(request, chat, options), None, None, ""
         self._answer_text = ""
@@ -147,16 +149,15 @@ class Comparison(QObject):
         """A comparison is not what another model should have to wait for."""
         self._engine = state
         if not state.ready:
-            self.cancel()
+            self.run.cancel()
         self.changed.emit()
 
     def on_events(self, events: list[Event]) -> None:
         """Follow the run; and keep the figures of the answer that it is compared with."""
+        self.run.on_events(events)
         for event in events:
             if self._asked and not isinstance(event, Ready) and event.id == self._asked.request:
                 self._on_answer(event)
-            elif not isinstance(event, Ready) and event.id == self._request and self.stage is Stage.RUNNING:
-                self._on_own(event)
 
     def _on_answer(self, event: Event) -> None:
         if isinstance(event, Round | Finished):
@@ -166,25 +167,27 @@ class Comparison(QObject):
             self._answering = False
             self.changed.emit()
 
-    def _on_own(self, event: Event) -> None:
-        if isinstance(event, Round | Finished):
-            self._plain_text += event.text
-        match event:
-            case Round():
-                self.tokens += event.new_tokens
-                self.changed.emit()
-            case Failed():
-                self._end(joined((event.message, event.hint)))
-            case Finished(reason="cancelled"):
-                self._end(CANCELLED)
-            case Finished(statistics=Statistics() as plain):
-                texts = (self._against_text, self._plain_text)
-                self.outcome = Outcome(self._against, plain, texts, self._temperature)
-                self._end("")
-            case _:
-                pass
+    def _on_grew(self, request: int) -> None:
+        if request == self._request:
+            self.tokens = self.run.tokens
+            self.changed.emit()
+
+    def _on_ended(self, answer: SideAnswer) -> None:
+        if answer.request != self._request or self.stage is not Stage.RUNNING:
+            self.changed.emit()  # somebody else's: another one may be asked for now
+            return
+        if answer.statistics is not None:
+            texts = (self._against_text, answer.text)
+            self.outcome = Outcome(self._against, answer.statistics, texts, self._temperature)
+        self._end(answer.words)
 
     def _end(self, words: str) -> None:
         self.stage = Stage.DONE if self.outcome else Stage.NONE
         self.words = words
         self.changed.emit()
+
+
+def with_method(options: GenerateOptions, method: str, tokens: int = 0) -> GenerateOptions:
+    """The same question in another method, for so many tokens at most; 0: as many as before."""
+    speculation = replace(options.speculation, method=method)
+    return replace(options, speculation=speculation, max_new_tokens=tokens or options.max_new_tokens)

@@ -2,7 +2,7 @@
 
 from textwrap import shorten
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.i18n.number_text import Number
@@ -25,15 +25,19 @@ _INVITATION = mark("How much faster is it than without speculation?")
 class ComparisonBar(QWidget):
     """Shows one comparison."""
 
+    texts_wanted = Signal()  # of both answers, beside each other
+
     def __init__(self, comparison: Comparison, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._comparison = comparison
         self._words = QLabel(tr(_INVITATION), self)
         self._progress = QProgressBar(self)
         self._button = QPushButton(tr("Compare"), self)
+        self._texts = QPushButton(tr("Side by side…"), self)
         self._throttle = Throttle(self._refresh, parent=self)
         self._lay_out()
         self._button.clicked.connect(self._on_clicked)
+        self._texts.clicked.connect(self.texts_wanted)
         comparison.changed.connect(self._throttle.request)
         self._refresh()
 
@@ -51,6 +55,7 @@ class ComparisonBar(QWidget):
         self._words.setTextFormat(Qt.TextFormat.PlainText)
         self._words.setWordWrap(True)
         self._button.setToolTip(tip(tr(_DEFINITION)))
+        self._texts.setToolTip(tip(tr("Show both answers beside each other, and replay them at their speeds")))
         self._progress.setTextVisible(False)
         self._progress.setMaximumWidth(140)
         self._progress.setAccessibleName(tr("Progress of the comparison"))
@@ -63,6 +68,7 @@ class ComparisonBar(QWidget):
         row.addWidget(self._words, 1)
         row.addWidget(self._progress)
         row.addWidget(self._button)
+        row.addWidget(self._texts)
 
     def _on_clicked(self) -> None:
         if self._comparison.stage is Stage.RUNNING:
@@ -80,6 +86,7 @@ class ComparisonBar(QWidget):
         self._progress.setRange(0, max(1, comparison.total))
         self._progress.setValue(min(comparison.tokens, comparison.total))
         self._button.setText(tr("Cancel") if running else tr("Compare"))
+        self._texts.setEnabled(comparison.can_be_shown)
         self._button.setEnabled(running or comparison.may_be_asked_for)
 
 
@@ -116,17 +123,17 @@ def describe(outcome: Outcome) -> str:
         method=fast.method,
         slow=f"{Number(slow.tokens_per_second):.1f}",
     )
-    return f"{shown} {_about_texts(outcome)}" if outcome.speed_up else shown
+    return f"{shown} {about_texts(outcome.has_same_text, outcome.temperature)}" if outcome.speed_up else shown
 
 
-def _about_texts(outcome: Outcome) -> str:
-    """Whether the answers are the same, and why not."""
-    if outcome.has_same_text:
+def about_texts(are_same: bool, temperature: float) -> str:
+    """Whether two answers to a question are the same, and if not, why at this temperature."""
+    if are_same:
         return tr("Both wrote the same text.")
-    if outcome.temperature > 0:
+    if temperature > 0:
         words = tr(
             "The texts differ, as they may at temperature {temperature}: tokens are drawn at random, from the same "
             "probabilities."
         )
-        return words.format(temperature=f"{Number(outcome.temperature):g}")
+        return words.format(temperature=f"{Number(temperature):g}")
     return tr("The texts differ where two tokens were about equally likely: sums are rounded in another order.")

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from app.engine.interface import Answerer
 from app.engine.state import EngineState
+from app.engine.why import CausePlace
 from app.i18n.translation import tr
 from app.telemetry.comparison import Comparison
 from app.ui.theme import Colors
@@ -39,6 +40,8 @@ class TelemetryDock(QObject):
 
     figures_wanted = Signal(list)
     """Keys of kept rounds that are to be brought."""
+    texts_wanted = Signal()
+    """The last answer and another one are to be shown beside each other."""
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class TelemetryDock(QObject):
 
             self._panel = TelemetryPanel(self.history, self.elsewhere, self.comparison, self._colors, self.dock)
             self._panel.round_chosen.connect(self._on_round_chosen)
+            self._panel.texts_wanted.connect(self.texts_wanted)
             self._panel.show_pair(self._pair)
             place = self.dock.widget()
             self.dock.setWidget(self._panel)
@@ -113,6 +117,12 @@ class TelemetryDock(QObject):
         self._show_round = show_round
         action.triggered.connect(self._on_triggered)
         self.dock.toggleViewAction().toggled.connect(action.setChecked)
+
+    def show_cause(self, place: CausePlace) -> None:
+        """Show the charts, and in them why an answer was fast or not."""
+        self.dock.show()
+        self.dock.raise_()
+        self.panel.show_cause(place)
 
     def on_asked(self, request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
         """The conversation has asked the engine something: its rounds are drawn from now on."""

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
 
+from app.engine.why import CausePlace
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
-from app.telemetry.cards import MEASURED, NOT_MEASURED, Card, build_cards
+from app.telemetry.cards import MEASURED, NOT_MEASURED, WHERE, Card, build_cards
 from app.telemetry.charts.memory_picture import MemoryPicture
 from app.telemetry.charts.scope import Scope
 from app.telemetry.charts.time_chart import TimeChart
@@ -78,6 +79,9 @@ class TelemetryPanel(QWidget):
     round_chosen = Signal(int)
     """The number of a round, counted from 0 since the conversation was opened, that a person wants to see."""
 
+    texts_wanted = Signal()
+    """The last answer and another one are to be shown beside each other."""
+
     def __init__(
         self,
         history: History,
@@ -97,6 +101,7 @@ class TelemetryPanel(QWidget):
         self._throttle = Throttle(self.refresh, parent=self)
         self._caption = QLabel(tr(NOTHING_YET), self)
         self.comparison_bar = ComparisonBar(comparison, self)
+        self.comparison_bar.texts_wanted.connect(self.texts_wanted)
         self.cards: tuple[Card, ...] = build_cards(self._scope)
         self._scroll = QScrollArea(self)
         self._pages = QStackedWidget(self)
@@ -106,6 +111,7 @@ class TelemetryPanel(QWidget):
         self._scope.chosen.connect(self.round_chosen)
         for moved in (self._scroll.verticalScrollBar().valueChanged, self._scroll.verticalScrollBar().rangeChanged):
             moved.connect(self._throttle.request)  # other cards are in view now
+        self._scroll.verticalScrollBar().rangeChanged.connect(self._keep_cause_in_view)
         self.set_theme(colors)
 
     @property
@@ -130,6 +136,12 @@ class TelemetryPanel(QWidget):
         """Say that the figures of so many older rounds are on their way."""
         self._left = rounds
         self._throttle.request()
+
+    def show_cause(self, place: CausePlace) -> None:
+        """Bring the card that shows a cause into view, and frame it for a moment; once it has its place."""
+        card = next(each for each in self.cards if each.figure is WHERE[place])
+        card.point_out()
+        QTimer.singleShot(0, card, self._keep_cause_in_view)
 
     def update_soon(self) -> None:
         """The history has changed."""
@@ -173,6 +185,12 @@ class TelemetryPanel(QWidget):
         for card in self.cards:
             if not card.visibleRegion().isEmpty():
                 self._refresh_card(card)
+
+    def _keep_cause_in_view(self) -> None:
+        """A dock that is just being opened is given its height bit by bit."""
+        for card in self.cards:
+            if card.is_pointed_out:
+                self._scroll.ensureWidgetVisible(card, 0, _GAP)
 
     def _refresh_elsewhere(self) -> None:
         if self._page is None:

@@ -1,13 +1,17 @@
 """The bars around the tree: why trees are small, which recording is open, and which of the rounds is looked at."""
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSlider, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QLabel, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
+from app.system.plain_text import tip
+from app.tree.ribbon.ribbon import Ribbon, about
 from app.tree.rounds.player import SPEEDS, Player
 from app.tree.widgets import line_of_words, tool_button
+from app.ui.colors import TreeColors
+from app.ui.widgets import fill, row_of
 from engine.protocol.messages import Round
 
 LARGER_BUDGET = 64
@@ -97,7 +101,7 @@ class RecordingBar(QWidget):
 class Timeline(QWidget):
     """Moves a `Player`, and shows where it is. Hidden as long as there is nothing to choose from."""
 
-    def __init__(self, player: Player, parent: QWidget) -> None:
+    def __init__(self, player: Player, colors: TreeColors, parent: QWidget) -> None:
         super().__init__(parent)
         self._player = player
         self.back = tool_button("‹", tr("The round before (,)"), self)
@@ -107,11 +111,9 @@ class Timeline(QWidget):
             self,
         )
         self.forth = tool_button("›", tr("The next round (.)"), self)
-        self.slider = QSlider(Qt.Orientation.Horizontal, self)
-        self.slider.setAccessibleName(tr("Round"))
-        self.slider.setMinimumWidth(40)
-        self.slider.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.ribbon = Ribbon(colors, self)
         self.place = QLabel(self)
+        self.place.setToolTip(tip(about()))
         self.speed = QComboBox(self)
         self.speed.setToolTip(tr("How fast rounds are played, of the speed at which they were computed"))
         self.speed.setAccessibleName(tr("Speed"))
@@ -127,9 +129,7 @@ class Timeline(QWidget):
         """Show where the player is."""
         player, count = self._player, len(self._player.history)
         self.setVisible(count > 1)
-        with QSignalBlocker(self.slider):
-            self.slider.setMaximum(max(0, count - 1))
-            self.slider.setValue(max(0, player.shown_place))
+        self.ribbon.show_rounds(player.history.figures, max(0, player.shown_place))
         self.place.setText(f"{Number(player.shown_place + 1):,} / {Number(count):,}")
         self.play.setText(tr("Pause") if player.follows_newest or player.is_playing else tr("Play"))
         self.live.setChecked(player.follows_newest)
@@ -137,16 +137,12 @@ class Timeline(QWidget):
         self.forth.setEnabled(player.shown_place < count - 1)
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 2, 4, 4)
-        row.setSpacing(4)
-        row.addWidget(self.back)
-        row.addWidget(self.play)
-        row.addWidget(self.forth)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.place)
+        row = row_of((self.back, self.play, self.forth, self.place), 4)
+        row.addStretch(1)
         row.addWidget(self.speed)
         row.addWidget(self.live)
+        row.setContentsMargins(8, 0, 4, 4)
+        fill(self, (self.ribbon, row), 2)
 
     def _connect(self) -> None:
         player = self._player
@@ -154,7 +150,7 @@ class Timeline(QWidget):
         self.forth.clicked.connect(lambda: player.step(1))
         self.play.clicked.connect(player.toggle)
         self.live.clicked.connect(player.go_live)
-        self.slider.valueChanged.connect(player.seek)
+        self.ribbon.sought.connect(player.seek)
         self.speed.currentIndexChanged.connect(self._on_speed_chosen)
 
     def _on_speed_chosen(self, index: int) -> None:

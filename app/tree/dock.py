@@ -64,6 +64,7 @@ class TreeDock(QObject):
     def on_listed(self, rounds: list[tuple[int, int]]) -> None:
         """The conversation that is shown has these rounds of before."""
         self.panel.player.put_before(rounds)
+        self.panel.filling.set_wanted(self.panel.isVisible())
 
     def glance_at(self, request: int, index: int) -> None:
         """Show the round that is pointed at in the answer."""
@@ -72,6 +73,11 @@ class TreeDock(QObject):
     def show_round_of(self, request: int, index: int) -> None:
         """Look at the round of a request."""
         self.panel.show_round_of(request, index)
+
+    def set_motion(self, wanted: bool) -> None:
+        """Whether trees move."""
+        if self._panel is not None:
+            self._panel.set_motion(wanted)
 
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""

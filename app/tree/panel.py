@@ -12,9 +12,12 @@ from app.tree.explainer import ExplainerBar
 from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
-from app.tree.picture.live import LayerStrip, Live
+from app.tree.picture.layer_strip import LayerStrip
+from app.tree.picture.live import Live, look_ms
+from app.tree.picture.motion import Motion
 from app.tree.picture.picture import Way
 from app.tree.rounds.exports import Exports
+from app.tree.rounds.filling import Filling
 from app.tree.rounds.player import Player
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, snapshot
 from app.tree.rounds.text import as_text
@@ -62,17 +65,19 @@ class TreePanel(QWidget):
         self._requests: set[int] = set()  # whose rounds belong to the conversation
         self._throttle = Throttle(self._refresh, FRAME_MS, parent=self)
         self.player = Player(self)
+        self.filling = Filling(self.player.conversation, self)
         self._header = Header(self)
         self._advice = Advice(self)
         self._recording = RecordingBar(self)
         self._message = message_label(tr(EMPTY), self)
         self._canvas = TreeCanvas(colors.tree, self)
         self.branching = Branching(self._canvas)
+        self.motion = Motion(self._canvas)
         self._strip = LayerStrip(colors.tree, self)
         self._live = Live(self._strip, self._requests, self)
         self._elsewhere = Elsewhere(colors.tree, self._requests, self)
         self._explainer = ExplainerBar(self)
-        self._timeline = Timeline(self.player, self)
+        self._timeline = Timeline(self.player, colors.tree, self)
         self.exports = Exports(self.player, self)
         self._pages = QStackedLayout()
         self._lay_out()
@@ -119,6 +124,7 @@ class TreePanel(QWidget):
         self._explainer.end()
         self._elsewhere.clear()
         self.player.clear()
+        self.filling.clear()
         self._throttle.flush()
 
     # ---- what comes from the window ----------------------------------------------------------------------------------
@@ -156,23 +162,33 @@ class TreePanel(QWidget):
         """Say something to be read once."""
         self._header.caption.show_news(words)
 
+    def set_motion(self, wanted: bool) -> None:
+        """Whether trees move as they grow, are checked and are cut."""
+        self.motion.is_wanted = wanted
+        self.motion.end()
+        self._live.set_stepwise(wanted)
+
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""
+        self.motion.end()
         tint(self, colors.tree)
         self._canvas.set_colors(colors.tree)
         self._live.set_colors(colors.tree)
         self._elsewhere.set_colors(colors.tree)
+        self._timeline.ribbon.set_colors(colors.tree)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
         super().showEvent(event)
         self._watch()
+        self.filling.set_wanted(True)
         self._throttle.request()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
         """Ask the engine for nothing while the panel is hidden."""
         super().hideEvent(event)
         self._live.end()
+        self.filling.set_wanted(False)
         self.command_wanted.emit(Watch())
 
     # ---- inside ------------------------------------------------------------------------------------------------------
@@ -210,6 +226,7 @@ class TreePanel(QWidget):
         canvas.composed.connect(self._on_composed)
         canvas.asked.connect(self._on_asked)
         self.player.moved.connect(self._throttle.request)
+        self.filling.filled.connect(self._timeline.refresh)
         self._live.grown.connect(self._show_tree)
         self._explainer.shown.connect(self._show_tree)
         self._explainer.ended.connect(self._on_explanation_ended)
@@ -306,7 +323,10 @@ class TreePanel(QWidget):
                 self._show_message(tr(_MALFORMED).format(number=of.index + 1, reason=error))
                 return
         self._tell_shown((-1, -1) if player.follows_newest or player.is_recording else (of.id, of.index))
+        before = self._canvas.tree
         self._show_tree(self._shown[1])
+        if self._shown[1] is not before:
+            self.motion.begin(before, look_ms(of.seconds.decode) if player.follows_newest else player.pause_ms)
 
     def _tell_shown(self, shown: tuple[int, int]) -> None:
         if shown != self._told:

@@ -54,6 +54,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("continue_answer", mark("C&ontinue answer"), "Ctrl+J", icon="continue"),
         Command("previous_version", mark("Previo&us version"), "Alt+PgUp"),
         Command("next_version", mark("Ne&xt version"), "Alt+PgDown"),
+        Command("compare", mark("Co&mpare answers…"), "Ctrl+Shift+E", icon="compare"),
         Command("copy_answer", mark("&Copy answer"), "Ctrl+Shift+C"),
         Command("copy_conversation", mark("Copy con&versation"), "Ctrl+Alt+C"),
         None,

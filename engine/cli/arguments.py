@@ -57,14 +57,14 @@ def _add_generate(parser: Parser) -> None:
     parser.add_argument("--method", choices=METHODS, default="auto", help="how to speculate (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="independent answers, seeds S, S+1, ...")
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line per round")
-    _add_form(parser)
+    _add_constraint(parser)
     _add_model(parser)
     _add_sampling(parser)
 
 
-def _add_form(parser: Parser) -> None:
-    form = parser.add_mutually_exclusive_group()
-    add = partial(form.add_argument, dest="constraint", default=None)
+def _add_constraint(parser: Parser) -> None:
+    only_one = parser.add_mutually_exclusive_group()
+    add = partial(only_one.add_argument, dest="constraint", default=None)
     add("--schema", type=values.schema, metavar="FILE", help="an answer in JSON that this schema describes")
     add("--grammar", type=values.grammar, metavar="FILE", help="an answer by this grammar, GBNF or Lark")
     add("--regex", type=values.regex, metavar="PATTERN", help="an answer that this pattern matches as a whole")

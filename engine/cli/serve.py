@@ -65,7 +65,7 @@ def serve_options(arguments: argparse.Namespace) -> ServeOptions:
     options = ServeOptions(
         host=arguments.host,
         port=arguments.port,
-        api_key=key if arguments.api_key is None else arguments.api_key,
+        api_key=(key if arguments.api_key is None else arguments.api_key).rstrip("\r\n"),  # as files of keys end
         origins=tuple(arguments.origin),
     )
     options.check()

@@ -13,7 +13,7 @@ from typing import Protocol
 from engine.errors import Cancelled
 from engine.loading.kept.texts_on_disk import TextsOnDisk
 from engine.model.context import same_tokens
-from engine.model.kept_text import KeptText
+from engine.model.passes.kept_text import KeptText
 from engine.weights.planning.machine import memory_now
 from engine.weights.planning.placement import Plan
 

@@ -158,13 +158,18 @@ class GuardedContext:
         self._context.keep(nodes, rest)
 
     def _exchange(self, tokens: Sequence[int]) -> None:
-        """A copy that there is no memory for is not made."""
+        """A copy that there is no memory for is not made. Texts in RAM go only where RAM ran out."""
         try:
             self._texts.exchange(self._context, tokens)
         except Exception as error:
-            if out_of_memory_of(error, self._name) is None:
+            shortage = out_of_memory_of(error, self._name)
+            if shortage is None:
                 raise
-            self._texts.clear()
+            if not shortage.of_gpu:
+                self._texts.clear()
+        else:
+            return
+        give_back_memory()  # only here, as the error still holds the memory of the copy above
 
     def _run(self, run: Callable[[], Result], rows: int) -> Result:
         try:

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from engine import accelerator
 from engine.model.heads.hidden_states import HiddenStates
-from engine.model.kept_text import KeptText
 from engine.model.network import Network
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.one_pass.prompt_pass import PromptPass
 from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
+from engine.model.passes.kept_text import KeptText
 from engine.model.passes.own_stream import begin_stream, on_own_stream
 from engine.model.passes.sight import Sight
 from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks

@@ -46,7 +46,7 @@ def round_to_json(of: Round) -> dict[str, Any]:
         "budget": of.budget,
         "bytes_streamed": of.bytes_streamed,
         "lengths": array("I", of.lengths).tolist(),
-        "said_log_probs": _finite(of.log_probs),
+        "token_log_probs": _finite(of.log_probs),
         "target_log_probs": _finite(of.verdicts.log_probs) if of.verdicts else [],
         "ranks": array("i", of.verdicts.ranks).tolist() if of.verdicts else [],
         "top": [[[piece, _finite_or_none(log_prob)] for piece, log_prob in each] for each in of.top],
@@ -59,7 +59,7 @@ def round_from_json(given: object) -> Round:
     tree = _tree(read)
     accepted = tuple(read.integers("accepted"))
     new_tokens, text = read.count("new_tokens", len(accepted)), read.text("text")
-    lengths, log_probs = read.integers("lengths", largest=LONGEST_TEXT), read.floats("said_log_probs")
+    lengths, log_probs = read.integers("lengths", largest=LONGEST_TEXT), read.floats("token_log_probs")
     _require(_is_path(accepted, read.integers("parents", least=-1)), "the accepted path does not lead down the tree")
     _require(new_tokens == len(accepted), "the path has another length than what it wrote")
     _require(
@@ -79,7 +79,7 @@ def round_from_json(given: object) -> Round:
         method=read.text("method"),
         budget=read.count("budget"),
         bytes_streamed=read.count("bytes_streamed"),
-        verdicts=_verdicts(read, len(tree.pieces) + 1),
+        verdicts=_target_log_probs(read, len(tree.pieces) + 1),
         lengths=array("I", lengths).tobytes(),
         log_probs=array("f", log_probs).tobytes(),
         top=_top(read, new_tokens),
@@ -176,7 +176,7 @@ def _is_path(accepted: tuple[int, ...], parents: list[int]) -> bool:
     return accepted[:1] == (0,) and all(0 < node < len(parents) and parents[node] == above for above, node in steps)
 
 
-def _verdicts(read: _Fields, count: int) -> TargetLogProbs | None:
+def _target_log_probs(read: _Fields, count: int) -> TargetLogProbs | None:
     log_probs, ranks = read.floats("target_log_probs"), read.integers("ranks")
     _require(len(log_probs) == len(ranks) in (0, count), "the target's word on some nodes is missing")
     return TargetLogProbs(array("f", log_probs).tobytes(), array("i", ranks).tobytes()) if ranks else None

@@ -72,7 +72,8 @@ class Visit:
     """One request of a client, as it stands now; told again when that changes, with the same `number`.
 
     `client`: its address; `agent`: what it calls itself; `path`: what it asked for, such as `/v1/chat/completions`.
-    `ahead`: requests that are answered before this one. `words`: why it failed. `seconds`: since it came.
+    `ahead`: requests that are answered before this one. `status`: of the response, 0 where it was never whole. `words`:
+    why it failed. `seconds`: since it came.
     """
 
     number: int

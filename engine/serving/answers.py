@@ -5,6 +5,8 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from weakref import ReferenceType, ref
 
 from engine.errors import CoppiceError
 from engine.protocol.keeping import SERVED
@@ -13,6 +15,9 @@ from engine.protocol.sentences import say
 from engine.serving.context import Asker, Service
 from engine.serving.desk import Job
 from engine.text.pieces import AllContent, AnswerPieces, Divider, Piece
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 SECONDS_ALIVE = 5.0  # between two signs of life; clients give up after 10 and more
 MOST_UNREAD = 4096  # events that wait for a client that does not read
@@ -54,15 +59,21 @@ Step = Alive | Prefilled | Progress | Ended
 
 
 async def answer(
-    service: Service, asker: Asker, ask: Callable[[int], Generate], behind: Divider | None = None
+    service: Service,
+    asker: Asker,
+    ask: Callable[[int], Generate],
+    behind: Divider | None = None,
+    made_for: "ReferenceType[Engine] | None" = None,
 ) -> AsyncGenerator[Step, None]:
     """The steps of an answer; closing the iterator ends the answer within one layer.
 
     `asker`: who it is for: requests of one asker are answered in order, those of several in turn. `ask` makes the
-    request with the id that it gets. Raises `NoModel`, `Busy`, and `Refused` where the engine fails.
+    request with the id that it gets; `made_for`: the engine that it was checked against, None for the one that is
+    loaded. Raises `NoModel`, also where that is another one by now, `Busy`, and `Refused` where the engine fails.
     """
-    pieces = AnswerPieces(service.engine.reasoning_marks, behind or AllContent())
-    async with aclosing(events(service, asker, ask(service.desk.next_id()))) as arriving:
+    made_for = made_for or ref(service.engine)
+    pieces = AnswerPieces(service.desk.engine_for(made_for).reasoning_marks, behind or AllContent())
+    async with aclosing(events(service, asker, ask(service.desk.next_id()), made_for)) as arriving:
         async for event in arriving:
             if isinstance(event, Failed):
                 raise Refused(event)
@@ -74,8 +85,14 @@ async def answer(
                 yield event
 
 
-async def events(service: Service, asker: Asker, request: Generate) -> AsyncGenerator[Event | Alive, None]:
+async def events(
+    service: Service, asker: Asker, request: Generate, made_for: "ReferenceType[Engine]"
+) -> AsyncGenerator[Event | Alive, None]:
     """The engine's own events, to the last one, and an `Alive` whenever there was none for a while."""
+    if request.options.constraint:  # refused before its turn, as the trial of a grammar may take seconds
+        engine = service.desk.engine_for(made_for)
+        await asyncio.to_thread(engine.check_constraint, request.options.constraint)
+        del engine  # another one may be loaded while this waits
     unread = Unread(asyncio.get_running_loop())
     ahead = 0
 
@@ -86,7 +103,7 @@ async def events(service: Service, asker: Asker, request: Generate) -> AsyncGene
             job.leave()
 
     request = replace(request, options=replace(request.options, conversation=SERVED))
-    job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)))
+    job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)), made_for, asker.is_admitted)
     service.desk.put(job)
     try:
         while True:

@@ -11,3 +11,4 @@ MOST_TOKENS = 1 << 31
 
 Text = Annotated[str, StringConstraints(max_length=1 << 24)]
 Name = Annotated[str, StringConstraints(max_length=256)]
+GivenName = Annotated[str, StringConstraints(min_length=1, max_length=256)]

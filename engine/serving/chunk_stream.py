@@ -5,12 +5,12 @@ import uuid
 from functools import partial
 
 from engine import __version__
-from engine.serving.event_stream import Event, Form, data_of
+from engine.serving.event_stream import EventFormat, SentEvent, data_of
 from engine.serving.guard.errors import error_event
 
-Chunk = Event
+Chunk = SentEvent
 FINGERPRINT = f"coppice-{__version__}"
-CHUNKS = Form(data_of, partial(error_event, "openai"), "data: [DONE]\n\n")
+CHUNKS = EventFormat(data_of, partial(error_event, "openai"), "data: [DONE]\n\n")
 
 
 def head_of(kind: str, model: str) -> Chunk:

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 
-from engine.errors import NoModel
 from engine.protocol.messages import Event
-from engine.protocol.sentences import say
 from engine.protocol.serving import ServeOptions
 from engine.serving.desk import Desk
 from engine.serving.guard.metrics import Metrics
@@ -29,21 +27,21 @@ class Service:
     @property
     def engine(self) -> "Engine":
         """What is loaded; raises `NoModel`."""
-        engine = self.desk.engine
-        if engine is None:
-            raise NoModel(say("No model is loaded."), say("Choose a model first."))
-        return engine
+        return self.desk.engine_for()
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
     """Who a request is from. `name`: requests of one name are answered in order, those of several in turn.
 
+    `is_admitted`: part of the request has been answered already.
+
     `hear` is told of everything that happens to its answers, from any thread, and must return at once.
     """
 
     name: str
     hear: Callable[[Event], None] = lambda _event: None
+    is_admitted: bool = False
 
 
 async def _service(request: Request) -> Service:  # async, as FastAPI would ask a thread for it

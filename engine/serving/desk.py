@@ -6,8 +6,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import ReferenceType
 
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, NoModel
 from engine.protocol.messages import Event, Generate, Load
 from engine.protocol.sentences import say
 
@@ -29,15 +30,26 @@ class Busy(CoppiceError):  # noqa: N818  # a state, as people call it
 class Job:
     """One request on its way. `tell` gets its events, from the engine's thread, and must return at once.
 
-    `moved`: called with how many jobs are answered before it, whenever that may have changed, and with 0 when its turn
+    `moved`: called with how many jobs are answered before it when it is put, and whenever that changes; 0 when its turn
     has come; from any thread. `leave` may be called from any thread: what runs of it ends within one layer.
+    `made_for`: the only engine that may answer it, None for any. `is_admitted`: it goes on with a request that was let
+    in, and is taken however many wait.
     """
 
     request: Load | Generate
     asker: str
     tell: Callable[[Event], None]
     moved: Callable[[int], None] = lambda _ahead: None
+    made_for: "ReferenceType[Engine] | None" = None
+    is_admitted: bool = False
     _left: threading.Event = field(default_factory=threading.Event)
+    _ahead: int = field(default=-1, init=False)  # as `moved` was told
+
+    def move(self, ahead: int) -> None:
+        """So many are answered before it; tells it if that is new."""
+        if ahead != self._ahead:
+            self._ahead = ahead
+            self.moved(ahead)
 
     def leave(self) -> None:
         """Whoever asked wants it no more."""
@@ -61,16 +73,29 @@ class Desk:
         self._is_answering = False
         self._ids = itertools.count(SERVED_FROM)
 
+    def engine_for(self, made_for: "ReferenceType[Engine] | None" = None) -> "Engine":
+        """What is loaded; raises `NoModel` where nothing is, or not the engine that a request was made for."""
+        engine = self.engine
+        if engine is None:
+            raise NoModel(say("No model is loaded."), say("Choose a model first."))
+        if made_for is not None and made_for() is not engine:
+            raise NoModel(say("Another model was loaded meanwhile."), say("Ask again."))
+        return engine
+
     def next_id(self) -> int:
         """An id for a request that came over the network."""
         return next(self._ids)
 
     def put(self, job: Job) -> None:
-        """Have it wait for its turn. Raises `Busy` where too many wait already; the window's are always taken."""
+        """Have it wait for its turn. Raises `Busy` where too many wait already.
+
+        The window's are always taken, and so is what goes on with a request.
+        """
         with self._changed:
             own = self._waiting.get(job.asker, ())
             total = sum(map(len, self._waiting.values()))
-            if job.asker != WINDOW and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
+            is_let_in = job.is_admitted or job.asker == WINDOW
+            if not is_let_in and (len(own) >= MOST_WAITING_OF_ONE or total >= MOST_WAITING):
                 raise Busy(say("Too many requests wait already."), say("Ask again when some are answered."))
             self._waiting.setdefault(job.asker, deque()).append(job)
             self._tell_places()
@@ -88,7 +113,7 @@ class Desk:
             if jobs:
                 self._waiting[asker] = jobs  # behind all others
             self._is_answering = True
-            job.moved(0)
+            job.move(0)
             self._tell_places()
             return job
 
@@ -129,7 +154,7 @@ class Desk:
 
     def _tell_places(self) -> None:
         for ahead, job in enumerate(self._in_turn(), start=self._is_answering):
-            job.moved(ahead)
+            job.move(ahead)
 
     def _in_turn(self) -> Iterator[Job]:
         for round_of_askers in itertools.zip_longest(*self._waiting.values()):

@@ -12,16 +12,16 @@ from starlette.types import Receive, Scope, Send
 from engine.errors import CoppiceError
 from engine.serving.answers import Alive
 
-Event = dict[str, Any]
-EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
-"""What the description of an endpoint says of its streams."""
+SentEvent = dict[str, Any]
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+"""What the description of an endpoint says of its streams: that there are some. OpenAPI 3.1 has no words for events."""
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class EventFormat:
     """How an API has its events: `write` gives one of them, `fail` the one that tells of a failure, `end` the last."""
 
-    write: Callable[[Event], str]
+    write: Callable[[SentEvent], str]
     fail: Callable[[CoppiceError], str]
     end: str = ""
 
@@ -34,13 +34,15 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, first: Event | Alive, rest: AsyncGenerator[Event | Alive, None], form: Form) -> None:
+    def __init__(
+        self, first: SentEvent | Alive, rest: AsyncGenerator[SentEvent | Alive, None], form: EventFormat
+    ) -> None:
         """What was told already, and what is yet to come; see `begin`."""
         super().__init__(_written(first, rest, form), headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
         self._rest = rest
 
     @classmethod
-    async def begin(cls, told: AsyncGenerator[Event | Alive, None], form: Form) -> "EventStream":
+    async def begin(cls, told: AsyncGenerator[SentEvent | Alive, None], form: EventFormat) -> "EventStream":
         """Wait for the first that is told; raises what fails before it, which a status can still tell."""
         return cls(await anext(told), told, form)
 
@@ -50,17 +52,19 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-def data_of(event: Event) -> str:
+def data_of(event: SentEvent) -> str:
     """An event without a name."""
     return f"data: {json.dumps(event, separators=(',', ':'))}\n\n"
 
 
-def named(event: Event) -> str:
+def named(event: SentEvent) -> str:
     """An event that is named by its `type`."""
     return f"event: {event['type']}\n{data_of(event)}"
 
 
-async def _written(first: Event | Alive, rest: AsyncGenerator[Event | Alive, None], form: Form) -> AsyncIterator[str]:
+async def _written(
+    first: SentEvent | Alive, rest: AsyncGenerator[SentEvent | Alive, None], form: EventFormat
+) -> AsyncIterator[str]:
     yield _one(first, form)
     try:
         async for told in rest:
@@ -72,6 +76,6 @@ async def _written(first: Event | Alive, rest: AsyncGenerator[Event | Alive, Non
             yield form.end
 
 
-def _one(told: Event | Alive, form: Form) -> str:
+def _one(told: SentEvent | Alive, form: EventFormat) -> str:
     """A sign of life is a comment, which every client passes over."""
     return f": {told.ahead} ahead\n\n" if isinstance(told, Alive) else form.write(told)

@@ -1,6 +1,7 @@
 """A server that listens: uvicorn in a thread of its own, on a socket that is bound before: failures are told."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -86,12 +87,12 @@ def _bind(options: ServeOptions) -> socket.socket:
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         return _bound(socket.socket(family, kind, protocol), where)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the second for a name that the encoding of domain names does not know
         raise InputError(
             say(
                 "The server cannot listen at {address}: {reason}.",
                 address=f"{options.host}:{options.port}",
-                reason=reason_of(error),
+                reason=reason_of(error) if isinstance(error, OSError) else error,
             ),
             say("Choose another port, or end the program that uses this one."),
         ) from error
@@ -99,7 +100,7 @@ def _bind(options: ServeOptions) -> socket.socket:
 
 def _bound(unbound: socket.socket, where: Any) -> socket.socket:
     try:
-        if hasattr(socket, "SO_REUSEADDR"):
+        if os.name == "posix":  # there it only skips a wait after the last server; Windows lets two share a port
             unbound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         unbound.bind(where)
         unbound.listen(128)

@@ -4,40 +4,73 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from weakref import ReferenceType
 
+from engine.errors import InputError
 from engine.protocol.messages import ChatMessage, Generate
 from engine.protocol.options import GenerateOptions
+from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
-from engine.serving.event_stream import Event
+from engine.serving.event_stream import SentEvent
+from engine.serving.first_call import FirstCall
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A conversation to go on with."""
+    """A conversation to go on with. `made_for`: the engine that is asked; a reference, as weights are large."""
 
+    made_for: "ReferenceType[Engine]"
     chat: tuple[ChatMessage, ...]
     options: GenerateOptions
     tools: tuple[Tool, ...] = ()
     choice: ToolChoice = field(default_factory=ToolChoice)
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that the model hears of: none where it must not call any."""
+        return () if self.choice.mode == "none" else self.tools
+
     def request(self, number: int) -> Generate:
-        """As the engine is asked it. An answer that must not call tools does not hear of them."""
-        return Generate(number, self.chat, self.options, () if self.choice.mode == "none" else self.tools)
+        """As the engine is asked it."""
+        return Generate(number, self.chat, self.options, self.offered)
+
+
+async def held_to_its_choice(service: Service, question: Question) -> Question:
+    """The question with a constraint that has its answer call tools, where it must.
+
+    Raises `InputError` for a choice of no tool, for tools that are none, and for a constraint beside tools that the
+    answer may call: no call would keep to it.
+    """
+    if question.choice.mode == "auto" and question.offered and question.options.constraint:
+        raise InputError(
+            say("An answer with a constraint cannot call tools as it likes."),
+            say("Leave out the constraint or the tools, or choose whether tools are called."),
+        )
+    engine = service.desk.engine_for(question.made_for)
+    held = await asyncio.to_thread(engine.tool_constraint, question.offered, question.choice)
+    return replace(question, options=replace(question.options, constraint=held)) if held else question
+
+
+def steps_of(service: Service, asker: Asker, question: Question) -> AsyncGenerator[Step, None]:
+    """The steps of the answer, which tell calls of tools too; see `answer`."""
+    divider = service.desk.engine_for(question.made_for).divider(question.offered)
+    if not question.choice.parallel:
+        divider = FirstCall(divider)
+    return answer(service, asker, question.request, divider, question.made_for)
 
 
 async def events_of(
-    service: Service, asker: Asker, question: Question, follow: Callable[[Step], Iterable[Event | Alive]]
-) -> AsyncGenerator[Event | Alive, None]:
-    """The events of the answer: what `follow` makes of its steps, which tell calls of tools too; see `answer`.
-
-    Raises `InputError` for a choice of no tool, and for tools that are none.
-    """
-    engine, tools = service.engine, question.request(0).tools
-    if held := await asyncio.to_thread(engine.tool_constraint, tools, question.choice) if tools else None:
-        question = replace(question, options=replace(question.options, constraint=held))
-    async with aclosing(answer(service, asker, question.request, engine.divider(tools))) as steps:
+    service: Service, asker: Asker, question: Question, follow: Callable[[Step], Iterable[SentEvent | Alive]]
+) -> AsyncGenerator[SentEvent | Alive, None]:
+    """The events of the answer: what `follow` makes of its steps. Raises what `held_to_its_choice` and `answer` do."""
+    question = await held_to_its_choice(service, question)
+    async with aclosing(steps_of(service, asker, question)) as steps:
         async for step in steps:
             for event in follow(step):
                 yield event

@@ -110,17 +110,17 @@ class Worker:
             self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             return
-        if engine is None:
-            raise NoModel(say("No model is loaded."), say("Choose a model first."))
+        engine = self._desk.engine_for(job.made_for)
         self._tell_keeping(engine)
         watcher = self._watcher if job.asker == WINDOW else None
         prompt = engine.prompt_of(request)
         yield from engine.generate(request.id, prompt, request.options, watcher)
 
     def _unload(self) -> None:
-        if self._desk.engine:
-            self._desk.engine.close()
-        self._desk.engine = None
+        engine, self._desk.engine = self._desk.engine, None  # nobody finds one there that is being closed
+        if engine:
+            engine.close()
+        del engine
         gc.collect()  # a model and its hooks hold each other; the next one needs their memory now
 
 

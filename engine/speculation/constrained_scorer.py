@@ -1,4 +1,4 @@
-"""Answers that must be of a form: logits of what may not follow are masked, along every path of the tree."""
+"""Constrained answers: logits of what may not follow are masked, along every path of the tree."""
 
 from collections.abc import Sequence
 

@@ -107,7 +107,7 @@ def write_chat(messages: Sequence[ChatMessage], render: Render) -> str:
             return text
     raise InputError(
         say("The model's chat template refuses this conversation: {reason}.", reason=refusal),
-        say("Start a new chat, or choose another model."),
+        say("Change the conversation, or choose another model."),
     )
 
 

@@ -12,13 +12,13 @@ from engine.text.tools.headers import Headers
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
-_LONGEST_HEADER = 32  # tokens; what is longer is no header
+LONGEST_HEADER = 32  # tokens of a message's header; what is longer is none
 ANSWER_CHANNEL = "final"
 _NAME = "thought\n"  # of a channel, in the first line of what it says
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ReasoningText:
     """The reasoning before an answer; `is_open`: it has not ended, so there is no answer yet."""
 
     text: str
@@ -63,15 +63,15 @@ class Reasoning:
                 return Opening(prompt, marks, shown.begin.strip() + space)
         return Opening(prompt)
 
-    def divide(self, text: str, marks: Marks) -> tuple[Thought | None, str]:
+    def divide(self, text: str, marks: Marks) -> tuple[ReasoningText | None, str]:
         """The thought that a text begins with, between these marks, and the answer behind it."""
         here = text.lstrip()
         if not here.startswith(marks.begin.strip()):
             return None, text
         thought, found, answer = here[len(marks.begin.strip()) :].partition(marks.end)
-        return Thought(thought, not found), answer
+        return ReasoningText(thought, not found), answer
 
-    def write_on(self, opening: Opening, thought: Thought | None, answer: str) -> str | None:
+    def write_on(self, opening: Opening, thought: ReasoningText | None, answer: str) -> str | None:
         """The text to put behind the prompt to continue the answer; None where that is the answer as it stands."""
         if opening.marks is None:
             if thought is None or not self.is_control:
@@ -171,7 +171,7 @@ class ReasoningStream:
         if self._header is None:
             return shown + self._without_name(self._text.push(token))
         self._header.append(token)
-        if len(self._header) <= _LONGEST_HEADER:
+        if len(self._header) <= LONGEST_HEADER:
             return shown
         tokens, self._header = self._header, None
         return shown + "".join(map(self._text.push, tokens))

@@ -24,12 +24,13 @@ from engine.text.chat_template import (
     write_plain,
 )
 from engine.text.gguf_tokenizer import build_tokenizer, read_vocabulary
+from engine.text.grammars.reasoning_first import Masks
 from engine.text.grammars.vocabulary import GrammarVocabulary
-from engine.text.reasoning import Opening, Reasoning, Thought, signs_of
+from engine.text.reasoning import Opening, Reasoning, ReasoningText, signs_of
 from engine.text.template_renderer import shared_renderer
 from engine.text.tokenizer_files import load_tokenizer, read_end_tokens
-from engine.text.tools.formats import CALL_ENDS, choose_format
-from engine.text.tools.manner import Functions, Manner, Turn, find_manner, function_of
+from engine.text.tools.formats import CALL_ENDS, HERMES, Format, choose_format
+from engine.text.tools.tool_template import Functions, ToolTemplate, Turn, function_of, probe_template
 from engine.text.tools.turns import fitted, in_plain_words, map_message, map_strings, mentions_calls, texts_of
 
 # Texts to encode another text behind, so that it is not taken for the beginning of a text.
@@ -93,9 +94,14 @@ class Tokenizer:
         return () if self._template else (PLAIN_STOP,)
 
     @cached_property
-    def tool_manner(self) -> Manner | None:
+    def tool_template(self) -> ToolTemplate | None:
         """How the template is given tools and calls; None where it knows none, and they are put in plain words."""
-        return find_manner(self._render, self.call_format.written) if self._template else None
+        return probe_template(self._render, self.call_format.syntax) if self._template else None
+
+    @property
+    def tool_format(self) -> Format:
+        """How the model is told to write calls; the first time its template is asked, which takes a while."""
+        return self.call_format if self.tool_template else HERMES
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -105,7 +111,7 @@ class Tokenizer:
     @property
     def call_marks(self) -> dict[int, str]:
         """The control tokens that stand around calls of tools, which are no text otherwise."""
-        marks = self.call_format.and_hermes().marks
+        marks = self.tool_format.and_hermes().marks
         return {token: name for token, name in self._specials.items() if name in marks}
 
     def same_as(self, other: "Tokenizer") -> bool:
@@ -168,9 +174,14 @@ class Tokenizer:
     def grammar_vocabulary(self) -> GrammarVocabulary:
         """The tokens as grammars see them; raises `InputError` where no token could end an answer."""
         if not self.eos_ids:
-            reason = say("The model has no token that ends an answer, so that no form can be kept to.")
-            raise InputError(reason, say("Choose another model, or leave the form out."))
+            reason = say("The model has no token that ends an answer, so that no constraint can be kept to.")
+            raise InputError(reason, say("Choose another model, or leave the constraint out."))
         return GrammarVocabulary(self._spelled(), self._specials, sorted(self.eos_ids), self)
+
+    @cached_property
+    def grammar_masks(self) -> Masks:
+        """Sets of tokens for constraints that begin behind reasoning; each is found once for all answers."""
+        return Masks(self.grammar_vocabulary)
 
     def role(self, name: str) -> int | None:
         """The id of the special token of this role, such as `eos_token`, if there is one."""
@@ -213,7 +224,7 @@ class Tokenizer:
         ids = self._encode_opening(before, seam)
         return EncodedChat(ids, self._encode_answer(before, text, seam), bool(thought and thought.is_open))
 
-    def _divide(self, message: ChatMessage, opening: Opening, seam: str) -> tuple[Thought | None, str]:
+    def _divide(self, message: ChatMessage, opening: Opening, seam: str) -> tuple[ReasoningText | None, str]:
         """The thought and the answer of what the model said so far, with a seam in every control token."""
         is_own = opening.marks in (None, self.reasoning.own)
         marks = self.reasoning.shown if is_own or opening.marks is None else opening.marks
@@ -222,7 +233,7 @@ class Tokenizer:
         def broken(text: str) -> str:
             return self._controls.break_up(ChatMessage("assistant", text), seam).content
 
-        return (Thought(broken(thought.text), thought.is_open) if thought else None), broken(answer)
+        return (ReasoningText(broken(thought.text), thought.is_open) if thought else None), broken(answer)
 
     def _encode_opening(self, text: str, seam: str) -> list[int]:
         first, *rest = text.split(seam)
@@ -246,18 +257,18 @@ class Tokenizer:
         """The conversation as the template can be given it, and the tools if it is given them."""
         if not tools and not mentions_calls(messages):
             return messages, []
-        if self.tool_manner is None:
+        if self.tool_template is None:
             return in_plain_words(messages, tools), []
         functions = map_strings([function_of(tool) for tool in tools], _well_formed)
-        return fitted(messages, self.tool_manner, self.call_format.id_length), functions
+        return fitted(messages, self.tool_template, self.call_format.id_length), functions
 
     def _renderer(self, functions: Functions, add_generation_prompt: bool = True) -> Render:
         """Writes a conversation with the model's template."""
 
         def render(messages: Sequence[ChatMessage]) -> str:
-            manner = self.tool_manner if functions or mentions_calls(messages) else None
-            manner = manner or Manner()
-            turns, given = manner.given([manner.turn(message) for message in messages], functions)
+            template = self.tool_template if functions or mentions_calls(messages) else None
+            template = template or ToolTemplate()
+            turns, given = template.given([template.turn(message) for message in messages], functions)
             return self._render(turns, given, add_generation_prompt)
 
         return render

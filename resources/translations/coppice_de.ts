@@ -1134,6 +1134,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_view.py" />
+            <source>Compare answers</source>
+            <translation>Antworten vergleichen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_view.py" />
             <source>Copy answer</source>
             <translation>Antwort kopieren</translation>
         </message>
@@ -1316,6 +1321,275 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/welcome.py" />
             <source>{answerer} answers.</source>
             <translation>{answerer} antwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/why_line.py" />
+            <source>Click to see it in Telemetry.</source>
+            <translation>Ein Klick zeigt es in der Telemetrie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>As before, by {models}</source>
+            <translation>Wie zuvor, von {models}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>The answer as it is</source>
+            <translation>Die Antwort, wie sie ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>The answer as it is, version {number} of {count}</source>
+            <translation>Die Antwort, wie sie ist, Fassung {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>Version {number} of {count}</source>
+            <translation>Fassung {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>Write again: as before, by {models}</source>
+            <translation>Neu schreiben: wie zuvor, von {models}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>Write again: {method}</source>
+            <translation>Neu schreiben: {method}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/candidates.py" />
+            <source>Written by hand, or by an engine that does not tell how</source>
+            <translation>Von Hand geschrieben, oder von einer Engine, die nicht sagt, wie</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/column.py" />
+            <source>%n tokens so far</source>
+            <translation>
+                <numerusform>%n Token bisher</numerusform>
+                <numerusform>%n Token bisher</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/column.py" />
+            <source>It gets %n tokens, as many as the answer has.</source>
+            <translation>
+                <numerusform>Es bekommt %n Token, so viele, wie die Antwort hat.</numerusform>
+                <numerusform>Es bekommt %n Token, so viele, wie die Antwort hat.</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>Not written yet. “Write it” asks the question again; the conversation stays as it is.</source>
+            <translation>Noch nicht geschrieben. „Schreiben“ stellt die Frage noch einmal; die Unterhaltung bleibt, wie sie ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>Progress of {column}</source>
+            <translation>Fortschritt von {column}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>Text of {column}</source>
+            <translation>Text von {column}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>The question is asked again beside the conversation, which stays as it is.</source>
+            <translation>Die Frage wird neben der Unterhaltung noch einmal gestellt; diese bleibt, wie sie ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>The seed of the answer is not kept: other tokens may be drawn.</source>
+            <translation>Der Startwert der Antwort ist nicht aufgehoben: Es können andere Token gezogen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>To compare with other models, load them in Models meanwhile: this window stays open.</source>
+            <translation>Um mit anderen Modellen zu vergleichen, diese währenddessen unter Modelle laden: Dieses Fenster bleibt offen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>What {column} shows</source>
+            <translation>Was {column} zeigt</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>Write it</source>
+            <translation>Schreiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>Write it again</source>
+            <translation>Neu schreiben</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>done after {seconds:.2f} s</source>
+            <translation>fertig nach {seconds:.2f} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
+            <source>when its tokens came is not kept: they are spread evenly</source>
+            <translation>wann seine Token kamen, ist nicht aufgehoben: Sie sind gleichmäßig verteilt</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>Close</source>
+            <translation>Schließen</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>Copy as text</source>
+            <translation>Als Text kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>First difference</source>
+            <translation>Erster Unterschied</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>Token {number}</source>
+            <translation>Token {number}</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/dialog.py" />
+            <source>{column}: {token} after {seconds:.2f} s</source>
+            <translation>{column}: {token} nach {seconds:.2f} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/feature.py" />
+            <source>Ask something, and wait for the end of the answer.</source>
+            <translation>Etwas fragen und das Ende der Antwort abwarten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/feature.py" />
+            <source>There is no answer to compare yet.</source>
+            <translation>Es gibt noch keine Antwort, die verglichen werden kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/figures_table.py" />
+            <source>How many times the figure of A is that of B</source>
+            <translation>Das Wievielfache von B die Zahl von A ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>1× is the speed at which they were written</source>
+            <translation>1× ist das Tempo, in dem sie geschrieben wurden</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>Pace of the race</source>
+            <translation>Tempo des Rennens</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>Pause</source>
+            <translation>Anhalten</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>Replay</source>
+            <translation>Abspielen</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>Shows how both answers came, each at its own speed. Reading the question is left out.</source>
+            <translation>Zeigt, wie beide Antworten kamen, jede in ihrem eigenen Tempo. Das Lesen der Frage ist weggelassen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>Time of the race</source>
+            <translation>Zeit des Rennens</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/race_bar.py" />
+            <source>{now:.2f} of {whole:.2f} s</source>
+            <translation>{now:.2f} von {whole:.2f} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>A was {ratio} times as fast as B: {first} against {second} tokens/s.</source>
+            <translation>A war {ratio}-mal so schnell wie B: {first} gegen {second} Token/s.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>B was {ratio} times as fast as A: {second} against {first} tokens/s.</source>
+            <translation>B war {ratio}-mal so schnell wie A: {second} gegen {first} Token/s.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Both were about as fast: {first} and {second} tokens/s.</source>
+            <translation>Beide waren etwa gleich schnell: {first} und {second} Token/s.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Guessed tokens</source>
+            <translation>Geratene Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Passes</source>
+            <translation>Durchläufe</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Seconds of writing</source>
+            <translation>Sekunden des Schreibens</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Seconds to the first token</source>
+            <translation>Sekunden bis zum ersten Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for {tokens} tokens; then {first} in A, {second} in B.</source>
+            <translation>{tokens} Token lang gleich; dann {first} in A, {second} in B.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for {tokens} tokens; there A ends.</source>
+            <translation>{tokens} Token lang gleich; dort endet A.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for {tokens} tokens; there B ends.</source>
+            <translation>{tokens} Token lang gleich; dort endet B.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>The texts are the same, token for token.</source>
+            <translation>Die Texte sind gleich, Token für Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>They part with the first token: {first} in A, {second} in B.</source>
+            <translation>Sie trennen sich beim ersten Token: {first} in A, {second} in B.</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Tokens per pass</source>
+            <translation>Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>Tokens per second</source>
+            <translation>Token je Sekunde</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>{method}, %n nodes</source>
+            <translation>
+                <numerusform>{method}, %n Knoten</numerusform>
+                <numerusform>{method}, %n Knoten</numerusform>
+            </translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/words.py" />
+            <source>“{words}”</source>
+            <translation>„{words}“</translation>
         </message>
         <message>
             <location filename="../../app/downloads/disk.py" />
@@ -1783,6 +2057,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>mehr als {size} MB</translation>
         </message>
         <message>
+            <location filename="../../app/engine/side_run.py" />
+            <source>Another comparison is running. Wait for its end, or cancel it.</source>
+            <translation>Ein anderer Vergleich läuft. Sein Ende abwarten oder ihn abbrechen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/side_run.py" />
+            <source>The comparison was cancelled.</source>
+            <translation>Der Vergleich wurde abgebrochen.</translation>
+        </message>
+        <message>
             <location filename="../../app/engine/state.py" />
             <source> ({step} of {total})</source>
             <translation> ({step} von {total})</translation>
@@ -1851,6 +2135,126 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/engine/unheard_stop.py" />
             <source>The engine has not reacted to Stop for {seconds} seconds.</source>
             <translation>Der Rechenprozess hat seit {seconds} Sekunden nicht auf das Anhalten reagiert.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>A smaller tree or a smaller draft may be faster. The budget is in Generation settings.</source>
+            <translation>Ein kleinerer Baum oder ein kleineres Entwurfsmodell kann schneller sein. Das Budget steht in den Generierungseinstellungen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Before the first token the models read the conversation, as far as they have not read it before.</source>
+            <translation>Vor dem ersten Token lesen die Modelle die Unterhaltung, soweit sie sie noch nicht gelesen haben.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Behind an accepted token one of the guesses was right at least every second time.</source>
+            <translation>Hinter einem angenommenen Token traf mindestens jedes zweite Mal eine der Vermutungen zu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Behind an accepted token one of the guesses was right at least three times in four.</source>
+            <translation>Hinter einem angenommenen Token traf mindestens drei von vier Malen eine der Vermutungen zu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Compute-bound: for {compute} of the time the target computed</source>
+            <translation>Rechengebunden: {compute} der Zeit rechnete das Zielmodell</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Easy text: {rate:.1f} tokens per pass</source>
+            <translation>Leichter Text: {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Hard text: {rate:.1f} tokens per pass</source>
+            <translation>Schwerer Text: {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Hardly any guesses: {nodes:.1f} a pass, so {rate:.1f} tokens per pass</source>
+            <translation>Kaum Vermutungen: {nodes:.1f} je Durchlauf, also {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>In most passes nothing was guessed: as measured here, a tree did not promise to pay.</source>
+            <translation>In den meisten Durchläufen wurde nichts geraten: Nach dem, was hier gemessen wurde, versprach ein Baum nicht, sich zu lohnen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Its passes are what takes the time, not drafting and not waiting for weights.</source>
+            <translation>Die Zeit geht in seine Durchläufe, nicht in das Entwerfen und nicht in das Warten auf Gewichte.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Layers that are not where the target computes come anew for every pass. Larger trees cost little here.</source>
+            <translation>Schichten, die nicht dort liegen, wo das Zielmodell rechnet, kommen für jeden Durchlauf neu. Größere Bäume kosten hier wenig.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Link-bound: for {link} of the time the target waited for its weights</source>
+            <translation>Übertragungsgebunden: {link} der Zeit wartete das Zielmodell auf seine Gewichte</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Long question: reading it took {reading} of the time</source>
+            <translation>Lange Frage: Sie zu lesen nahm {reading} der Zeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>More than drafting, and more than the target's passes can win back. Very small models do that.</source>
+            <translation>Mehr als das Entwerfen, und mehr, als die Durchläufe des Zielmodells hereinholen können. Bei sehr kleinen Modellen ist das so.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>No speculation: every token took a pass of its own, {time} each</source>
+            <translation>Keine Spekulation: Jedes Token brauchte einen eigenen Durchlauf von {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>On average fewer than one guess in a pass was right: the draft does not foresee what comes.</source>
+            <translation>Im Mittel traf weniger als eine Vermutung je Durchlauf zu: Das Entwurfsmodell sieht nicht voraus, was kommt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Ordinary text: {rate:.1f} tokens per pass</source>
+            <translation>Gewöhnlicher Text: {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Overhead: accepting, caches and text took {other} of the time</source>
+            <translation>Nebenarbeit: Annehmen, Zwischenspeicher und Text nahmen {other} der Zeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>The whole target model ran once for every token.</source>
+            <translation>Das ganze Zielmodell lief einmal für jedes Token.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>Tree too dear: drafting took {draft} of the time for {rate:.1f} tokens per pass</source>
+            <translation>Baum zu teuer: Das Entwerfen nahm {draft} der Zeit für {rate:.1f} Token je Durchlauf</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was computing</source>
+            <translation>{words}; {share} der Zeit Rechnen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was drafting</source>
+            <translation>{words}; {share} der Zeit Entwerfen</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was overhead</source>
+            <translation>{words}; {share} der Zeit Nebenarbeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; {share} of the time was waiting for weights</source>
+            <translation>{words}; {share} der Zeit Warten auf Gewichte</translation>
         </message>
         <message>
             <location filename="../../app/hub/client.py" />
@@ -3492,11 +3896,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/downloads_page.py" />
-            <source>Pause</source>
-            <translation>Anhalten</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
             <source>Retry</source>
             <translation>Erneut versuchen</translation>
         </message>
@@ -4009,11 +4408,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/page.py" />
             <source>Cancel loading</source>
             <translation>Laden abbrechen</translation>
-        </message>
-        <message>
-            <location filename="../../app/library/picker/page.py" />
-            <source>Close</source>
-            <translation>Schließen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/page.py" />
@@ -5459,6 +5853,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Reduce motion</source>
+            <translation>Bewegung verringern</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>SSD</source>
             <translation>SSD</translation>
         </message>
@@ -5541,6 +5940,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>Tint of tokens</source>
             <translation>Tönung der Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Trees and panes change at once instead of moving, also if the system wants that. Whether an answer's text appears evenly is set for chats.</source>
+            <translation>Bäume und Fensterteile ändern sich sofort, statt sich zu bewegen; auch, wenn das System es so will. Ob der Text einer Antwort gleichmäßig erscheint, wird bei den Chats eingestellt.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6163,16 +6567,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/telemetry/cards.py" />
-            <source>Tokens per pass</source>
-            <translation>Token je Durchlauf</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/cards.py" />
-            <source>Tokens per second</source>
-            <translation>Token je Sekunde</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/cards.py" />
             <source>Tokens that the answer grew by in a round, which is one pass of the target model: the accepted drafted tokens and the bonus token. Thick line: the mean of the last {rounds} rounds. Without speculation it is 1.</source>
             <translation>Token, um die die Antwort in einer Runde wuchs, also in einem Durchlauf des Zielmodells: die angenommenen geratenen Token und das Bonustoken. Dicke Linie: das Mittel der letzten {rounds} Runden. Ohne Spekulation ist es 1.</translation>
         </message>
@@ -6343,11 +6737,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/telemetry/comparison.py" />
-            <source>The comparison was cancelled.</source>
-            <translation>Der Vergleich wurde abgebrochen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/telemetry/comparison.py" />
             <source>The last answer has no figures to compare with. Regenerate it, then compare.</source>
             <translation>Die letzte Antwort hat keine Zahlen zum Vergleichen. Erzeugen Sie sie neu, dann vergleichen Sie.</translation>
         </message>
@@ -6400,6 +6789,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/telemetry/comparison_bar.py" />
             <source>Progress of the comparison</source>
             <translation>Fortschritt des Vergleichs</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Show both answers beside each other, and replay them at their speeds</source>
+            <translation>Beide Antworten nebeneinander zeigen und in ihrem Tempo abspielen</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison_bar.py" />
+            <source>Side by side…</source>
+            <translation>Nebeneinander…</translation>
         </message>
         <message>
             <location filename="../../app/telemetry/comparison_bar.py" />
@@ -6575,11 +6974,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/bars.py" />
             <source>Recording “{name}”: {count} rounds so far…</source>
             <translation>Aufzeichnung „{name}“: bisher {count} Runden…</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/bars.py" />
-            <source>Round</source>
-            <translation>Runde</translation>
         </message>
         <message>
             <location filename="../../app/tree/bars.py" />
@@ -7082,6 +7476,36 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{probability} hier, {rank} Wahl</translation>
         </message>
         <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, half-filled ones in RAM, empty ones on the SSD.</source>
+            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, halb gefüllte im RAM, leere auf der SSD.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Computing layer {layer} of {count}</source>
+            <translation>Rechnet Schicht {layer} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Layer {layer}, kept in {place}.</source>
+            <translation>Schicht {layer}, Platz: {place}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Layers of the target</source>
+            <translation>Schichten des Zielmodells</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>Waiting for layer {layer} of {count}, from {place}</source>
+            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/layer_strip.py" />
+            <source>loading {layer} from {place}</source>
+            <translation>lädt {layer} aus: {place}</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/picture/left_edge.py" />
             <source>The path begins 1 token to the left: drag, or press Home</source>
             <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
@@ -7095,36 +7519,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/left_edge.py" />
             <source>‹ {count} more</source>
             <translation>‹ {count} weitere</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, dotted ones in RAM, empty ones on the SSD.</source>
-            <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, gepunktete im RAM, leere auf der SSD.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Computing layer {layer} of {count}</source>
-            <translation>Rechnet Schicht {layer} von {count}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Layer {layer}, kept in {place}.</source>
-            <translation>Schicht {layer}, Platz: {place}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Layers of the target</source>
-            <translation>Schichten des Zielmodells</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>Waiting for layer {layer} of {count}, from {place}</source>
-            <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/live.py" />
-            <source>loading {layer} from {place}</source>
-            <translation>lädt {layer} aus: {place}</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />
@@ -7172,9 +7566,89 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Schritt {number}</translation>
         </message>
         <message>
-            <location filename="../../app/tree/rounds/exports.py" />
-            <source>Copy as text</source>
-            <translation>Als Text kopieren</translation>
+            <location filename="../../app/tree/ribbon/ribbon.py" />
+            <source>Each column is a round: accepted tokens, on top of them the bonus, and below the line the time that it took. The line across is the budget of its tree. Click or drag, or go with the arrow keys; Ctrl+arrow goes from answer to answer.</source>
+            <translation>Jede Säule ist eine Runde: angenommene Token, darauf das Bonus-Token und unter der Linie die Zeit, die sie gebraucht hat. Die Linie quer darüber ist das Budget des Baums. Klicken oder ziehen, oder mit den Pfeiltasten gehen; Strg+Pfeil geht von Antwort zu Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/ribbon.py" />
+            <source>Round</source>
+            <translation>Runde</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>1 token</source>
+            <translation>1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Budget {budget}, {count} guessed, {seconds}</source>
+            <translation>Budget {budget}, {count} geraten, {seconds}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Budget {budget}, {seconds} per round, on average</source>
+            <translation>Budget {budget}, {seconds} pro Runde im Mittel</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Method: {name}</source>
+            <translation>Verfahren: {name}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>On average {tokens} tokens, {accepted} of them accepted; at most {most}</source>
+            <translation>Im Mittel {tokens} Token, davon {accepted} angenommen; höchstens {most}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Round {number} of answer {answer}</source>
+            <translation>Runde {number} von Antwort {answer}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Round {number} of {count}</source>
+            <translation>Runde {number} von {count}</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>Rounds {first} to {last}, here in one column</source>
+            <translation>Runden {first} bis {last}, hier in einer Säule</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>These rounds have not been read yet.</source>
+            <translation>Diese Runden sind noch nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>This round has not been read yet.</source>
+            <translation>Diese Runde ist noch nicht gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>This round is not kept any more.</source>
+            <translation>Diese Runde ist nicht mehr aufbewahrt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{accepted} accepted + {bonus} bonus</source>
+            <translation>{accepted} angenommen + {bonus} Bonus</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} ms</source>
+            <translation>{count} ms</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} s</source>
+            <translation>{count} s</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/ribbon/words.py" />
+            <source>{count} tokens</source>
+            <translation>{count} Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/exports.py" />
@@ -7500,6 +7974,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>C&amp;ontinue answer</source>
             <translation>Antw&amp;ort fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Co&amp;mpare answers…</source>
+            <translation>Antworten &amp;vergleichen…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -9212,11 +9691,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das sind mehr als {most} Antworten in einer Anfrage.</translation>
         </message>
         <message>
-            <location filename="../../engine/serving/context.py" />
-            <source>Choose a model first.</source>
-            <translation>Wählen Sie erst ein Modell.</translation>
-        </message>
-        <message>
             <location filename="../../engine/serving/conversation.py" />
             <source>A result is for the call {name}, which is not in the conversation.</source>
             <translation>Ein Ergebnis gehört zum Aufruf {name}, den es in der Unterhaltung nicht gibt.</translation>
@@ -9238,8 +9712,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
+            <source>Another model was loaded meanwhile.</source>
+            <translation>Inzwischen wurde ein anderes Modell geladen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
             <source>Ask again when some are answered.</source>
             <translation>Fragen Sie noch einmal, wenn einige beantwortet sind.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Ask again.</source>
+            <translation>Fragen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/desk.py" />
+            <source>Choose a model first.</source>
+            <translation>Wählen Sie erst ein Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/desk.py" />
@@ -9258,13 +9747,23 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
-            <source>The form of the answer is asked for in more than one field.</source>
-            <translation>Die Form der Antwort wird in mehr als einem Feld verlangt.</translation>
+            <source>The constraint of the answer is given in more than one field.</source>
+            <translation>Die Vorgabe für die Antwort steht in mehr als einem Feld.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/endpoints/constraint_fields.py" />
             <source>The format json_schema comes without a schema.</source>
             <translation>Das Format json_schema kommt ohne Schema.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Leave out 'coppice.rounds', or ask at another address.</source>
+            <translation>Lassen Sie „coppice.rounds“ weg, oder fragen Sie unter einer anderen Adresse.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/endpoints/sampling_fields.py" />
+            <source>Rounds are told of chat completions and completions alone.</source>
+            <translation>Runden werden nur bei Chat Completions und Completions mitgeteilt.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/auth.py" />
@@ -9290,11 +9789,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/guard/bodies.py" />
             <source>Send less at once.</source>
             <translation>Senden Sie weniger auf einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/serving/guard/bodies.py" />
-            <source>The headers of this request are too long.</source>
-            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/guard/bodies.py" />
@@ -9373,6 +9867,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/errors.py" />
+            <source>Send less of it, or have the model loaded with a larger context.</source>
+            <translation>Senden Sie weniger davon, oder lassen Sie das Modell mit einem größeren Kontext laden.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
+            <source>The headers of this request are too long.</source>
+            <translation>Die Kopfzeilen dieser Anfrage sind zu lang.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/errors.py" />
             <source>The server met an unexpected error.</source>
             <translation>Der Server ist auf einen unerwarteten Fehler gestoßen.</translation>
         </message>
@@ -9413,6 +9917,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/serving/guard/origins.py" />
+            <source>Web pages of other sites may not ask this server.</source>
+            <translation>Webseiten anderer Anbieter dürfen diesen Server nicht fragen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/guard/origins.py" />
             <source>Web pages of {name} may not ask this server.</source>
             <translation>Webseiten von {name} dürfen diesen Server nicht fragen.</translation>
         </message>
@@ -9447,6 +9956,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Modell {name} gibt es hier nicht.</translation>
         </message>
         <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>An answer with a constraint cannot call tools as it likes.</source>
+            <translation>Eine Antwort mit einer Vorgabe kann nicht nach Belieben Werkzeuge aufrufen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/question.py" />
+            <source>Leave out the constraint or the tools, or choose whether tools are called.</source>
+            <translation>Lassen Sie die Vorgabe oder die Werkzeuge weg, oder legen Sie fest, ob Werkzeuge aufgerufen werden.</translation>
+        </message>
+        <message>
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>Send the item itself.</source>
             <translation>Senden Sie das Gemeinte selbst.</translation>
@@ -9455,6 +9974,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/serving/responses/input_items.py" />
             <source>The input refers to a stored item, and this server stores nothing.</source>
             <translation>Die Eingabe verweist auf etwas Gespeichertes, und dieser Server speichert nichts.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Ask for chat completions with 'logprobs'.</source>
+            <translation>Fragen Sie nach Chat Completions mit „logprobs“.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/serving/responses/request.py" />
+            <source>Responses have no log-probabilities here.</source>
+            <translation>Responses haben hier keine Log-Wahrscheinlichkeiten.</translation>
         </message>
         <message>
             <location filename="../../engine/serving/responses/request.py" />
@@ -9628,18 +10157,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
+            <source>A tool has to be called, and there is none in the request.</source>
+            <translation>Ein Werkzeug muss aufgerufen werden, und in der Anfrage steht keines.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
             <source>Name one of the tools of the request.</source>
             <translation>Nennen Sie eines der Werkzeuge der Anfrage.</translation>
         </message>
         <message>
             <location filename="../../engine/text/calling.py" />
-            <source>There is no tool '{name}' to call.</source>
-            <translation>Es gibt kein Werkzeug „{name}“, das aufgerufen werden könnte.</translation>
+            <source>Send the tools, or leave out their choice.</source>
+            <translation>Senden Sie die Werkzeuge mit, oder lassen Sie ihre Auswahl weg.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/calling.py" />
+            <source>There is no tool {name} to call.</source>
+            <translation>Es gibt kein Werkzeug {name}, das aufgerufen werden könnte.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
-            <source>Start a new chat, or choose another model.</source>
-            <translation>Beginnen Sie ein neues Gespräch, oder wählen Sie ein anderes Modell.</translation>
+            <source>Change the conversation, or choose another model.</source>
+            <translation>Ändern Sie die Unterhaltung, oder wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../engine/text/chat_template.py" />
@@ -9712,24 +10251,24 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>die Regel „{rule}“, nach der Text zerlegt wird, ist nicht bekannt</translation>
         </message>
         <message>
-            <location filename="../../engine/text/grammars/answer_form.py" />
-            <source>Ask for a new answer, or leave the form out.</source>
-            <translation>Eine neue Antwort verlangen oder die Form weglassen.</translation>
+            <location filename="../../engine/text/grammars/constrained_answer.py" />
+            <source>Ask for a new answer, or leave the constraint out.</source>
+            <translation>Eine neue Antwort verlangen oder die Vorgabe weglassen.</translation>
         </message>
         <message>
-            <location filename="../../engine/text/grammars/answer_form.py" />
-            <source>The answer that is to be continued is not of the form that is asked for.</source>
-            <translation>Die Antwort, die fortgesetzt werden soll, hat nicht die verlangte Form.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/text/grammars/grammar.py" />
-            <source>Give a simpler form.</source>
-            <translation>Eine einfachere Form angeben.</translation>
+            <location filename="../../engine/text/grammars/constrained_answer.py" />
+            <source>The answer that is to be continued does not fit the constraint.</source>
+            <translation>Die Antwort, die fortgesetzt werden soll, erfüllt die Vorgabe nicht.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/grammar.py" />
-            <source>The answer cannot go on in the form that is asked for: {reason}.</source>
-            <translation>Die Antwort kann in der verlangten Form nicht weitergehen: {reason}.</translation>
+            <source>Give a simpler constraint.</source>
+            <translation>Eine einfachere Vorgabe angeben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/text/grammars/grammar.py" />
+            <source>The answer cannot go on under its constraint: {reason}.</source>
+            <translation>Die Antwort kann unter ihrer Vorgabe nicht weitergehen: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
@@ -9743,13 +10282,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
-            <source>The form that is asked for cannot be used: {reason}.</source>
-            <translation>Die verlangte Form ist nicht brauchbar: {reason}.</translation>
+            <source>The constraint of the answer cannot be used: {reason}.</source>
+            <translation>Die Vorgabe für die Antwort ist nicht brauchbar: {reason}.</translation>
         </message>
         <message>
             <location filename="../../engine/text/grammars/trial.py" />
-            <source>The form that is asked for is too complex.</source>
-            <translation>Die verlangte Form ist zu verwickelt.</translation>
+            <source>The constraint of the answer is too complex.</source>
+            <translation>Die Vorgabe für die Antwort ist zu verwickelt.</translation>
         </message>
         <message>
             <location filename="../../engine/text/prompt.py" />
@@ -9808,13 +10347,13 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
-            <source>Choose another model, or leave the form out.</source>
-            <translation>Ein anderes Modell wählen oder die Form weglassen.</translation>
+            <source>Choose another model, or leave the constraint out.</source>
+            <translation>Ein anderes Modell wählen oder die Vorgabe weglassen.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer.py" />
-            <source>The model has no token that ends an answer, so that no form can be kept to.</source>
-            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Form einhalten.</translation>
+            <source>The model has no token that ends an answer, so that no constraint can be kept to.</source>
+            <translation>Das Modell hat kein Token, das eine Antwort beendet, und kann darum keine Vorgabe einhalten.</translation>
         </message>
         <message>
             <location filename="../../engine/text/tokenizer_files.py" />

@@ -36,6 +36,30 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/comparison/column.py" />
+            <source>%n tokens so far</source>
+            <translation>
+                <numerusform>%n token so far</numerusform>
+                <numerusform>%n tokens so far</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/column.py" />
+            <source>It gets %n tokens, as many as the answer has.</source>
+            <translation>
+                <numerusform>It gets %n token, as many as the answer has.</numerusform>
+                <numerusform>It gets %n tokens, as many as the answer has.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>{method}, %n nodes</source>
+            <translation>
+                <numerusform>{method}, %n node</numerusform>
+                <numerusform>{method}, %n nodes</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
             <translation>

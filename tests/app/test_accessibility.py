@@ -111,6 +111,16 @@ def server(window: MainWindow) -> QWidget:
     return window.server.dialog
 
 
+def comparison(window: MainWindow) -> QWidget:
+    """Two answers side by side; without a conversation there are none, and it is said."""
+    window.actions_.compare.trigger()
+    dialog = window.comparison.dialog
+    if not dialog.isVisible():
+        return window
+    dialog.playback.set_duration(2.0)
+    return dialog
+
+
 PLACES: tuple[Callable[[MainWindow], QWidget], ...] = (
     chat,
     lambda window: window,
@@ -122,13 +132,14 @@ PLACES: tuple[Callable[[MainWindow], QWidget], ...] = (
     generation,
     models,
     server,
+    comparison,
 )
 
 
 def test_every_control_has_a_name_and_can_be_reached_with_keys(window: MainWindow) -> None:
     window.resize(1500, 1000)
     silent, unreachable = set[str](), set[str]()
-    for place in (*PLACES[1:], chat):  # without a conversation first
+    for place in (*PLACES[1:], chat, comparison):  # without a conversation first
         root = place(window)
         QApplication.processEvents()
         for page in pages(root):

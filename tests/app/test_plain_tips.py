@@ -34,7 +34,9 @@ RICH_WIDGETS = {
     "LabelItem",
     "TextItem",
 }
-MAY_BE_RICH = {"ui/widgets.py", "chat/origins/round_mark.py", "shell/keyboard.py"}  # the one base; types
+MAY_BE_RICH = {  # the one base; types
+    *("ui/widgets.py", "chat/origins/round_mark.py", "comparison/text_pane.py", "shell/keyboard.py"),
+}
 NEVER = {"setWhatsThis", "setStatusTip"}
 
 

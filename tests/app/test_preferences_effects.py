@@ -189,3 +189,19 @@ def test_network_options_hold_at_once_and_end_with_the_window(
     window.close()
     assert hub_place().endpoint == "https://huggingface.co"
     assert "HTTPS_PROXY" not in os.environ
+
+
+def moves(window: MainWindow) -> tuple[bool, bool]:
+    """Whether trees move, and panes."""
+    return window.tree_panel.motion.is_wanted, window.isAnimated()
+
+
+def test_motion(window: MainWindow, preferences: PreferencesDialog, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert moves(window) == (True, True)
+    choose(preferences, "reduce_motion", True)
+    assert moves(window) == (False, False)
+    choose(preferences, "reduce_motion", False)
+    assert moves(window) == (True, True)
+    monkeypatch.setattr("app.ui.motion._system_is_still", lambda: True)
+    choose(preferences, "text_size", 110)
+    assert moves(window) == (False, False), "the system wants none"

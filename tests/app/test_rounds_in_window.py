@@ -133,6 +133,7 @@ def test_rounds_of_another_day_come_back_with_their_conversation(
     qtbot.waitUntil(lambda: len(player.history) == 7)
     qtbot.waitUntil(lambda: shown_round(window) == 2)
     assert player.is_live
+    qtbot.waitUntil(lambda: all(player.history.figures.rows["tokens"] > 0))  # nobody has looked at these rounds yet
     player.seek(6)
     qtbot.waitUntil(lambda: marked(window) == "due.")
     text = text_of(window)

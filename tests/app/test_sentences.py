@@ -21,7 +21,7 @@ from app.ui.notices import Notice, NoticeBar
 from engine.errors import CoppiceError, InputError
 from engine.protocol.options import LoadOptions, SamplingOptions
 from engine.protocol.sentences import Amount, joined, opening, reason_of, say
-from engine.text.tools.manner import BARE_SYSTEM
+from engine.text.tools.tool_template import BARE_SYSTEM
 from engine.text.tools.turns import INSTRUCTIONS
 from tests.app.conftest import OpenWindow
 from tests.app.sources import Source, sources

@@ -90,7 +90,7 @@ def replay(application: QApplication, folder: Path, rounds: list[Round]) -> Iter
     folders.create()
     link = FakeLink()
     settings = SettingsFile(folders.settings_file)
-    settings.change(smooth=False)
+    settings.change(smooth=False, reduce_motion=True)  # every step has a picture of its own
     window = connected_window(link, settings, folders, Theme(application), LoadOptions())
     window.resize(*SIZE)
     window.show()

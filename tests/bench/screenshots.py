@@ -59,7 +59,7 @@ def take(name: str, folder: Path) -> None:
         window.show()
         wait(application, lambda: window.library.state.ready, "loading the embedded pair")
         shown = _models(application, window) if name.startswith("models") else _chat(application, window, name)
-        settle = time.monotonic() + 0.3  # what arrived last is painted at most 33 ms later
+        settle = time.monotonic() + 0.6  # what arrived last is painted at most 33 ms later, and moves for 250 ms
         wait(application, lambda: time.monotonic() > settle, "painting")
         shown.grab().save(str(folder / f"{name}.png"))
         window.close()

@@ -11,7 +11,7 @@ from engine.protocol.messages import ChatMessage, Finished, Generate, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.tools import Tool, ToolCall, ToolChoice
 from engine.text.pieces import AnswerPieces, CallArguments, CallBegun, Piece
-from engine.text.tools.tape import merged
+from engine.text.tools.character_reader import merged
 from tests.campaigns.extent import choose
 from tests.engine.test_constrained_answers import engine as engine  # noqa: PLC0414  # a fixture
 

@@ -1,4 +1,4 @@
-"""Answers of the embedded pair in a form: always valid, whatever drafts, and where memory or the length run out."""
+"""Constrained answers of the embedded pair: always valid, whatever drafts, and where memory or the length run out."""
 
 import json
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_every_answer_is_valid_by_its_schema(engine: Engine, seed: int) -> None:
     jsonschema_rs.Draft202012Validator(schema, validate_formats=True).validate(document)
 
 
-def test_the_form_holds_as_far_as_the_answer_goes(engine: Engine) -> None:
+def test_the_constraint_holds_as_far_as_the_answer_goes(engine: Engine) -> None:
     """A stop string ends it before, and so does its length; past its end token nothing is asked of it any more."""
     letters = Constraint("regex", "[a-z]{9}[0-9]{9}")
     whole, _ = answer(engine, options_of("specexec", letters))

@@ -18,8 +18,8 @@ from engine.loading import kept_texts
 from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts, texts_of
 from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context, same_tokens
-from engine.model.kept_text import KeptText
 from engine.model.network import Network
+from engine.model.passes.kept_text import KeptText
 from engine.protocol.options import LoadOptions
 from engine.weights.planning.machine import Room
 from tests.bench.taking_turns import measure
@@ -263,6 +263,23 @@ def test_a_copy_that_there_is_no_memory_for_is_not_made(monkeypatch: pytest.Monk
     monkeypatch.setattr(Context, "copied_text", fail)
     assert guarded.prefill(list(range(20, 120))) == 0
     assert context.length == 100
+
+
+@pytest.mark.parametrize(("error", "left"), [(torch.OutOfMemoryError("CUDA out of memory"), 2), (MemoryError(), 0)])
+def test_a_text_that_cannot_be_brought_back_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, left: int
+) -> None:
+    """What RAM holds is given up where RAM ran out; a GPU gets its cached memory back in either case."""
+    context, texts, given_back = Context(tiny_network("llama"), CAPACITY), KeptTexts(PLENTY), Mock()
+    guarded = GuardedContext(context, "the target", texts)
+    guarded.prefill(list(range(3, 103)))
+    guarded.prefill(list(range(20, 120)))
+    monkeypatch.setattr(Context, "restore", Mock(side_effect=error))
+    monkeypatch.setattr("engine.loading.oom_retry.give_back_memory", given_back)
+    assert guarded.prefill(list(range(3, 103))) == 0
+    assert context.length == 100
+    assert len(texts) == left
+    given_back.assert_called_once_with()
 
 
 @pytest.mark.parametrize("draft", choose(("auto",), ("auto", "none", "self")))

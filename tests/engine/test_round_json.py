@@ -118,7 +118,7 @@ def test_what_is_missing_is_nothing() -> None:
         {"new_tokens": 1},
         {"lengths": [1, 2]},
         {"lengths": [2]},
-        {"said_log_probs": [0.0]},
+        {"token_log_probs": [0.0]},
         {"target_log_probs": [0.0], "ranks": [0]},
         {"ranks": [1, 1, 1]},
         {"top": [[["a", 0.0]]]},

@@ -23,6 +23,7 @@ from engine.errors import CoppiceError
 from engine.protocol.options import LoadOptions
 from engine.protocol.serving import ServeOptions, Visit
 from engine.serving.worker import Worker
+from tests.engine.serving.stub import soon
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 120
@@ -63,7 +64,7 @@ def test_the_application_becomes_a_server_that_ends_when_it_is_told(process: "su
     assert process.stderr
     said = next(line for line in process.stderr if " is loaded" in line)
     assert said.startswith("demo-target is loaded, for ")
-    assert any(health(address) == 200 for _ in range(1000)), "as soon as the worker has what was loaded"
+    assert soon(lambda: health(address) == 200), "as soon as the worker has what was loaded"
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, rest) == (0, "")
@@ -129,7 +130,7 @@ def test_what_cannot_be_served_is_refused_at_once(
 def test_the_key_comes_from_the_environment_and_does_not_stay_there(
     given: list[str], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(KEY_VARIABLE, "from-outside")
+    monkeypatch.setenv(KEY_VARIABLE, "from-outside\n")
     words = ["serve", "--host", "0.0.0.0", "--origin", "http://a", "--origin", "http://b", *given]
     options = serve_options(build_parser().parse_args(words))
     assert options == ServeOptions("0.0.0.0", 8383, key, ("http://a", "http://b"))

@@ -22,7 +22,7 @@ from engine.cli.serve import EXIT_BROKEN, Ending, _work
 from engine.errors import Cancellation, ModelError
 from engine.loading.kept.part_file import SectionReader
 from engine.loading.kept.text_parts import save, saved_text
-from engine.model.kept_text import KeptText
+from engine.model.passes.kept_text import KeptText
 from engine.observing.answerer import Answerer
 from engine.process import _read_ahead
 from engine.protocol.keeping import KeepTexts
@@ -306,7 +306,6 @@ def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
         patch.setattr(trials, "PROGRAM", silent)
         with pytest.raises(InputError, match="too complex"):
             trials.try_out(Constraint("regex", "a"), {})
-    trials._refusal.cache_clear()
     trials.try_out(Constraint("regex", "a"), {})
 
 

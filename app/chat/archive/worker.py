@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QThread, Signal
 from app.chat.archive.conversion import conversation_of
 from app.chat.archive.formats import write_conversation
 from app.chat.archive.importing import Importing
+from app.chat.archive.round_times import times_of
 from app.chat.archive.store import Store
 from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
@@ -65,6 +66,7 @@ class Archive(QThread):
     duplicated = Signal(object)  # ConversationRecord
     rounds_listed = Signal(object, list)  # id of a conversation, list of RoundPlace
     rounds_read = Signal(list)  # of (RoundKey, bytes or None)
+    times_read = Signal(object, object)  # id of a message, TokenTimes, or None where its rounds are not all kept
     import_progressed = Signal(int, object)  # number of the order, Imported
     imported = Signal(int, object, list)  # number of the order, Imported, list of ConversationRecord
     set_aside = Signal(str, str, float)  # where the unusable file lies now, why, and when it is removed; 0: never
@@ -174,6 +176,17 @@ class Archive(QThread):
                 failure=_Failure.SILENT,
             )
         )
+
+    def read_times(self, conversation: int, message: int, length: int) -> None:
+        """Ask for `times_read` of an answer of so many characters."""
+
+        def work(store: Store) -> None:
+            places = [each for each in store.rounds(conversation) if each.message == message]
+            read = store.read_rounds([each.key for each in places])
+            self.times_read.emit(message, times_of(list(zip(places, read, strict=True)), length))
+
+        answer = partial(self.times_read.emit, message, None)
+        self._orders.put(_Order("read times", work, lambda _: answer(), failure=_Failure.SILENT))
 
     def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
         """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.

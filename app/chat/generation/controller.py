@@ -98,6 +98,11 @@ class ChatController(QObject):
         """The settings of the conversation; until its first question, or a change, those of new chats."""
         return self.conversation.settings or self.beginning
 
+    @property
+    def next_options(self) -> GenerateOptions:
+        """What the engine is told of the next answer; a random seed is drawn here."""
+        return with_visible_tree(self._settings.current.complete_answer(self.generation.options()), self._engine)
+
     # ---- what a person does -----------------------------------------------------------------------------------------
 
     def ask(self, question: str, attachments: Sequence[Attachment] = (), beginning: str = "") -> None:
@@ -283,10 +288,8 @@ class ChatController(QObject):
         if first != self.conversation.first_read:
             self.conversation.read_from(first, summary)
             self.first_read_changed.emit(first)
-        generation = self.generation
-        options = with_visible_tree(self._settings.current.complete_answer(generation.options()), self._engine)
-        options = replace(options, conversation=str(self.conversation.id))
-        prompt = self.conversation.prompt(generation.system_prompt)
+        options = replace(self.next_options, conversation=str(self.conversation.id))
+        prompt = self.conversation.prompt(self.generation.system_prompt)
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)
         self._mark(AnswerEnding.OPEN, self._engine.answerer)

@@ -80,6 +80,10 @@ class Conversation:
         beside = self._children[self._all[message].parent]
         return Version(beside.index(message), len(beside))
 
+    def versions(self, message: int) -> tuple[Message, ...]:
+        """All messages at its place, oldest first."""
+        return tuple(self._all[each] for each in self._children[self._all[message].parent])
+
     # ---- what changes it --------------------------------------------------------------------------------------------
 
     def ask(
@@ -140,6 +144,17 @@ class Conversation:
         told = with_summary(system_prompt, self.summary if first else "")
         system = [ChatMessage("system", told)] if told else []
         return (*system, *(each for turn in self.turns()[first:] for each in turn))
+
+    def prompt_of(self, answer: int, system_prompt: str) -> tuple[ChatMessage, ...]:
+        """What the engine would be asked for another answer in the place of this one of the path."""
+        turn = self._path.index(answer) // 2
+        first = self.first_read if self.first_read <= turn else 0
+        told = with_summary(system_prompt, self.summary if first else "")
+        question, before = self._all[self._path[2 * turn]], self.turns()[first:turn]
+        asked = [ChatMessage("user", question.content)]
+        begun = [ChatMessage("assistant", beginning)] if (beginning := self._all[answer].beginning) else []
+        system = [ChatMessage("system", told)] if told else []
+        return (*system, *(each for said in before for each in said), *asked, *begun)
 
     def turns(self) -> list[tuple[ChatMessage, ...]]:
         """Every turn that is shown as the engine gets it; nothing of one that was never answered but for the last."""

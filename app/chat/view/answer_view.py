@@ -3,8 +3,8 @@
 import time
 
 from PySide6.QtCore import QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.chat.history.message import Message, Version
 from app.chat.history.reasoning import Split, split
@@ -18,11 +18,13 @@ from app.chat.typesetting.formulas import Formulas
 from app.chat.view.answer_figures import FiguresRow
 from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edited
 from app.chat.view.thought_view import ThoughtView
+from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.widgets import quiet_tool
 
+_NARROW = 320  # pixels: the figures go below the tools
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
 
 
@@ -65,6 +67,8 @@ class AnswerView(QWidget):
     """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
 
     regenerate_requested = Signal()
+    compare_requested = Signal(object)  # id
+    cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
@@ -90,9 +94,12 @@ class AnswerView(QWidget):
         if message.probabilities is not None:
             self.origins.set_probabilities(message.probabilities)
         self.figures = FiguresRow(look.colors, self)
+        self.why = WhyLine(self)
+        self.why.chosen.connect(self.cause_chosen)
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
+        self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
         self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
         self.editor: MessageEditor | None = None
         self._lay_out()
@@ -109,18 +116,29 @@ class AnswerView(QWidget):
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        for tool in (self.versions, self._copy, self.edit_tool, self._regenerate):
+        for tool in (self.versions, self._copy, self.edit_tool, self._regenerate, self.compare_tool):
             row.addWidget(tool)
-        foot = QHBoxLayout()
+        self._foot = foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setContentsMargins(0, 0, 0, 0)
         foot.setSpacing(12)
-        foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
-        foot.addWidget(self.figures, 1, Qt.AlignmentFlag.AlignVCenter)
+        foot.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        told = QVBoxLayout()
+        told.setSpacing(1)
+        told.addWidget(self.figures, 0, Qt.AlignmentFlag.AlignVCenter)
+        told.addWidget(self.why, 0, Qt.AlignmentFlag.AlignLeft)
+        foot.addLayout(told, 1)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(8)
         self._column.addWidget(self.body)
         self._column.addLayout(foot)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where there is little room beside the tools, the figures go below them."""
+        super().resizeEvent(event)
+        narrow, direction = self.width() < _NARROW, QBoxLayout.Direction
+        self._foot.setDirection(direction.TopToBottom if narrow else direction.LeftToRight)
+        self._foot.setSpacing(4 if narrow else 12)
 
     @property
     def message(self) -> Message:
@@ -265,7 +283,11 @@ class AnswerView(QWidget):
         self._copy.setIcon(icon("copy", muted))
         self.edit_tool.setIcon(icon("edit", muted))
         self._regenerate.setIcon(icon("regenerate", muted))
+        self.compare_tool.setIcon(icon("compare", muted))
         self.versions.set_theme(self._look.colors)
+
+    def _on_compare(self) -> None:
+        self.compare_requested.emit(self._message.id)
 
     def _on_section_added(self, shown: Shown) -> None:
         self.text_added.emit(shown.text)
@@ -295,6 +317,7 @@ class AnswerView(QWidget):
         self.body.setVisible(bool(self.markdown.text) and self.editor is None)
         self._actions.setVisible(self._message.ending.is_final)
         self.figures.show_message(self._message)
+        self.why.show_message(self._message)
         if shown < len(self._arrived) or self.body.is_behind:
             self._again.start(CATCH_UP_MS if self.body.is_behind else FRAME_MS)
 

@@ -38,6 +38,8 @@ class ConversationView(QScrollArea):
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
     token_chosen = Signal(int, int)  # the same of text that was clicked
     zoom_requested = Signal(int)  # steps
+    compare_requested = Signal(object)  # id of an answer
+    cause_chosen = Signal(object)  # CausePlace in telemetry that shows why an answer was fast or not
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -229,6 +231,8 @@ class ConversationView(QScrollArea):
             view = AnswerView(message, self._look, self.formulas, self.column)
             view.set_last(index == len(self.column.messages) - 1)
             view.regenerate_requested.connect(self.regenerate_requested)
+            view.compare_requested.connect(self.compare_requested)
+            view.cause_chosen.connect(self.cause_chosen)
             view.origins.token_hovered.connect(self.token_hovered)
             view.origins.token_chosen.connect(self.token_chosen)
             self._marks.attach(view)

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QColor, QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
@@ -15,6 +15,7 @@ from app.tree.picture.explanation import Inspection
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
+from app.tree.picture.parts import Part
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.colors import TreeColors
@@ -39,6 +40,9 @@ class TreeItem(Protocol):
 
     def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
+
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """Paint a part of what is shown, in the coordinates of the picture, of which `exposed` is seen."""
 
     def setVisible(self, visible: bool) -> None:  # noqa: N802  # Qt's own
         """Show or hide the item."""
@@ -98,6 +102,16 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
     def picture(self) -> Picture | None:
         """What is shown now."""
         return self._picture
+
+    @property
+    def tree(self) -> Snapshot | None:
+        """The tree that is shown, laid out or not."""
+        return self._tree
+
+    @property
+    def background(self) -> QColor:
+        """What the picture stands on."""
+        return QColor(self._colors.background)
 
     @property
     def origin(self) -> Point:
@@ -247,6 +261,15 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
         patch = self._marker.patch.translated(*origin) if self._marker else QRectF()
         inner = QRectF(patch.x() / scale, patch.y() / scale, patch.width() / scale, patch.height() / scale)
         return LeftClip(origin.x / scale, path_left / scale, inner)
+
+    def paint_part(self, painter: QPainter, part: Part) -> None:
+        """Paint a part of what is shown in the coordinates of the view; the background is there already."""
+        painter.save()
+        painter.translate(-self._origin.x, -self._origin.y)
+        self._way.paint_part(painter, part, QRectF(*self._origin, self.width(), self.height()))
+        painter.restore()
+        if self._marker:
+            paint_marker(painter, self._marker, self._colors, self._letters)
 
     def drawForeground(self, painter: QPainter, _rect: QRectF | QRect) -> None:  # noqa: N802
         """The sign at the left edge, in the coordinates of the view."""

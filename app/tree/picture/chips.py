@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyqtgraph as pg
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -12,8 +12,20 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.tree.picture.chips_picture import ChipsPicture, compose_chips
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Label, Lettering
+from app.tree.picture.parts import Part, guesses
 from app.tree.picture.picture import Box, Size
-from app.tree.picture.styles import ACCEPTED, BOLD_STYLES, BONUS, STYLES, edge, ink, mark, node_styles, outline
+from app.tree.picture.styles import (
+    ACCEPTED,
+    BOLD_STYLES,
+    BONUS,
+    PATH_STYLES,
+    STYLES,
+    edge,
+    ink,
+    mark,
+    node_styles,
+    outline,
+)
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import TreeColors
 
@@ -198,12 +210,36 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
         """Edges first, then chips, so that no line runs over a text."""
         if self._drawing is None:
             return
+        self._paint(painter, self._drawing, option.exposedRect)
+        if self._mark:
+            self._paint_mark(painter, self._mark, self._drawing.scale)
+
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """The same of a part; the mark is left out."""
+        drawing = self._drawing_of(part)
+        if drawing is not None:
+            painter.scale(drawing.scale, drawing.scale)
+            inner = QRectF(exposed.topLeft() / drawing.scale, exposed.size() / drawing.scale)
+            self._paint(painter, drawing, inner)
+
+    def _drawing_of(self, part: Part) -> Drawing | None:
+        picture, whole = self._picture, self._drawing
+        if picture is None or whole is None or part is Part.WHOLE:
+            return whole
+        if part is Part.GUESSES:
+            without = replace(picture, tree=guesses(picture.tree), layout=replace(picture.layout, bonus=None))
+            return draw(without, self._letters)
+        edges = tuple(each for each in whole.edges if each[0] in PATH_STYLES)
+        return replace(
+            whole, edges=edges, chips=tuple(each for each in whole.chips if each[0] in PATH_STYLES), counts=()
+        )
+
+    def _paint(self, painter: QPainter, drawing: Drawing, exposed: QRectF) -> None:
         painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        exposed: QRectF = option.exposedRect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_edges(painter, self._drawing)
+        self._paint_edges(painter, drawing)
         clip = self._clip
-        for style, chips in self._drawing.chips:
+        for style, chips in drawing.chips:
             in_view = [chip for chip in chips if chip.rect.intersects(exposed)]
             if clip:
                 self._paint_left_out(painter, style, [chip for chip in in_view if clip.takes(style, chip.rect)])
@@ -211,11 +247,9 @@ class ChipsItem(pg.GraphicsObject):  # type: ignore[misc]
             self._paint_chips(painter, style, in_view)
         painter.setPen(QColor(self._colors.muted))
         painter.setFont(self._letters.small)
-        for count in self._drawing.counts:
+        for count in drawing.counts:
             if clip is None or count.start.x() >= clip.left:
                 painter.drawText(count.start, count.text)
-        if self._mark:
-            self._paint_mark(painter, self._mark, self._drawing.scale)
 
     def _show(self, drawing: Drawing | None, letters: Lettering) -> None:
         self.prepareGeometryChange()

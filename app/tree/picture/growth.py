@@ -44,6 +44,8 @@ class Growth(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.is_stepwise = True
+        """Whether waves are seen one after the other, rather than all that have come."""
         self._tree: Snapshot | None = None
         self._stages: list[int] = []
         self._known: dict[Key, int] = {}  # the nodes that were shown of this round's trees
@@ -56,7 +58,8 @@ class Growth(QObject):
             self._known = {}
         seen = self._seen(tree)
         self._tree = tree
-        self._stages = [end for end in stages(tree.parents.tolist()) if end > seen] or [len(tree.pieces)]
+        ends = stages(tree.parents.tolist()) if self.is_stepwise else []
+        self._stages = [end for end in ends if end > seen] or [len(tree.pieces)]
         if not self._timer.isActive():
             self._on_timeout()
             self._timer.start()

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.tree.picture.icicle_layout import IciclePicture, compose_icicle
 from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
+from app.tree.picture.parts import Part, guesses
 from app.tree.picture.picture import BONUS_NODE, MARGIN, Size
 from app.tree.picture.styles import BOLD_STYLES, BONUS, PATH_STYLES, STYLES, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot
@@ -74,24 +75,30 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
         """Bands by style, the path last, then the texts that fit."""
-        picture = self._picture
-        if picture is None:
-            return
-        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        exposed: QRectF = option.exposedRect
-        left, top, right, bottom = self._rectangles.T
-        in_view = (right > exposed.left()) & (left < exposed.right())
-        in_view &= (bottom > exposed.top()) & (top < exposed.bottom())
-        for style in STYLES:
-            chosen = np.flatnonzero(in_view & (self._styles == style))
-            self._paint_bands(painter, style, [QRectF(*box) for box in self._boxes(chosen)])
-            self._paint_texts(painter, style, chosen, exposed)
-        if picture.tree.has_bonus:
-            self._paint_bonus(painter, picture)
-        if self._mark:
+        self.paint_part(painter, Part.WHOLE, option.exposedRect)
+        if self._mark and self._picture:
             painter.setPen(mark(self._colors))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self._mark)
+
+    def paint_part(self, painter: QPainter, part: Part, exposed: QRectF) -> None:
+        """The same of a part; the mark is left out."""
+        picture = self._picture
+        if picture is None:
+            return
+        is_path, styles = part is Part.PATH, self._styles
+        if part is Part.GUESSES:
+            styles = node_styles(guesses(picture.tree))[self._nodes]
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        left, top, right, bottom = self._rectangles.T
+        in_view = (right > exposed.left()) & (left < exposed.right())
+        in_view &= (bottom > exposed.top()) & (top < exposed.bottom())
+        for style in PATH_STYLES if is_path else STYLES:
+            chosen = np.flatnonzero(in_view & (styles == style))
+            self._paint_bands(painter, style, [QRectF(*box) for box in self._boxes(chosen)])
+            self._paint_texts(painter, style, chosen, exposed)
+        if picture.tree.has_bonus and part is not Part.GUESSES:
+            self._paint_bonus(painter, picture)
 
     def _boxes(self, chosen: NDArray[np.intp]) -> list[list[float]]:
         """x, y, width and height of these, with a gap to the next."""

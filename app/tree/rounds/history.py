@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import IO, Protocol
 
 from app.engine.round_packing import DamagedRoundError, pack, unpack
+from app.tree.rounds.figures import UNKNOWN, Figures
 from engine.protocol.messages import Round
 
 _log = logging.getLogger(__name__)
@@ -75,10 +76,11 @@ class History:
     """Rounds in the order they came, of which at most `memory_bytes` are in memory.
 
     What memory gives up goes to `spill`. Without one, it is kept elsewhere: such a round is `missing` until it is
-    brought, or until it is known to be lost.
+    brought, or until it is known to be lost. The `figures` of every round stay in memory.
     """
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES, spill: Spill | None = None) -> None:
+        self.figures = Figures()
         self._most = memory_bytes
         self._spill = spill
         self._keys: list[Key] = []
@@ -102,6 +104,7 @@ class History:
             key = (-1 - len(self._keys), newest.index)
         self._places[key] = len(self._keys)
         self._keys.append(key)
+        self.figures.append(newest)
         self._hold(key, pack(newest))
 
     def put_before(self, keys: Sequence[Key]) -> int:
@@ -109,6 +112,7 @@ class History:
         older = [each for each in keys if each not in self._places]
         self._keys[:0] = older
         self._places = {key: place for place, key in enumerate(self._keys)}
+        self.figures.put_before(older)
         return len(older)
 
     def bring(self, key: Key, packed: bytes | None) -> None:
@@ -116,7 +120,7 @@ class History:
         if key not in self._places or key in self._packed:
             return
         if packed is None:
-            self._lost.add(key)
+            self._lose(key)
         else:
             self._lost.discard(key)
             self._hold(key, packed)
@@ -135,12 +139,22 @@ class History:
             packed = self._spill.get(key)
         if packed is None:
             return None
-        try:
-            return unpack(packed, key[0])
-        except DamagedRoundError as error:
-            _log.warning("Round %d cannot be read: %s", key[1], error)
-            self._lost.add(key)
-            return None
+        return self._unpacked(key, packed)
+
+    def read_figures(self, key: Key, packed: bytes | None) -> None:
+        """Take the figures of a round that is kept elsewhere; the round itself is not wanted. None: it is lost."""
+        place = self._places.get(key)
+        if place is None or self.figures.rows[place]["state"] != UNKNOWN:
+            return
+        if packed is None:
+            self.figures.lose(place)
+        else:
+            self._unpacked(key, packed)
+
+    def without_figures(self, most: int) -> list[Key]:
+        """The newest rounds, oldest first, whose figures are not known yet."""
+        places = (self.figures.rows["state"] == UNKNOWN).nonzero()[0][-most:]
+        return [self._keys[place] for place in places.tolist()]
 
     def missing(self, first: int, end: int) -> list[Key]:
         """Those of the rounds `first` to `end - 1` that would have to be brought."""
@@ -153,11 +167,26 @@ class History:
         """Forget everything."""
         self._keys.clear()
         self._places.clear()
+        self.figures.clear()
         self._packed.clear()
         self._lost.clear()
         self._in_memory = 0
         if self._spill:
             self._spill.clear()
+
+    def _unpacked(self, key: Key, packed: bytes) -> Round | None:
+        try:
+            found = unpack(packed, key[0])
+        except DamagedRoundError as error:
+            _log.warning("Round %d cannot be read: %s", key[1], error)
+            self._lose(key)
+            return None
+        self.figures.learn(self._places[key], found)
+        return found
+
+    def _lose(self, key: Key) -> None:
+        self._lost.add(key)
+        self.figures.lose(self._places[key])
 
     def _hold(self, key: Key, packed: bytes) -> None:
         self._in_memory += len(packed) - len(self._packed.get(key, b""))

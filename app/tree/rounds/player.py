@@ -1,5 +1,6 @@
 """Which round is looked at: the newest, one that was chosen or is pointed at, or one after the other."""
 
+import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -77,6 +78,13 @@ class Player(QObject):
     def is_playing(self) -> bool:
         """Whether it moves on by itself through what was kept."""
         return self._timer.isActive()
+
+    @property
+    def pause_ms(self) -> float:
+        """Until the next round that is played; no end in sight where none is, 0 for one that is only pointed at."""
+        if self._glanced is not None:
+            return 0.0
+        return float(self._timer.interval()) if self.is_playing else math.inf
 
     # ---- rounds that come --------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.loading.kept.part_file import PartFile, Section, SectionReader, write_part
 from engine.model.context import same_tokens
-from engine.model.kept_text import KeptText
+from engine.model.passes.kept_text import KeptText
 from engine.model.passes.tree_cache import SLOT_DIMENSION
 from engine.model.rope import TurnedText
 from engine.model.state.state_cache import KeptStates, Snapshot

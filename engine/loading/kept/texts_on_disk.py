@@ -27,7 +27,7 @@ from engine.loading.kept.part_file import PartFile, UnusableText
 from engine.loading.kept.text_parts import SavedText, save, saved_text
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.model.context import same_tokens
-from engine.model.kept_text import KeptText
+from engine.model.passes.kept_text import KeptText
 from engine.protocol.sentences import joined, reason_of, say
 from engine.weights.store.layout import PAGE
 

@@ -1,1 +1,1 @@
-"""What a pass over a token tree reads and how it is launched: cache, masks, attention, streams and recorded passes."""
+"""What a pass over a token tree reads and how it is launched: cache, its copies, masks, attention, streams, graphs."""

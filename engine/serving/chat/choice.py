@@ -7,13 +7,13 @@ from engine.protocol.messages import Prefilled, Round, Statistics
 from engine.protocol.round_json import finished_to_json, prefilled_to_json, round_to_json
 from engine.serving.answers import Alive, Ended, Progress, Step
 from engine.serving.chat.request import ChatFields
-from engine.serving.chat.resource import FinishReason
+from engine.serving.chat.resource import ChatFinishReason
 from engine.serving.figures import timings_of
 from engine.serving.token_log_probs import Likely, said_tokens
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
+from engine.text.text_stream import REPLACEMENT
 
 Part = dict[str, Any]
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class ChoiceWriter:
@@ -27,7 +27,7 @@ class ChoiceWriter:
         self._thoughts, self._content = list[str](), list[str]()
         self._calls = list[Part]()
         self._tokens = list[Part]()
-        self._reason: FinishReason = "length"
+        self._reason: ChatFinishReason = "length"
 
     def take(self, step: Step) -> Iterator[Part]:
         """The step as parts of chunks; none where there is nothing to tell."""
@@ -67,7 +67,11 @@ class ChoiceWriter:
             log_probs, own = None, {}
 
     def _part(
-        self, delta: Part, log_probs: Part | None = None, own: Part | None = None, reason: FinishReason | None = None
+        self,
+        delta: Part,
+        log_probs: Part | None = None,
+        own: Part | None = None,
+        reason: ChatFinishReason | None = None,
     ) -> Part:
         choice = {"index": self._index, "delta": delta, "logprobs": log_probs, "finish_reason": reason}
         return {"choices": [choice], **({"coppice": own} if own and self._asked.tells_rounds else {})}

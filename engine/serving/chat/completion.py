@@ -1,45 +1,43 @@
 """A chat completion as it is written: the chunks of all its choices, and the whole."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from functools import partial
+from dataclasses import replace
+from weakref import ref
 
-from engine.protocol.messages import Generate
-from engine.protocol.options import Constraint
-from engine.serving.answers import Alive, answer
+from engine.serving.answers import Alive
 from engine.serving.chat.choice import ChoiceWriter
 from engine.serving.chat.request import ChatFields
 from engine.serving.chat.turns import chat_of
 from engine.serving.chunk_stream import Chunk, head_of
 from engine.serving.context import Asker, Service
 from engine.serving.figures import timings_of, usage_of
+from engine.serving.question import Question, held_to_its_choice, steps_of
 
 
 class ChatWriter:
     """Writes the completion of one request: its choices, one after the other."""
 
     def __init__(self, asked: ChatFields, service: Service, asker: Asker, model: str) -> None:
-        """`model`: what the loaded one is called."""
+        """`model`: what the loaded one is called. Raises `InputError` for fields that contradict each other."""
         self._asked, self._service, self._asker = asked, service, asker
-        self._engine = service.engine
+        engine = service.engine
         self._head = head_of("chatcmpl", model)
-        self._chat = chat_of(asked.messages, self._engine.reasoning_marks)
-        self._form: Constraint | None = None
-        self._choices = [ChoiceWriter(index, asked, self._engine.end_tokens) for index in range(asked.choices)]
+        chat = chat_of(asked.messages, engine.reasoning_marks)
+        self._question = Question(ref(engine), chat, asked.generation(0), asked.offered, asked.choice)
+        self._choices = [ChoiceWriter(index, asked, engine.end_tokens) for index in range(asked.choices)]
 
     async def prepare(self) -> None:
         """What takes time, beside the server's other work. Raises `InputError` for what cannot be asked."""
-        self._form = await asyncio.to_thread(self._asked.form, self._engine)
+        self._question = await held_to_its_choice(self._service, self._question)
 
     async def chunks(self) -> AsyncGenerator[Chunk | Alive, None]:
         """All choices as they are written."""
         usage = {"usage": None} if self._asked.includes_usage else {}
         head = {**self._head, "object": "chat.completion.chunk", **usage}
         for index, choice in enumerate(self._choices):
-            ask = partial(self._request, index)
-            behind = self._engine.divider(self._asked.offered)
-            async with aclosing(answer(self._service, self._asker, ask, behind)) as steps:
+            asker = replace(self._asker, is_admitted=index > 0)
+            async with aclosing(steps_of(self._service, asker, self._of_choice(index))) as steps:
                 async for step in steps:
                     if isinstance(step, Alive):
                         yield step
@@ -53,9 +51,9 @@ class ChatWriter:
         choices = [choice.choice() for choice in self._choices]
         return {**self._head, "object": "chat.completion", "choices": choices, **self._figures()}
 
-    def _request(self, index: int, request: int) -> Generate:
-        options = self._asked.generation(index, self._form)
-        return Generate(request, self._chat, options, self._asked.offered)
+    def _of_choice(self, index: int) -> Question:
+        held = self._question.options.constraint
+        return replace(self._question, options=replace(self._asked.generation(index), constraint=held))
 
     def _figures(self) -> Chunk:
         last = self._choices[-1]

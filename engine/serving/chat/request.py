@@ -1,27 +1,22 @@
 """What a client asks of `/v1/chat/completions`."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.protocol.options import MOST_TOP_LOG_PROBS, Constraint, GenerateOptions
+from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Text
 from engine.serving.chat.turns import Message
-from engine.serving.endpoints.constraint_fields import ConstraintFields
-from engine.serving.endpoints.sampling_fields import Asked, SamplingFields, StopField, TokensField
-
-if TYPE_CHECKING:
-    from engine.engine import Engine
-
-MOST_CHOICES = 16
+from engine.serving.endpoints.chunked_fields import ChunkedFields
+from engine.serving.endpoints.sampling_fields import Asked, TokensField
 
 
 class FunctionField(Asked):
     """A function of the client; `parameters`: the JSON schema of its arguments."""
 
-    name: Annotated[Name, Field(min_length=1)]
+    name: GivenName
     description: Text | None = None
     parameters: dict[str, Any] | None = None
 
@@ -42,7 +37,7 @@ class ToolField(Asked):
 class NamedFunction(Asked):
     """The name of one of the functions."""
 
-    name: Name
+    name: GivenName
 
 
 class NamedTool(Asked):
@@ -52,28 +47,15 @@ class NamedTool(Asked):
     function: NamedFunction
 
 
-class StreamOptions(Asked):
-    """`include_usage`: a last chunk without choices has the tokens of the request."""
-
-    include_usage: bool | None = None
-
-
-class ChatFields(SamplingFields, ConstraintFields):
+class ChatFields(ChunkedFields):
     """A request for chat completions. What is not known here is passed over, as OpenAI's older servers do.
 
     `max_completion_tokens` goes before `max_tokens`, its former name; without them an answer may fill the context.
-    `n`: so many choices, each with the next seed, one after the other. `top_logprobs` tell what the model itself found
-    likeliest, before temperature and filters.
+    `top_logprobs` tell what the model itself found likeliest, before temperature and filters.
     """
 
-    model: Name | None = None
     messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_TURNS)]
     max_completion_tokens: TokensField = None
-    max_tokens: TokensField = None
-    stop: StopField = None
-    n: int | None = Field(default=None, ge=1, le=MOST_CHOICES)
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)
     tools: list[ToolField] | None = Field(default=None, max_length=MOST_TOOLS)
@@ -81,17 +63,7 @@ class ChatFields(SamplingFields, ConstraintFields):
     parallel_tool_calls: bool | None = None
 
     @property
-    def choices(self) -> int:
-        """How many are asked for."""
-        return self.n or 1
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream has a chunk with the tokens at its end."""
-        return bool(self.stream_options and self.stream_options.include_usage)
-
-    @property
-    def choice_of_tools(self) -> ToolChoice:
+    def choice(self) -> ToolChoice:
         """Whether tools are called, and which."""
         parallel = self.parallel_tool_calls is not False
         if isinstance(self.tool_choice, NamedTool):
@@ -101,17 +73,10 @@ class ChatFields(SamplingFields, ConstraintFields):
     @property
     def offered(self) -> tuple[Tool, ...]:
         """The tools that may be called."""
-        return () if self.tool_choice == "none" else tuple(each.tool for each in self.tools or ())
+        return tuple(each.tool for each in self.tools or ())
 
-    def form(self, engine: "Engine") -> Constraint | None:
-        """What the answer must look like: a call where one is required, else what is asked for.
-
-        Raises `InputError` for fields that contradict each other, and for tools that are none.
-        """
-        return engine.tool_constraint(self.offered, self.choice_of_tools) or self.constraint()
-
-    def generation(self, choice: int, form: Constraint | None) -> GenerateOptions:
-        """The options of one choice."""
+    def generation(self, choice: int) -> GenerateOptions:
+        """The options of one choice. Raises `InputError` for fields that contradict each other."""
         most = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
         top = (self.top_logprobs or 0) if self.logprobs else 0
-        return self.options(most, self.stop, choice=choice, top_log_probs=top, constraint=form)
+        return self.options(most, self.stop, choice=choice, top_log_probs=top, constraint=self.constraint())

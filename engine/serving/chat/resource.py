@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from engine.serving.figures import Timings, Usage
 
-FinishReason = Literal["stop", "length", "tool_calls"]
+ChatFinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class LikelyToken(BaseModel):
@@ -59,7 +59,7 @@ class Choice(BaseModel):
     index: int
     message: MessageSaid
     logprobs: Logprobs | None
-    finish_reason: FinishReason
+    finish_reason: ChatFinishReason
 
 
 class ChatCompletion(BaseModel):

@@ -1,6 +1,6 @@
 """The messages of chat completions, and the conversation that they tell."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -9,7 +9,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import ToolCall
 from engine.serving.bounds import MOST_PARTS, MOST_TOOLS, Name, Text
-from engine.serving.conversation import refuse_images, texts_of
+from engine.serving.conversation import Conversation, refuse_images, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
 
 
@@ -20,14 +20,14 @@ class TextPart(Asked):
     text: Text
 
 
-Parts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+TextParts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class SpokenMessage(Asked):
     """What a person says, or who tells the model how to behave."""
 
     role: Literal["system", "developer", "user"]
-    content: Text | Parts
+    content: Text | TextParts
 
 
 class CalledFunction(Asked):
@@ -49,7 +49,7 @@ class AssistantMessage(Asked):
     """What the model said. As the last message it is gone on with."""
 
     role: Literal["assistant"]
-    content: Text | Parts | None = None
+    content: Text | TextParts | None = None
     reasoning_content: Text | None = None
     tool_calls: list[CallMessage] | None = Field(default=None, max_length=MOST_TOOLS)
 
@@ -58,7 +58,7 @@ class ToolMessage(Asked):
     """What a tool gave back."""
 
     role: Literal["tool"]
-    content: Text | Parts
+    content: Text | TextParts
     tool_call_id: Name = ""
 
 
@@ -66,27 +66,24 @@ Message = Annotated[SpokenMessage | AssistantMessage | ToolMessage, Field(discri
 
 
 def chat_of(messages: Sequence[Message], marks: Marks) -> tuple[ChatMessage, ...]:
-    """The conversation as the engine knows it. `marks`: what stands around reasoning in the text of answers."""
-    return tuple(_turns(messages, marks))
+    """The conversation that these messages tell. Raises `InputError` for a result of no call.
 
-
-def _turns(messages: Sequence[Message], marks: Marks) -> Iterator[ChatMessage]:
-    names: dict[str, str] = {}  # of the tools, by the ids of their calls
+    `marks`: what stands around reasoning in the text of the model's answers.
+    """
+    conversation = Conversation(marks)
     for message in messages:
-        text = "".join(texts_of(message.content))
-        match message:
-            case AssistantMessage():
-                calls = tuple(ToolCall(c.id, c.function.name, c.function.arguments) for c in message.tool_calls or ())
-                names.update((call.id, call.name) for call in calls)
-                yield ChatMessage("assistant", _thought(message.reasoning_content, marks) + text, calls)
-            case ToolMessage(tool_call_id=call):
-                yield ChatMessage("tool", text, tool_call_id=call, name=names.get(call, ""))
-            case SpokenMessage(role="user"):
-                yield ChatMessage("user", text)
-            case _:
-                yield ChatMessage("system", text)
+        _tell(conversation, message, "".join(texts_of(message.content)))
+    return conversation.chat
 
 
-def _thought(text: str | None, marks: Marks) -> str:
-    """Reasoning as it stands at the beginning of an answer."""
-    return f"{marks.begin.strip()}\n{text.strip()}\n{marks.end}\n\n" if text and text.strip() else ""
+def _tell(conversation: Conversation, message: Message, text: str) -> None:
+    match message:
+        case AssistantMessage():
+            conversation.think((message.reasoning_content or "").strip())
+            conversation.say("assistant", text)
+            for call in message.tool_calls or ():
+                conversation.call(ToolCall(call.id, call.function.name, call.function.arguments))
+        case ToolMessage():
+            conversation.give_back(message.tool_call_id, text)
+        case SpokenMessage():
+            conversation.say("user" if message.role == "user" else "system", text)

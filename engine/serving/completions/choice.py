@@ -8,7 +8,8 @@ from engine.protocol.round_json import finished_to_json, prefilled_to_json, roun
 from engine.serving.answers import Ended, Progress, Step
 from engine.serving.completions.request import CompletionFields
 from engine.serving.figures import timings_of
-from engine.serving.token_log_probs import said_tokens
+from engine.serving.token_log_probs import SaidToken, said_tokens
+from engine.text.text_stream import REPLACEMENT
 
 Part = dict[str, Any]
 
@@ -66,12 +67,18 @@ class TextChoiceWriter:
             told["token_logprobs"].append(token.said[1])
             told["top_logprobs"].append(dict(reversed(token.top)))  # of two that look the same, the likelier one
             told["text_offset"].append(self._characters)
-            self._characters += token.length
+            self._characters += _characters_of(token)
         self._log_probs.append(told)
         return self._told(told)
 
     def _told(self, log_probs: Part) -> Part:
         return log_probs if self._asked.logprobs else {**log_probs, "top_logprobs": None}
+
+
+def _characters_of(token: SaidToken) -> int:
+    """How many of the text are the token's own. What a stop string held back comes with a later token."""
+    piece = token.said[0]
+    return min(token.length, len(piece)) if REPLACEMENT in piece else len(piece)
 
 
 _NAMES = ("tokens", "token_logprobs", "top_logprobs", "text_offset")

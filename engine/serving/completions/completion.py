@@ -1,8 +1,11 @@
 """A completion as it is written: the chunks of all its choices, and the whole."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
+from weakref import ref
 
 from engine.protocol.messages import Generate
 from engine.serving.answers import Alive, answer
@@ -21,14 +24,24 @@ class TextWriter:
         asked.check()
         self._asked, self._service, self._asker = asked, service, asker
         self._head = {**head_of("cmpl", model), "object": "text_completion"}
+        self._made_for = ref(service.engine)  # no more than a reference: weights are large
         ends, count = service.engine.end_tokens, len(asked.prompts) * asked.choices
         self._choices = [TextChoiceWriter(index, asked, ends) for index in range(count)]
+
+    async def prepare(self) -> None:
+        """Read the prompts, beside the server's other work. Raises `InputError` where one of several cannot be read."""
+        if len(self._asked.prompts) > 1:  # a single one is read when it is answered
+            engine = self._service.desk.engine_for(self._made_for)
+            for index in range(0, len(self._choices), self._asked.choices):
+                await asyncio.to_thread(engine.require_readable, self._request(index, 0))
 
     async def chunks(self) -> AsyncGenerator[Chunk | Alive, None]:
         """All choices as they are written."""
         usage = {"usage": None} if self._asked.includes_usage else {}
         for index, choice in enumerate(self._choices):
-            async with aclosing(answer(self._service, self._asker, partial(self._request, index))) as steps:
+            ask = partial(self._request, index)
+            asker = replace(self._asker, is_admitted=index > 0)
+            async with aclosing(answer(self._service, asker, ask, made_for=self._made_for)) as steps:
                 async for step in steps:
                     if isinstance(step, Alive):
                         yield step

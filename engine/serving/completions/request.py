@@ -7,22 +7,22 @@ from pydantic import Field
 from engine.errors import InputError
 from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.sentences import say
-from engine.serving.bounds import Name, Text
-from engine.serving.chat.request import MOST_CHOICES, StreamOptions
-from engine.serving.endpoints.constraint_fields import ConstraintFields
-from engine.serving.endpoints.sampling_fields import SamplingFields, StopField, TokensField
+from engine.serving.bounds import Text
+from engine.serving.endpoints.chunked_fields import ChunkedFields
 
 MOST_PROMPTS = 32
 MOST_PROMPT_TOKENS = 1 << 20
 MOST_ANSWERS = 64  # to all prompts of a request
 DEFAULT_TOKENS = 16
 
-Tokens = Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(min_length=1, max_length=MOST_PROMPT_TOKENS)]
-Texts = Annotated[list[Text], Field(min_length=1, max_length=MOST_PROMPTS)]
-TokenLists = Annotated[list[Tokens], Field(min_length=1, max_length=MOST_PROMPTS)]
+TokenPrompt = Annotated[
+    list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(min_length=1, max_length=MOST_PROMPT_TOKENS)
+]
+TextPrompts = Annotated[list[Text], Field(min_length=1, max_length=MOST_PROMPTS)]
+TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=MOST_PROMPTS)]
 
 
-class CompletionFields(SamplingFields, ConstraintFields):
+class CompletionFields(ChunkedFields):
     """A request for completions of texts as they stand, or of tokens. What is not known here is passed over.
 
     `prompt`: one or several, each with `n` choices. `max_tokens`: 16 where it is missing, as OpenAI has it, and -1 for
@@ -30,19 +30,13 @@ class CompletionFields(SamplingFields, ConstraintFields):
     `echo`, and no `suffix`.
     """
 
-    model: Name | None = None
-    prompt: Text | Texts | Tokens | TokenLists
-    max_tokens: TokensField = None
-    stop: StopField = None
-    n: int | None = Field(default=None, ge=1, le=MOST_CHOICES)
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    prompt: Text | TextPrompts | TokenPrompt | TokenPrompts
     logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)
     echo: bool | None = None
     suffix: Text | None = None
 
     def check(self) -> None:
-        """Raise `InputError` for what is not to be had here."""
+        """Raise `InputError` for fields that this server does not support."""
         if self.echo:
             raise InputError(say("Prompts are not echoed here."), say("Leave out 'echo'."))
         if self.suffix:
@@ -61,16 +55,6 @@ class CompletionFields(SamplingFields, ConstraintFields):
         if isinstance(self.prompt[0], int):
             return (tuple(self.prompt),)  # the others are numbers, too
         return tuple(each if isinstance(each, str) else tuple(each) for each in self.prompt)
-
-    @property
-    def choices(self) -> int:
-        """How many are asked for, of every prompt."""
-        return self.n or 1
-
-    @property
-    def includes_usage(self) -> bool:
-        """Whether a stream has a chunk with the tokens at its end."""
-        return bool(self.stream_options and self.stream_options.include_usage)
 
     def generation(self, choice: int) -> GenerateOptions:
         """The options of one choice. Raises `InputError` for fields that contradict each other."""

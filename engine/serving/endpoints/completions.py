@@ -17,6 +17,7 @@ router = APIRouter()
 async def completions(asked: CompletionFields, service: ServiceOf, asker: AskerOf) -> Response | Chunk:
     """Go on with texts, whole or as a stream of chunks."""
     writer = TextWriter(asked, service, asker, require_served(service.engine, asked.model))
+    await writer.prepare()
     if asked.stream:
         return await EventStream.begin(writer.chunks(), CHUNKS)
     async for _ in writer.chunks():

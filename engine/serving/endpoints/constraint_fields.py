@@ -1,4 +1,4 @@
-"""What clients ask of an answer's form, in the fields of OpenAI's API, llama-server and vLLM, as one `Constraint`."""
+"""How clients constrain an answer, in the fields of OpenAI's API, llama-server and vLLM, as one `Constraint`."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -9,9 +9,9 @@ from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT, Constraint
 from engine.protocol.sentences import say
 
-Text = Annotated[str, Field(max_length=MOST_CONSTRAINT)]
+ConstraintText = Annotated[str, Field(max_length=MOST_CONSTRAINT)]
 Schema = dict[str, Any]
-_LOOSE = ConfigDict(extra="ignore", populate_by_name=True)
+_LOOSE = ConfigDict(extra="ignore")
 
 
 class TextFormat(BaseModel):
@@ -65,10 +65,10 @@ class StructuredOutputs(BaseModel):
     """vLLM's `structured_outputs`: one of these."""
 
     model_config = _LOOSE
-    json_: Schema | Text | None = Field(None, alias="json")
-    regex: Text | None = None
-    choice: list[Text] | None = Field(None, min_length=1, max_length=4096)
-    grammar: Text | None = None
+    json_: Schema | ConstraintText | None = Field(None, alias="json")
+    regex: ConstraintText | None = None
+    choice: list[ConstraintText] | None = Field(None, min_length=1, max_length=4096)
+    grammar: ConstraintText | None = None
     json_object: bool | None = None
 
 
@@ -76,13 +76,13 @@ class ConstraintFields(BaseModel):
     """Fields of a request for a completion; a request's model inherits them. At most one of them may be set."""
 
     response_format: ResponseFormat | None = None
-    grammar: Text | None = Field(None, description="GBNF, as llama-server takes it, or Lark")
+    grammar: ConstraintText | None = Field(None, description="GBNF, as llama-server takes it, or Lark")
     json_schema: Schema | None = Field(None, description="as llama-server takes it")
     structured_outputs: StructuredOutputs | None = Field(None, description="as vLLM takes it")
-    guided_json: Schema | Text | None = Field(None, description="as earlier vLLM takes it, like those below")
-    guided_regex: Text | None = None
-    guided_choice: list[Text] | None = Field(None, min_length=1, max_length=4096)
-    guided_grammar: Text | None = None
+    guided_json: Schema | ConstraintText | None = Field(None, description="as earlier vLLM takes it, like those below")
+    guided_regex: ConstraintText | None = None
+    guided_choice: list[ConstraintText] | None = Field(None, min_length=1, max_length=4096)
+    guided_grammar: ConstraintText | None = None
 
     def constraint(self) -> Constraint | None:
         """What the answer must look like; None for any text. Raises `InputError` where several fields say it."""
@@ -122,7 +122,7 @@ def _only(*asked: Constraint | None) -> Constraint | None:
     found = [each for each in asked if each is not None]
     if len(found) > 1:
         raise InputError(
-            say("The form of the answer is asked for in more than one field."), say("Leave all but one out.")
+            say("The constraint of the answer is given in more than one field."), say("Leave all but one out.")
         )
     return found[0] if found else None
 

@@ -2,12 +2,13 @@
 
 import asyncio
 from functools import partial
+from weakref import ref
 
 from fastapi import APIRouter, Response
 
 from engine.protocol.options import GenerateOptions
 from engine.serving.context import AskerOf, Service, ServiceOf
-from engine.serving.event_stream import EVENTS, EventStream, Form, named
+from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.guard.errors import error_event
 from engine.serving.messages.blocks import chat_of
 from engine.serving.messages.events import MessageWriter
@@ -17,18 +18,19 @@ from engine.serving.model_names import require_served
 from engine.serving.question import Question, events_of
 
 router = APIRouter()
-FORM = Form(named, partial(error_event, "anthropic"))
+FORMAT = EventFormat(named, partial(error_event, "anthropic"))
 
 
 @router.post("/v1/messages", response_model=MessageResource, responses=EVENTS)
 async def message(asked: MessagesFields, service: ServiceOf, asker: AskerOf) -> MessageResource | Response:
     """Answer, whole or as a stream of events."""
     model = require_served(service.engine, asked.model)
+    asked.refuse_rounds()
     options = asked.options(asked.max_tokens, asked.stop_sequences, constraint=asked.constraint())
     writer = MessageWriter(model, options.stop, asked.shows_thoughts)
     events = events_of(service, asker, question_of(asked, service, options), writer.follow)
     if asked.stream:
-        return await EventStream.begin(events, FORM)
+        return await EventStream.begin(events, FORMAT)
     async for _ in events:
         pass
     return writer.message
@@ -46,4 +48,4 @@ async def count_tokens(asked: CountFields, service: ServiceOf) -> TokenCount:
 def question_of(asked: CountFields, service: Service, options: GenerateOptions) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
     chat = chat_of(asked.messages, asked.system, service.engine.reasoning_marks)
-    return Question(chat, options, asked.offered, asked.choice)
+    return Question(ref(service.engine), chat, options, asked.offered, asked.choice)

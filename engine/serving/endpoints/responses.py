@@ -1,9 +1,11 @@
 """`/v1/responses`: OpenAI's Responses API. Nothing is stored: every request holds its whole conversation."""
 
+from weakref import ref
+
 from fastapi import APIRouter, Response
 
 from engine.serving.context import AskerOf, Service, ServiceOf
-from engine.serving.event_stream import EVENTS, EventStream, Form, named
+from engine.serving.event_stream import EVENTS, EventFormat, EventStream, named
 from engine.serving.model_names import require_served
 from engine.serving.question import Question, events_of
 from engine.serving.responses import resource
@@ -22,7 +24,7 @@ async def respond(asked: ResponsesFields, service: ServiceOf, asker: AskerOf) ->
     writer = ResponseWriter(resource.begin(asked, require_served(service.engine, asked.model)))
     events = events_of(service, asker, question_of(asked, service), writer.follow)
     if asked.stream:
-        return await EventStream.begin(events, Form(named, lambda error: named(writer.fail(error))))
+        return await EventStream.begin(events, EventFormat(named, lambda error: named(writer.fail(error))))
     async for _ in events:
         pass
     return writer.response
@@ -32,4 +34,4 @@ def question_of(asked: ResponsesFields, service: Service) -> Question:
     """What is asked. Raises `InputError`, and `NoModel`."""
     chat = chat_of(asked.input, asked.instructions or "", service.engine.reasoning_marks)
     options = asked.options(asked.max_output_tokens, constraint=asked.constraint())
-    return Question(chat, options, asked.offered, asked.choice)
+    return Question(ref(service.engine), chat, options, asked.offered, asked.choice)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from engine.errors import InputError
 from engine.protocol.options import (
     METHODS,
     Constraint,
@@ -12,11 +13,12 @@ from engine.protocol.options import (
     SamplingOptions,
     SpeculationOptions,
 )
+from engine.protocol.sentences import say
+from engine.serving.bounds import MOST_TOKENS
 
 MOST_STOPS = 32
 LONGEST_STOP = 1024  # characters
 MOST_BIASES = 2048
-MOST_TOKENS = 1 << 31
 SEEDS = 1 << 63
 
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
@@ -72,6 +74,14 @@ class SamplingFields(Asked):
         """Whether every round is asked for."""
         return self.coppice is not None and self.coppice.rounds
 
+    def refuse_rounds(self) -> None:
+        """Raise `InputError` if rounds are asked of an API whose streams have no place for them."""
+        if self.tells_rounds:
+            raise InputError(
+                say("Rounds are told of chat completions and completions alone."),
+                say("Leave out 'coppice.rounds', or ask at another address."),
+            )
+
     def sampling(self, choice: int = 0) -> SamplingOptions:
         """How the tokens of one choice are drawn; every further one of a request has the next seed."""
         seed = self.seed if self.seed is not None and self.seed >= 0 else secrets.randbelow(SEEDS - MOST_TOKENS)
@@ -107,5 +117,5 @@ class SamplingFields(Asked):
             ignore_eos=bool(self.ignore_eos),
             constraint=constraint,
             top_log_probs=top_log_probs,
-            verdicts=speculation.rounds and speculation.verdicts,
+            verdicts=self.tells_rounds and speculation.verdicts,
         )

@@ -14,7 +14,7 @@ from engine.serving.endpoints.sampling_fields import Asked
 if TYPE_CHECKING:
     from engine.text.tokenizer import Tokenizer
 
-MOST_TOKENS = 1 << 20
+MOST_TO_DETOKENIZE = 1 << 20
 
 router = APIRouter()
 
@@ -43,7 +43,7 @@ class Tokens(BaseModel):
 class DetokenizeFields(Asked):
     """Tokens; what is none writes nothing."""
 
-    tokens: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=MOST_TOKENS)]
+    tokens: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=MOST_TO_DETOKENIZE)]
 
 
 class Detokenized(BaseModel):

@@ -9,12 +9,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from engine.protocol.sentences import say
-from engine.serving.guard.errors import ApiError
-from engine.serving.guard.limits import Guest, Limits
+from engine.serving.guard.errors import ApiError, too_long_headers
+from engine.serving.guard.limits import BodyShare, Limits
 
 DEEPEST = 64  # levels of JSON; schemas of tools, the deepest thing that is sent, have about 20
 MOST_CONTAINERS = 250_000  # lists and objects, about 100 bytes each
-LONG_BYTES = 64 << 10  # JSON from which on the server's other clients would feel the time that it takes to read
+LONG_BYTES = 64 << 10  # JSON from which on it is checked in a thread, between whose steps other clients are answered
 
 
 def require_fit_headers(headers: Headers, limits: Limits) -> None:
@@ -23,10 +23,10 @@ def require_fit_headers(headers: Headers, limits: Limits) -> None:
         words = say("The request has two lengths.")
         raise ApiError(400, words, code="invalid_request", headers={"connection": "close"})
     if len(headers) > limits.headers or sum(len(n) + len(v) for n, v in headers.raw) > limits.header_bytes:
-        raise ApiError(431, say("The headers of this request are too long."), code="headers_too_long")
+        raise too_long_headers()
 
 
-async def read_body(headers: Headers, receive: Receive, limits: Limits, guest: Guest) -> bytes:
+async def read_body(headers: Headers, receive: Receive, limits: Limits, share: BodyShare) -> bytes:
     """All of it, or an `ApiError`: before it is read where its length tells, else as soon as it is too much.
 
     Raises `ClientDisconnect` where the client left in the middle.
@@ -38,7 +38,7 @@ async def read_body(headers: Headers, receive: Receive, limits: Limits, guest: G
         _require_json_type(headers)
     try:
         async with asyncio.timeout(limits.body_seconds):
-            return await _read(receive, limits, guest)
+            return await _read(receive, limits, share)
     except TimeoutError:
         words = say("The request did not come whole within {seconds} s.", seconds=int(limits.body_seconds))
         raise ApiError(408, words, code="request_timeout", headers={"connection": "close"}) from None
@@ -48,13 +48,13 @@ async def require_sound_json(body: bytes) -> None:
     """Raise `ApiError` for what no endpoint could read, or could only read at the cost of others."""
     if body.count(b"[") + body.count(b"{") > MOST_CONTAINERS:
         _refuse_json(say("it has too many lists and objects"))
-    if len(body) > LONG_BYTES:
+    if len(body) > LONG_BYTES:  # `json.loads` holds the GIL; counting levels, up to 3 times as long, does not
         await asyncio.to_thread(_check_json, body)
     elif body:
         _check_json(body)
 
 
-async def _read(receive: Receive, limits: Limits, guest: Guest) -> bytes:
+async def _read(receive: Receive, limits: Limits, share: BodyShare) -> bytes:
     chunks, total = list[bytes](), 0
     while True:
         message = await receive()
@@ -64,7 +64,7 @@ async def _read(receive: Receive, limits: Limits, guest: Guest) -> bytes:
         total += len(chunk)
         if total > limits.body_bytes:
             _refuse_length(limits)
-        guest.take(len(chunk))
+        share.take(len(chunk))
         chunks.append(chunk)
         if not message.get("more_body"):
             return b"".join(chunks)

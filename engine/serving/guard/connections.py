@@ -14,7 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engine.protocol.sentences import say
-from engine.serving.guard.errors import ApiError, body_of
+from engine.serving.guard.errors import ApiError, body_of, too_long_headers
 from engine.serving.guard.limits import Limits, network_of
 
 
@@ -68,8 +68,10 @@ class GuardedProtocol(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # the same for everything
-        """Tell in our words that this is no HTTP, if it is not too late for words; then close."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        """Tell in our words that this is no HTTP, or too much of it, if it is not too late for words; then close."""
+        if self.conn.our_state is h11.IDLE and len(self.conn.trailing_data[0]) > self._limits.header_bytes:
+            self._refuse(too_long_headers())  # that came in parts: h11 gives up before they are whole
+        elif self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self._refuse(ApiError(400, say("The request is no HTTP that can be read."), code="invalid_request"))
         else:
             self.transport.abort()
@@ -89,6 +91,8 @@ class GuardedProtocol(H11Protocol):
         self._idling = self.loop.call_later(self._limits.idle_seconds, self.transport.abort)
 
     def _refuse(self, error: ApiError) -> None:
+        if self.cycle:
+            self.cycle.disconnected = True  # the application's own answer would be a second one
         body = json.dumps(body_of(error, "openai")).encode()
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
         response = h11.Response(status_code=error.status, headers=headers, reason=b"")

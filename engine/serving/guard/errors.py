@@ -19,8 +19,8 @@ from engine.protocol.messages import FailureKind
 from engine.protocol.sentences import say
 from engine.serving.desk import Busy
 
-Form = Literal["openai", "responses", "anthropic"]
-"""Whose form an error has: OpenAI's, that of an event in the stream of its Responses, or Anthropic's."""
+ErrorForm = Literal["openai", "anthropic"]
+"""Whose form an error has."""
 
 SECONDS_TO_LOAD = 10  # when to ask again where no model is loaded yet
 SECONDS_TO_WAIT = 2  # and where too many wait
@@ -92,7 +92,7 @@ class AnthropicError(BaseModel):
     error: AnthropicProblem
 
 
-def form_of(path: str) -> Form:
+def form_of(path: str) -> ErrorForm:
     """In which form errors of this address are told."""
     is_anthropic = path == "/v1/messages" or path.startswith("/v1/messages/")
     return "anthropic" if is_anthropic else "openai"
@@ -111,14 +111,17 @@ def api_error_of(error: BaseException) -> ApiError:
     return _internal()
 
 
-def body_of(error: ApiError, form: Form) -> dict[str, Any]:
+def too_long_headers() -> ApiError:
+    """What is told to who sends more of them than are read."""
+    return ApiError(431, say("The headers of this request are too long."), code="headers_too_long")
+
+
+def body_of(error: ApiError, form: ErrorForm) -> dict[str, Any]:
     """The JSON that tells of it."""
     message = str(error)[:LONGEST_WORDS]
     if form == "anthropic":
         kind = TYPES_OF_ANTHROPIC.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
-    if form == "responses":
-        return {"type": "error", "code": error.code or _type_of(error), "message": message, "param": error.param}
     return {"error": {"message": message, "type": _type_of(error), "param": error.param, "code": error.code}}
 
 
@@ -128,12 +131,9 @@ def response_to(path: str, error: BaseException) -> JSONResponse:
     return JSONResponse(body_of(known, form_of(path)), known.status, known.headers)
 
 
-def error_event(form: Form, error: Exception, **more: Any) -> str:
-    """A server-sent event that tells of `error` at the end of a stream.
-
-    `more`: fields that this stream's events have besides, such as `sequence_number`.
-    """
-    body = {**body_of(api_error_of(error), form), **more}
+def error_event(form: ErrorForm, error: Exception) -> str:
+    """A server-sent event that tells of `error` at the end of a stream."""
+    body = body_of(api_error_of(error), form)
     name = "" if form == "openai" else "event: error\n"
     return f"{name}data: {json.dumps(body)}\n\n"
 
@@ -154,7 +154,9 @@ def _input(error: Any) -> ApiError:
 
 
 def _too_long(error: Any) -> ApiError:
-    return ApiError(400, error.message, error.hint, code="context_length_exceeded", param="messages")
+    """The engine's own hint is for the window."""
+    hint = say("Send less of it, or have the model loaded with a larger context.")
+    return ApiError(400, error.message, hint, code="context_length_exceeded", param="messages")
 
 
 def _no_model(error: Any) -> ApiError:
@@ -180,9 +182,21 @@ def _http(error: Any) -> ApiError:
 
 def _invalid(error: Any) -> ApiError:
     """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields."""
-    flaws = [(".".join(map(str, flaw["loc"][1:])), str(flaw["msg"])) for flaw in error.errors()]
+    flaws = list(dict.fromkeys((_field_of(flaw, error.body), str(flaw["msg"])) for flaw in error.errors()))
     told = "; ".join(f"{where}: {words}" if where else words for where, words in flaws[:MOST_FLAWS])
     return ApiError(400, told, code="invalid_value", param=flaws[0][0][:LONGEST_WORDS] or None if flaws else None)
+
+
+def _field_of(flaw: Mapping[str, Any], body: Any) -> str:
+    """Where the flaw is, as the client wrote it: pydantic's places have the kinds in them that a value was tried as."""
+    names, value = list[str](), body
+    for name in flaw["loc"][1:]:
+        is_field = isinstance(value, dict) and name in value
+        if is_field or (isinstance(value, list) and isinstance(name, int)):
+            names, value = [*names, str(name)], value[name]
+    if flaw["type"] == "missing" and flaw["loc"][1:]:
+        names.append(str(flaw["loc"][-1]))
+    return ".".join(names)
 
 
 _TRANSLATIONS: tuple[tuple[type[BaseException], Callable[[Any], ApiError]], ...] = (

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from engine.protocol.sentences import say
-from engine.serving.guard.errors import ApiError
+from engine.serving.guard.errors import SECONDS_TO_WAIT, ApiError
 
 MOST_ADDRESSES = 1024  # whose rates are remembered
 
@@ -72,45 +72,45 @@ class Rates:
         return left
 
 
-class Room:
-    """Memory for the bodies of all requests that are under way."""
+class BodyBudget:
+    """Bytes for the bodies of all requests that are under way."""
 
     def __init__(self, bytes_free: int) -> None:
         self.bytes_free = bytes_free
 
     @contextmanager
-    def guest(self) -> Iterator["Guest"]:
+    def share(self) -> Iterator["BodyShare"]:
         """What one request takes of it, for as long as it is under way."""
-        guest = Guest(self)
+        share = BodyShare(self)
         try:
-            yield guest
+            yield share
         finally:
-            guest.leave()
+            share.give_back()
 
 
-class Guest:
-    """One request's part of the room."""
+class BodyShare:
+    """One request's part of the budget."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
         self._bytes = 0
 
     def take(self, count: int) -> None:
         """Take so many more bytes. Raises `ApiError` where others have them."""
-        if count > self._room.bytes_free:
+        if count > self._budget.bytes_free:
             raise ApiError(
                 503,
                 say("The server has no memory left for requests as long as this one."),
                 say("Ask again when some are answered."),
                 code="too_much_at_once",
-                headers={"retry-after": "2"},
+                headers={"retry-after": str(SECONDS_TO_WAIT)},
             )
-        self._room.bytes_free -= count
+        self._budget.bytes_free -= count
         self._bytes += count
 
-    def leave(self) -> None:
+    def give_back(self) -> None:
         """Give everything back."""
-        self._room.bytes_free += self._bytes
+        self._budget.bytes_free += self._bytes
         self._bytes = 0
 
 

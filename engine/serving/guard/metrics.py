@@ -26,10 +26,7 @@ COUNTERS = {
     "coppice_prefill_seconds_total": "Seconds in which prompts were read",
     "coppice_decode_seconds_total": "Seconds in which answers were written",
 }
-GAUGES = {
-    "coppice_waiting_requests": "Requests that nobody works at yet",
-    "coppice_model_info": "1 for the pair that is loaded; there is none while nothing is",
-}
+WAITING, MODEL = "coppice_waiting_requests", "coppice_model_info"
 PER_PASS = "coppice_tokens_per_pass"  # noqa: S105  # no password
 
 Labels = tuple[tuple[str, str], ...]
@@ -45,7 +42,10 @@ class Metrics:
         self._tokens = 0
 
     def responded(self, path: str, status: int) -> None:
-        """A response is over. `path` is one of few: that of the route, not what the client wrote."""
+        """A request is over. `path` is one of few: that of the route, not what the client wrote.
+
+        `status`: of the response, 0 where it was never whole; the same that a `Visit` tells.
+        """
         with self._lock:
             self._counts["coppice_http_requests_total", (("path", path), ("status", str(status)))] += 1
 
@@ -81,21 +81,21 @@ class Metrics:
         with self._lock:
             counts, passes, tokens = self._counts.copy(), list(self._passes), self._tokens
         lines = [line for name, about in COUNTERS.items() for line in _counter(name, about, counts)]
-        lines += [*_head("coppice_waiting_requests", "gauge"), _sample("coppice_waiting_requests", (), waiting)]
-        lines += _head("coppice_model_info", "gauge")
-        lines += [_sample("coppice_model_info", model, 1)] if model else []
+        lines += [*_head(WAITING, "gauge", "Requests that nobody works at yet"), _sample(WAITING, (), waiting)]
+        lines += _head(MODEL, "gauge", "1 for the pair that is loaded; there is none while nothing is")
+        lines += [_sample(MODEL, model, 1)] if model else []
         return "\n".join([*lines, *_histogram(passes, tokens), ""])
 
 
 def _counter(name: str, about: str, counts: Counter[tuple[str, Labels]]) -> Iterator[str]:
-    yield from (f"# HELP {name} {about}", f"# TYPE {name} counter")
+    yield from _head(name, "counter", about)
     samples = [(labels, value) for (of, labels), value in sorted(counts.items()) if of == name]
     has_labels = name in ("coppice_http_requests_total", "coppice_answers_total")
     yield from (_sample(name, labels, value) for labels, value in samples or ([] if has_labels else [((), 0)]))
 
 
 def _histogram(passes: list[int], tokens: int) -> Iterator[str]:
-    yield from (f"# HELP {PER_PASS} Tokens that answers grew by, per pass", f"# TYPE {PER_PASS} histogram")
+    yield from _head(PER_PASS, "histogram", "Tokens that answers grew by, per pass")
     total = 0
     for bound, count in zip((*map(str, TOKENS), "+Inf"), passes, strict=True):
         total += count
@@ -103,8 +103,8 @@ def _histogram(passes: list[int], tokens: int) -> Iterator[str]:
     yield from (_sample(f"{PER_PASS}_sum", (), tokens), _sample(f"{PER_PASS}_count", (), total))
 
 
-def _head(name: str, kind: str) -> tuple[str, str]:
-    return f"# HELP {name} {GAUGES[name]}", f"# TYPE {name} {kind}"
+def _head(name: str, kind: str, about: str) -> tuple[str, str]:
+    return f"# HELP {name} {about}", f"# TYPE {name} {kind}"
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:

@@ -13,7 +13,7 @@ from engine.serving.context import Asker, Service
 from engine.serving.guard.auth import OPEN_PATHS, is_known, unauthorized
 from engine.serving.guard.bodies import read_body, require_fit_headers, require_sound_json
 from engine.serving.guard.errors import api_error_of, response_to
-from engine.serving.guard.limits import Limits, Rates, Room
+from engine.serving.guard.limits import BodyBudget, Limits, Rates, network_of
 from engine.serving.guard.origins import (
     is_preflight,
     preflight_answer,
@@ -30,7 +30,7 @@ class Guard:
     def __init__(self, app: ASGIApp, service: Service, limits: Limits) -> None:
         self._app, self._service, self._limits = app, service, limits
         self._rates = Rates(limits.requests_per_second, limits.burst)
-        self._room = Room(limits.all_bodies_bytes)
+        self._bodies = BodyBudget(limits.all_bodies_bytes)
         self._visits = Visits(service.tell)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,20 +40,20 @@ class Guard:
             return
         headers, path, client = Headers(scope=scope), scope["path"], (scope["client"] or ("",))[0]
         visit = self._visits.begin(client, path, headers)
-        scope.setdefault("state", {}).update(visit=visit, asker=_asker(client, headers, visit))
+        scope.setdefault("state", {})["asker"] = _asker(client, headers, visit)
         response = Watched(send, response_headers(headers, self._service.options))
         try:
             await self._answer(scope, receive, response)
         except ClientDisconnect:
             pass
         except Exception as error:  # where every failure that no endpoint told of becomes a response
+            visit.fail(api_error_of(error).message)
             if response.status:
                 raise  # it is too late for words: uvicorn logs it and cuts the connection
-            visit.fail(api_error_of(error).message)
             await response_to(path, error)(scope, receive, response)
         finally:
-            visit.end(response.status if response.is_whole else 0)
-            self._service.metrics.responded(_route_of(scope), response.status)
+            visit.end(response.whole_status)
+            self._service.metrics.responded(_route_of(scope), response.whole_status)
 
     async def _answer(self, scope: Scope, receive: Receive, response: "Watched") -> None:
         headers = Headers(scope=scope)
@@ -61,17 +61,17 @@ class Guard:
         if is_preflight(scope["method"], headers):
             await preflight_answer(headers)(scope, receive, response)
             return
-        with self._room.guest() as guest:
-            body = await read_body(headers, receive, self._limits, guest)
+        with self._bodies.share() as share:
+            body = await read_body(headers, receive, self._limits, share)
             await require_sound_json(body)
             await _while_there(self._app, scope, body, receive, response)
 
     def _require_welcome(self, scope: Scope, headers: Headers) -> None:
         """Raise `ApiError` for whom nothing is read or computed."""
         options, client = self._service.options, (scope["client"] or ("",))[0]
-        self._rates.take(client)
         require_own_host(headers, options)
         require_known_origin(headers, options)
+        self._rates.take(client)  # a foreign web page must not use up the rate of this computer's own programs
         require_fit_headers(headers, self._limits)
         is_open = scope["path"] in OPEN_PATHS or is_preflight(scope["method"], headers)
         if options.api_key and not is_open and not is_known(headers, options.api_key):
@@ -86,6 +86,11 @@ class Watched:
         self.status = 0
         self.is_whole = False
         self._send, self._headers = send, headers
+
+    @property
+    def whole_status(self) -> int:
+        """The response's; 0 where it was never whole: the client left, or it failed on its way."""
+        return self.status if self.is_whole else 0
 
     async def __call__(self, message: Message) -> None:
         """Send the next part, as ASGI has it."""
@@ -141,9 +146,9 @@ async def _departure(receive: Receive) -> None:
 
 
 def _asker(client: str, headers: Headers, visit: OpenVisit) -> Asker:
-    """Programs on this computer all have its address; they go by what they call themselves."""
+    """Programs on this computer all have its address; they go by what they call themselves, others by their network."""
     is_here = client in LOOPBACK
-    return Asker(f"{client} {headers.get('user-agent', '')}" if is_here else client, visit.hear)
+    return Asker(f"{client} {headers.get('user-agent', '')}" if is_here else network_of(client), visit.hear)
 
 
 def _route_of(scope: Scope) -> str:

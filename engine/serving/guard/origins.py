@@ -16,7 +16,7 @@ from engine.protocol.serving import LOOPBACK, ServeOptions
 from engine.serving.guard.errors import ApiError
 
 EVERY_ORIGIN = "*"
-METHODS = "GET, POST"
+ALLOWED_METHODS = "GET, POST"
 SECONDS_ALLOWED = 600  # for which a browser need not ask again
 
 
@@ -40,10 +40,12 @@ def require_known_origin(headers: Headers, options: ServeOptions) -> None:
     # A picture or a link asks without an `Origin`; browsers of today say all the same where it came from.
     is_sideways = not origins and headers.get("sec-fetch-site") in ("cross-site", "same-site")
     if is_foreign or is_sideways:
-        whose = origins[0] if origins else headers["sec-fetch-site"]
+        words = say("Web pages of other sites may not ask this server.")
+        if origins:
+            words = say("Web pages of {name} may not ask this server.", name=shown(origins[0]))
         raise ApiError(
             403,
-            say("Web pages of {name} may not ask this server.", name=shown(whose)),
+            words,
             say("Name the page's origin where the server is started."),
             code="foreign_origin",
         )
@@ -57,7 +59,7 @@ def is_preflight(method: str, headers: Headers) -> bool:
 def preflight_answer(headers: Headers) -> Response:
     """What a browser may send for a page whose origin is known; everything but methods that nothing here has."""
     told = {
-        "access-control-allow-methods": METHODS,
+        "access-control-allow-methods": ALLOWED_METHODS,
         "access-control-allow-headers": headers.get("access-control-request-headers", ""),
         "access-control-max-age": str(SECONDS_ALLOWED),
     }

@@ -24,7 +24,7 @@ class Visits:
 
     def begin(self, client: str, path: str, headers: Headers) -> "OpenVisit":
         """A request has come. Nothing is told before it waits, is answered, or has ended."""
-        tell = _tell_nobody if path in POLLED else self._tell
+        tell = _ignored if path in POLLED else self._tell
         return OpenVisit(next(_NUMBERS), client, _printable(headers.get("user-agent", "")), _printable(path), tell)
 
 
@@ -48,7 +48,7 @@ class OpenVisit:
             is_news = True
             if isinstance(event, Queued):
                 is_news = self._state == "waiting"
-                self._ahead = event.ahead
+                self._ahead = event.ahead if is_news else 0
             elif isinstance(event, Prefilled):
                 self._state, self._ahead = "answering", 0
                 self._prompt_tokens += event.prompt_tokens
@@ -67,9 +67,9 @@ class OpenVisit:
         self._words = words
 
     def end(self, status: int) -> None:
-        """It is over; `status` is that of the response, 0 where the client left before it was whole."""
+        """It is over; `status` is that of the response, 0 where it was never whole: the client left, or it failed."""
         with self._lock:
-            self._state = "gone" if not status else "failed" if status >= 400 or self._words else "done"
+            self._state = "failed" if self._words or status >= 400 else "done" if status else "gone"
             self._ahead = 0
             self._tell_it(status)
 
@@ -89,7 +89,7 @@ class OpenVisit:
         )
 
 
-def _tell_nobody(_visit: Visit) -> None:
+def _ignored(_visit: Visit) -> None:
     """Of what is asked for again and again."""
 
 

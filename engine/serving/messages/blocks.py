@@ -12,6 +12,8 @@ from engine.serving.bounds import MOST_PARTS, Name, Text
 from engine.serving.conversation import BETWEEN, Conversation, Speaker, refuse_images, texts_of
 from engine.serving.endpoints.sampling_fields import Asked
 
+FAILED = "Error: "  # chat templates know no other way to say so
+
 
 class TextBlock(Asked):
     """What somebody says."""
@@ -42,15 +44,16 @@ class ToolUseBlock(Asked):
     input: dict[str, Any]
 
 
-Texts = Annotated[list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+TextBlocks = Annotated[list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class ToolResultBlock(Asked):
-    """What the tool gave back."""
+    """What the tool gave back, or how it failed."""
 
     type: Literal["tool_result"]
     tool_use_id: Name
-    content: Text | Texts | None = None
+    content: Text | TextBlocks | None = None
+    is_error: bool | None = None
 
 
 Block = Annotated[
@@ -93,4 +96,5 @@ def _tell(conversation: Conversation, speaker: Speaker, block: str | Block) -> N
         case ToolUseBlock():
             conversation.call(ToolCall(block.id, block.name, json.dumps(block.input, ensure_ascii=False)))
         case ToolResultBlock():
-            conversation.give_back(block.tool_use_id, BETWEEN.join(texts_of(block.content)))
+            text = BETWEEN.join(texts_of(block.content))
+            conversation.give_back(block.tool_use_id, f"{FAILED}{text}" if block.is_error else text)

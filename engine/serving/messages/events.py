@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.protocol.messages import Finished, Prefilled
 from engine.serving.answers import Alive, Ended, Progress, Step
-from engine.serving.event_stream import Event
+from engine.serving.event_stream import SentEvent
 from engine.serving.messages.resource import (
     MessageResource,
     SaidText,
@@ -17,7 +17,7 @@ from engine.serving.messages.resource import (
 )
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece, Thought
 
-PING: Event = {"type": "ping"}
+PING: SentEvent = {"type": "ping"}
 # How Anthropic's own documents have arguments told that are no JSON, such as those that were cut off.
 NO_JSON = "INVALID_JSON"
 
@@ -34,7 +34,7 @@ class MessageWriter:
         self._text: list[str] = []  # of the open block
         self._has_begun = False
 
-    def follow(self, step: Step) -> Iterator[Event | Alive]:
+    def follow(self, step: Step) -> Iterator[SentEvent | Alive]:
         """The next step of the answer; of one that says nothing, a sign of life, once there is a message."""
         match step:
             case Prefilled():
@@ -49,7 +49,7 @@ class MessageWriter:
         if isinstance(step, Ended):
             yield from self._end(step.finished)
 
-    def _take(self, piece: Piece) -> Iterator[Event]:
+    def _take(self, piece: Piece) -> Iterator[SentEvent]:
         match piece:
             case Thought(text):
                 if not self._shows_thoughts:
@@ -68,7 +68,7 @@ class MessageWriter:
                 yield self._delta({"type": "input_json_delta", "partial_json": text})
         self._text.append(text)
 
-    def _end(self, finished: Finished) -> Iterator[Event]:
+    def _end(self, finished: Finished) -> Iterator[SentEvent]:
         message = self.message
         yield from self._close()
         message.stop_reason = self._reason(finished)
@@ -89,13 +89,13 @@ class MessageWriter:
             return "stop_sequence"
         return "tool_use" if any(isinstance(each, SaidToolUse) for each in self.message.content) else "end_turn"
 
-    def _add(self, block: SaidText | SaidThinking | SaidToolUse) -> Iterator[Event]:
+    def _add(self, block: SaidText | SaidThinking | SaidToolUse) -> Iterator[SentEvent]:
         yield from self._close()
         self._open = block
         self.message.content.append(block)
         yield self._of_block("content_block_start", content_block=block.model_dump())
 
-    def _close(self) -> Iterator[Event]:
+    def _close(self) -> Iterator[SentEvent]:
         """End the open block, if there is one."""
         block, text = self._open, "".join(self._text)
         if block is None:
@@ -110,10 +110,10 @@ class MessageWriter:
         yield self._of_block("content_block_stop")
         self._open, self._text = None, []
 
-    def _delta(self, delta: Event) -> Event:
+    def _delta(self, delta: SentEvent) -> SentEvent:
         return self._of_block("content_block_delta", delta=delta)
 
-    def _of_block(self, kind: str, **fields: object) -> Event:
+    def _of_block(self, kind: str, **fields: object) -> SentEvent:
         return {"type": kind, "index": len(self.message.content) - 1, **fields}
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
 from engine.serving.messages.blocks import MessageField, TextBlock
@@ -38,7 +38,7 @@ class OneChoice(Asked):
     """This tool is called."""
 
     type: Literal["tool"]
-    name: Name
+    name: GivenName
     disable_parallel_tool_use: bool = False
 
 
@@ -90,8 +90,9 @@ class MessagesFields(CountFields, SamplingFields):
 
     @property
     def shows_thoughts(self) -> bool:
-        """Whether the answer's reasoning is sent."""
-        return self.thinking is None or (self.thinking.type != "disabled" and self.thinking.display != "omitted")
+        """Whether the answer's reasoning is sent: only to clients that ask for it."""
+        thinking = self.thinking
+        return thinking is not None and thinking.type != "disabled" and thinking.display != "omitted"
 
     def constraint(self) -> Constraint | None:
         """What the answer must look like; None for any text. Raises `InputError` for a schema that is not there."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from engine.errors import CoppiceError
 from engine.protocol.messages import Finished
 from engine.serving.answers import Alive, Ended, Progress, Step
-from engine.serving.event_stream import Event
+from engine.serving.event_stream import SentEvent
 from engine.serving.guard.errors import api_error_of
 from engine.serving.reasoning_tokens import ReasoningTokens
 from engine.serving.responses.output_items import (
@@ -14,8 +14,8 @@ from engine.serving.responses.output_items import (
     OutputCall,
     OutputMessage,
     OutputReasoning,
+    OutputReasoningText,
     OutputText,
-    ReasoningText,
 )
 from engine.serving.responses.resource import (
     FailureCode,
@@ -38,7 +38,7 @@ class ResponseWriter:
         self._text: list[str] = []  # of the open item
         self._reasoning = ReasoningTokens()
 
-    def follow(self, step: Step) -> Iterator[Event | Alive]:
+    def follow(self, step: Step) -> Iterator[SentEvent | Alive]:
         """The next step of the answer; with the first, the response as it is before there is any."""
         if not self._events:
             yield self._of_response("response.created")
@@ -53,14 +53,15 @@ class ResponseWriter:
         if isinstance(step, Ended):
             yield from self._end(step.finished)
 
-    def fail(self, error: CoppiceError) -> Event:
-        """There is no more of the answer, and why."""
+    def fail(self, error: CoppiceError) -> SentEvent:
+        """There is no more of the answer, and why; the response has what was told of it."""
+        self._fill("incomplete")
         known = api_error_of(error)
         code: FailureCode = "invalid_prompt" if known.status < 500 else "server_error"
         self.response.status, self.response.error = "failed", ResponseFailure(code=code, message=str(known))
         return self._of_response("response.failed")
 
-    def _take(self, piece: Piece) -> Iterator[Event]:
+    def _take(self, piece: Piece) -> Iterator[SentEvent]:
         match piece:
             case Thought(text):
                 if not isinstance(self._open, OutputReasoning):
@@ -77,7 +78,7 @@ class ResponseWriter:
                 yield self._of_item("response.function_call_arguments.delta", delta=text)
         self._text.append(text)
 
-    def _end(self, finished: Finished) -> Iterator[Event]:
+    def _end(self, finished: Finished) -> Iterator[SentEvent]:
         response, is_cut = self.response, finished.reason == "length"
         yield from self._close("incomplete" if is_cut else "completed")
         if finished.statistics:
@@ -89,7 +90,7 @@ class ResponseWriter:
             response.status, response.completed_at = "completed", int(time.time())
         yield self._of_response(f"response.{response.status}")
 
-    def _add(self, item: OutputMessage | OutputReasoning | OutputCall) -> Iterator[Event]:
+    def _add(self, item: OutputMessage | OutputReasoning | OutputCall) -> Iterator[SentEvent]:
         yield from self._close("completed")
         self._open = item
         self.response.output.append(item)
@@ -97,37 +98,48 @@ class ResponseWriter:
         if isinstance(item, OutputMessage):
             yield self._of_item("response.content_part.added", content_index=0, part=OutputText().model_dump())
         elif isinstance(item, OutputReasoning):
-            yield self._of_item("response.content_part.added", content_index=0, part=ReasoningText().model_dump())
+            yield self._of_item("response.content_part.added", content_index=0, part=OutputReasoningText().model_dump())
 
-    def _close(self, status: ItemStatus) -> Iterator[Event]:
+    def _fill(self, status: ItemStatus) -> None:
+        """Have the open item hold its text."""
+        text = "".join(self._text)
+        match self._open:
+            case OutputMessage() as item:
+                item.content = [OutputText(text=text)]
+            case OutputReasoning() as item:
+                item.content = [OutputReasoningText(text=text)]
+            case OutputCall() as item:
+                item.arguments = text
+            case None:
+                return
+        item.status = status
+
+    def _close(self, status: ItemStatus) -> Iterator[SentEvent]:
         """End the open item, if there is one."""
+        self._fill(status)
         item, text = self._open, "".join(self._text)
-        if item is None:
-            return
         match item:
             case OutputMessage():
-                item.content = [OutputText(text=text)]
                 yield self._of_item("response.output_text.done", content_index=0, text=text, logprobs=[])
             case OutputReasoning():
-                item.content = [ReasoningText(text=text)]
                 yield self._of_item("response.reasoning_text.done", content_index=0, text=text)
             case OutputCall():
-                item.arguments = text
                 yield self._of_item("response.function_call_arguments.done", name=item.name, arguments=text)
+            case None:
+                return
         if not isinstance(item, OutputCall):
             yield self._of_item("response.content_part.done", content_index=0, part=item.content[0].model_dump())
-        item.status = status
         yield self._of_item("response.output_item.done", item=item.model_dump(), with_id=False)
         self._open, self._text = None, []
 
-    def _of_item(self, kind: str, *, with_id: bool = True, **fields: object) -> Event:
+    def _of_item(self, kind: str, *, with_id: bool = True, **fields: object) -> SentEvent:
         assert self._open, "an item is written"
         named = {"item_id": self._open.id} if with_id else {}
         return self._event(kind, output_index=len(self.response.output) - 1, **named, **fields)
 
-    def _of_response(self, kind: str) -> Event:
+    def _of_response(self, kind: str) -> SentEvent:
         return self._event(kind, response=self.response.model_dump(by_alias=True))
 
-    def _event(self, kind: str, **fields: object) -> Event:
+    def _event(self, kind: str, **fields: object) -> SentEvent:
         self._events += 1
         return {"type": kind, "sequence_number": self._events - 1, **fields}

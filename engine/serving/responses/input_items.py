@@ -21,7 +21,7 @@ class ItemText(Asked):
     text: Text
 
 
-Parts = Annotated[list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+ItemParts = Annotated[list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
 
 
 class MessageItem(Asked):
@@ -29,7 +29,7 @@ class MessageItem(Asked):
 
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
-    content: Text | Parts
+    content: Text | ItemParts
 
 
 class CallItem(Asked):
@@ -46,7 +46,7 @@ class ResultItem(Asked):
 
     type: Literal["function_call_output"]
     call_id: Name
-    output: Text | Parts
+    output: Text | ItemParts
 
 
 class ThoughtPart(Asked):
@@ -78,7 +78,11 @@ InputItem = Annotated[
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[ResultItem, Tag("function_call_output")]
     | Annotated[ThoughtItem, Tag("reasoning")],
-    Discriminator(_kind_of),
+    Discriminator(
+        _kind_of,
+        custom_error_type="item",
+        custom_error_message="Input should be a message, a function_call, a function_call_output or a reasoning",
+    ),
 ]
 
 

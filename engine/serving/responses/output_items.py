@@ -22,7 +22,7 @@ class OutputText(BaseModel):
     logprobs: list[dict[str, Any]] = []
 
 
-class ReasoningText(BaseModel):
+class OutputReasoningText(BaseModel):
     """The text of the reasoning."""
 
     type: Literal["reasoning_text"] = "reasoning_text"
@@ -46,7 +46,7 @@ class OutputReasoning(BaseModel):
     id: str = Field(default_factory=lambda: new_id("rs"))
     status: ItemStatus = "in_progress"
     summary: list[dict[str, Any]] = []
-    content: list[ReasoningText] = []
+    content: list[OutputReasoningText] = []
 
 
 class OutputCall(BaseModel):

@@ -9,11 +9,12 @@ from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, Name, Text
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
 from engine.serving.responses.input_items import InputItem
 
+LOG_PROBS = "message.output_text.logprobs"
 ChoiceMode = Literal["auto", "required", "none"]
 
 
@@ -36,7 +37,7 @@ class FunctionChoice(Asked):
     """This one function has to be called."""
 
     type: Literal["function"]
-    name: Name
+    name: GivenName
 
 
 class TextOptions(Asked):
@@ -68,11 +69,14 @@ class ResponsesFields(SamplingFields):
     stream: bool | None = None
     store: bool | None = None
     background: bool | None = None
+    include: list[Name] | None = Field(default=None, max_length=64)
+    top_logprobs: int | None = None
     previous_response_id: Name | None = None
     conversation: Name | dict[str, Any] | None = None
 
     def check(self) -> None:
-        """Raise `InputError` for what only a server with a memory can do."""
+        """Raise `InputError` for fields that this server does not support."""
+        self.refuse_rounds()
         if self.previous_response_id or self.conversation:
             raise InputError(
                 say("This server stores no responses, so that none can be gone on from."),
@@ -80,6 +84,10 @@ class ResponsesFields(SamplingFields):
             )
         if self.background:
             raise InputError(say("This server answers no requests in the background."), say("Stream the answer."))
+        if self.top_logprobs or LOG_PROBS in (self.include or ()):
+            raise InputError(
+                say("Responses have no log-probabilities here."), say("Ask for chat completions with 'logprobs'.")
+            )
 
     @property
     def offered(self) -> tuple[Tool, ...]:

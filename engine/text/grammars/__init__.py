@@ -1,1 +1,1 @@
-"""What an answer must look like, as masks over tokens: grammars of llguidance, and where the answer begins."""
+"""Constraints of answers, as masks over tokens: grammars of llguidance, and where the answer begins."""

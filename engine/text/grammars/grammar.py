@@ -29,11 +29,11 @@ class AnswerState(Protocol):
         """The tokens that may follow, a bit each, the lowest of the first byte for token 0; None where any may."""
 
     def settle(self) -> None:
-        """The answer has come to here and will not go back; raises `InputError` where the form leads no further."""
+        """The answer has come to here and will not go back; raises `InputError` where nothing can follow."""
 
 
 class Grammar:
-    """One answer's form. Whatever the library complains of, panics included, is an `InputError`.
+    """The constraint of one answer. Whatever the library complains of, panics included, is an `InputError`.
 
     A matcher of the library stands at one text at a time. To come to another it takes back what they do not share, so
     that a tree costs about as many steps as it has nodes.
@@ -45,7 +45,7 @@ class Grammar:
         try_out(constraint, vocabulary.special)
         from engine.text.grammars.trial_process import matcher_for  # noqa: PLC0415  # imports llguidance
 
-        with _told():
+        with _as_input_error():
             self._fresh = matcher_for(vocabulary.library, constraint.kind, constraint.text)
             if complaint := self._fresh.get_error():
                 raise cannot_be_used(complaint)
@@ -63,7 +63,7 @@ class Grammar:
         That is said by `state.trouble`: the grammar has no text that goes on with the tokens there are, or it has
         become more complex than `limits` allow.
         """
-        with _told():
+        with _as_input_error():
             is_there = self._go_to(state)
             mask = bytes(self._matcher.compute_bitmask()) if is_there else IMPOSSIBLE
             if complaint := self._matcher.get_error():
@@ -74,7 +74,7 @@ class Grammar:
 
     def is_possible(self, state: "GrammarState") -> bool:
         """Whether the grammar has a text that begins so."""
-        with _told():
+        with _as_input_error():
             is_there = self._go_to(state)
             if self._matcher.is_error():
                 self._begin_anew()
@@ -104,7 +104,7 @@ class Grammar:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_input_error() -> Iterator[None]:
     """Whatever the library raises, as an `InputError`."""
     try:
         with no_panic():
@@ -155,8 +155,8 @@ class GrammarState:
         assert self._mask != IMPOSSIBLE, "only what is allowed is said"
         if self.trouble:
             raise InputError(
-                say("The answer cannot go on in the form that is asked for: {reason}.", reason=self.trouble),
-                say("Give a simpler form."),
+                say("The answer cannot go on under its constraint: {reason}.", reason=self.trouble),
+                say("Give a simpler constraint."),
             )
         state = self
         while (above := state.parent) and (above._mask or len(above._states) > 1):

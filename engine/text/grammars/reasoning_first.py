@@ -1,4 +1,4 @@
-"""Where the form of an answer begins: behind the model's reasoning, which is free. States, as a grammar has them."""
+"""Where a constraint of the answer begins: behind the model's reasoning, which is free. States, as a grammar's."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,9 @@ from functools import reduce
 
 from engine.text.grammars.grammar import NOTHING, AnswerState
 from engine.text.grammars.vocabulary import GrammarVocabulary
-from engine.text.reasoning import ANSWER_CHANNEL, Sign
+from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, Sign
 
 GAP = 2  # tokens of line breaks between reasoning and answer, which are part of neither
-LONGEST_HEADER = 32  # tokens of a channel's name; what is longer is none
 
 
 class Masks:
@@ -125,7 +124,7 @@ class Choosing:
 class ThinkingInText:
     """Inside reasoning whose end is ordinary text; `tail`: the last of it, which may be the beginning of that.
 
-    What a token writes behind the end belongs to the answer already, and must be of its form.
+    What a token writes behind the end belongs to the answer already, and must fit the constraint.
     """
 
     masks: Masks

@@ -1,6 +1,7 @@
 """Has a grammar compiled in a process of its own before the engine does it, because it may come from anybody."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from engine.text.backend import complaint_of
 PROGRAM = Path(__file__).with_name("trial_process.py")
 SECONDS = 30.0  # where the system bounds no processor time, or has none to spare
 REMEMBERED = 64
+_ADVICE = re.compile(r"\s*Enable '\w+' option[^.]*")
 
 
 def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
@@ -24,26 +26,35 @@ def try_out(constraint: Constraint, special: Mapping[int, str]) -> None:
     """
     if constraint.kind == "json":
         return
-    refused = _refusal(constraint, json.dumps(special))
-    if refused is None:
+    try:
+        refused = _refusal(constraint, json.dumps(special))
+    except _NoVerdict:
         raise InputError(
-            say("The form that is asked for is too complex."), say("Give a smaller schema or a simpler grammar.")
-        )
+            say("The constraint of the answer is too complex."), say("Give a smaller schema or a simpler grammar.")
+        ) from None
     if refused:
         raise cannot_be_used(refused)
 
 
 def cannot_be_used(reason: str) -> InputError:
-    """The error for a form that does not compile; `reason`: the library's own words."""
+    """The error for a constraint that does not compile; `reason`: the library's own words.
+
+    What it advises the program that uses it is left out: who sends a constraint cannot choose the library's options.
+    """
+    complaint = complaint_of(ValueError(_ADVICE.sub("", reason)))
     return InputError(
-        say("The form that is asked for cannot be used: {reason}.", reason=complaint_of(ValueError(reason))),
+        say("The constraint of the answer cannot be used: {reason}.", reason=complaint),
         say("Change the schema or the grammar."),
     )
 
 
+class _NoVerdict(Exception):  # noqa: N818  # it says nothing of the grammar
+    """The process did not survive the grammar, or was too slow, which may be due to a busy machine."""
+
+
 @lru_cache(maxsize=REMEMBERED)
-def _refusal(constraint: Constraint, special: str) -> str | None:
-    """Why not, empty where nothing speaks against it; None where the process did not survive it."""
+def _refusal(constraint: Constraint, special: str) -> str:
+    """Why not, empty where nothing speaks against it. Raises `_NoVerdict`, which is not remembered."""
     request = {"kind": constraint.kind, "text": constraint.text, "special": json.loads(special)}
     try:
         # -P: the folder of the program holds modules of ours, which must not stand in for others.
@@ -56,7 +67,7 @@ def _refusal(constraint: Constraint, special: str) -> str | None:
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
     except subprocess.TimeoutExpired:
-        return None
+        raise _NoVerdict from None
     if ended.returncode or not ended.stdout:
-        return None
+        raise _NoVerdict
     return str(json.loads(ended.stdout)["refused"])

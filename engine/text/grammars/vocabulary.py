@@ -20,6 +20,7 @@ class GrammarVocabulary:
     """Every token's bytes, and llguidance's own index of them, which takes half a second for 128,000 tokens.
 
     `spelled`: the bytes of tokens that write text; a token that is neither there nor special is never allowed.
+    `size`: one more than the largest id.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class GrammarVocabulary:
         self.spelled = spelled
         self.special = special
         self.end_tokens = tuple(end_tokens)
+        self.size = max([*spelled, *special, *end_tokens]) + 1
         self._encoder = ref(encoder)  # the library holds on to what it calls, and Python's collector cannot see that
         self._tokens = {written: token for token, written in sorted(spelled.items(), reverse=True)}
         self._longest = max(map(len, self._tokens), default=1)
@@ -36,14 +38,9 @@ class GrammarVocabulary:
     @cached_property
     def library(self) -> "LLTokenizer":
         """The index, made when it is first asked for."""
-        from llguidance import LLTokenizer, TokenizerWrapper  # noqa: PLC0415  # only answers of a form need it
+        from llguidance import LLTokenizer, TokenizerWrapper  # noqa: PLC0415  # only constrained answers need it
 
         return LLTokenizer(TokenizerWrapper(_Wrapped(self)), eos_token=list(self.end_tokens))
-
-    @property
-    def size(self) -> int:
-        """One more than the largest id."""
-        return max([*self.spelled, *self.special, *self.end_tokens]) + 1
 
     def encode(self, text: bytes) -> list[int]:
         """Tokens that write exactly these bytes: the tokenizer's own where it has them, else the longest that fit.

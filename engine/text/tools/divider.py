@@ -5,23 +5,23 @@ from contextlib import suppress
 from typing import Protocol
 
 from engine.text.pieces import Piece
+from engine.text.tools.character_reader import CharacterReader, Malformed, Reading
 from engine.text.tools.schemas import Schema
-from engine.text.tools.tape import Malformed, Reading, Tape
 
 
 class Reader(Protocol):
     """Reads the calls behind the mark of a format."""
 
-    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+    def read(self, characters: CharacterReader, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read what follows the mark; raises `Malformed` where it is no call, or ends before its time."""
 
 
-class Passed:
+class IgnoredMark:
     """Reads nothing: a mark around several calls, which says nothing that those do not."""
 
-    def read(self, tape: Tape, _tools: Mapping[str, Schema]) -> Reading[None]:
+    def read(self, characters: CharacterReader, _tools: Mapping[str, Schema]) -> Reading[None]:
         """Nothing follows the mark."""
-        tape.forget()
+        characters.forget()
         yield from ()
 
 
@@ -45,7 +45,7 @@ class CallDivider:
         which no mark tells of.
         """
         self._readers, self._closers, self._first, self._tools = readers, closers, first, tools
-        self._tape = Tape(make_id)
+        self._characters = CharacterReader(make_id)
         self._reading = self._read()
         next(self._reading)
 
@@ -53,42 +53,42 @@ class CallDivider:
         """Take more text; returns what it certainly is."""
         for character in text:
             self._reading.send(character)
-        return self._tape.take_pieces()
+        return self._characters.take_pieces()
 
     def flush(self) -> list[Piece]:
         """The end: returns what was held back."""
         with suppress(StopIteration):
             self._reading.send("")
-        return self._tape.take_pieces()
+        return self._characters.take_pieces()
 
     def _read(self) -> Reading[None]:
-        tape, mark = self._tape, ""
+        characters, mark = self._characters, ""
         if self._first:
-            character = yield from tape.skip_space()
-            tape.give_back(character)
+            character = yield from characters.skip_space()
+            characters.give_back(character)
             yield from self._calls(self._first)
-        while mark := (yield from tape.copy_until(tuple(self._readers), tape.say)):
+        while mark := (yield from characters.copy_until(tuple(self._readers), characters.say)):
             yield from self._calls(self._readers[mark])
-        tape.end()
+        characters.end()
 
     def _calls(self, reader: Reader) -> Reading[None]:
-        tape = self._tape
+        characters = self._characters
         try:
-            yield from reader.read(tape, self._tools)
+            yield from reader.read(characters, self._tools)
         except Malformed:
-            tape.say_what_was_read()
+            characters.say_what_was_read()
             return
-        if reader is not PASSED:
+        if reader is not IGNORED_MARK:
             yield from self._close()
 
     def _close(self) -> Reading[None]:
         """Pass over what belongs to the call that was read, and the whitespace behind it."""
-        tape, found = self._tape, True
+        characters, found = self._characters, True
         while found:
-            character = yield from tape.skip_space()
-            tape.give_back(character)
-            tape.forget()
-            found = bool((yield from tape.match(self._closers)))
+            character = yield from characters.skip_space()
+            characters.give_back(character)
+            characters.forget()
+            found = bool((yield from characters.match(self._closers)))
 
 
-PASSED = Passed()
+IGNORED_MARK = IgnoredMark()

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.protocol.tools import Tool
-from engine.text.tools.divider import PASSED, CallDivider, Reader
+from engine.text.tools.call_syntax import HARMONY_END, HARMONY_MARK, CallSyntax
+from engine.text.tools.divider import IGNORED_MARK, CallDivider, Reader
 from engine.text.tools.headed import EitherWay, Headed
 from engine.text.tools.objects import Objects
 from engine.text.tools.schemas import schemas_of
 from engine.text.tools.tagged import Tagged
 from engine.text.tools.unquoted import Unquoted
-from engine.text.tools.written import HARMONY_END, HARMONY_MARK, Written
 
 CALL_ENDS = ("<|call|>", "<|eom_id|>")  # end an answer that calls, though not every model's files say so
 ALPHABET = string.ascii_letters + string.digits
@@ -30,7 +30,7 @@ class Format:
 
     name: str
     readers: Mapping[str, Reader]
-    written: Written
+    syntax: CallSyntax
     closers: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
     first: Reader | None = None
@@ -61,13 +61,13 @@ ENTRY, ENTRY_OF_LLAMA = ('{"name": "', '", "arguments": '), ('{"name": "', '", "
 HERMES = Format(
     "Hermes",
     {"<tool_call>": OBJECTS},
-    Written("", f"<tool_call>\n{ENTRY[0]}", ENTRY[1], "}\n</tool_call>", "\n"),
+    CallSyntax("", f"<tool_call>\n{ENTRY[0]}", ENTRY[1], "}\n</tool_call>", "\n"),
     closers=("</tool_call>",),
 )
 LLAMA = Format(
     "Llama",
     {"<|python_tag|>": OBJECTS},
-    Written("", ENTRY_OF_LLAMA[0], ENTRY_OF_LLAMA[1], "}", "; "),
+    CallSyntax("", ENTRY_OF_LLAMA[0], ENTRY_OF_LLAMA[1], "}", "; "),
     first=Objects(known=True),
 )
 MISTRAL_LIST = Format(
@@ -78,33 +78,33 @@ MISTRAL_LIST = Format(
             Headed(re.compile(r"\s*(?P<name>[^\s\[\]{}<>]+?)(?:\[CALL_ID\](?P<id>\w+))?(?:\[ARGS\])?\s*")),
         )
     },
-    Written("[TOOL_CALLS] [", ENTRY[0], ENTRY[1], "}", ", ", "]"),
+    CallSyntax("[TOOL_CALLS] [", ENTRY[0], ENTRY[1], "}", ", ", "]"),
     inner=("[CALL_ID]", "[ARGS]"),
     id_length=9,
 )
 MISTRAL = Format(
     "Mistral",
     MISTRAL_LIST.readers,
-    Written("", "[TOOL_CALLS]", "[ARGS]", ""),
+    CallSyntax("", "[TOOL_CALLS]", "[ARGS]", ""),
     inner=MISTRAL_LIST.inner,
     id_length=9,
 )
 HARMONY = Format(
     "Harmony",
     {HARMONY_MARK: Headed(re.compile(r"(?:functions\.)?(?P<name>[^\s<>{}]+)[^{}]*<\|message\|>\s*"))},
-    Written("", f"{HARMONY_MARK}functions.", HARMONY_END, "", alone=True),
+    CallSyntax("", f"{HARMONY_MARK}functions.", HARMONY_END, "", alone=True),
     inner=("<|channel|>", "<|constrain|>", "<|message|>"),
 )
 DEEPSEEK = Format(
     "DeepSeek",
     {
-        "<｜tool▁calls▁begin｜>": PASSED,
+        "<｜tool▁calls▁begin｜>": IGNORED_MARK,
         "<｜tool▁call▁begin｜>": Headed(
             re.compile(r"\s*(?:function<｜tool▁sep｜>(?P<name>[^\s{}]+)\s*(?:```json\s*)?)"), ("<｜tool▁call▁end｜>",)
         ),
-        "<｜tool▁calls▁end｜>": PASSED,
+        "<｜tool▁calls▁end｜>": IGNORED_MARK,
     },
-    Written(
+    CallSyntax(
         "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n",
         "\n```<｜tool▁call▁end｜>", "\n", "<｜tool▁calls▁end｜>",
     ),
@@ -119,7 +119,7 @@ DEEPSEEK_3_1 = Format(
             re.compile(r"\s*(?P<name>[^\s{}]+?)\s*<｜tool▁sep｜>\s*"), ("<｜tool▁call▁end｜>",)
         ),
     },
-    Written(
+    CallSyntax(
         "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "",
         "<｜tool▁calls▁end｜>",
     ),
@@ -129,14 +129,14 @@ DEEPSEEK_3_1 = Format(
 KIMI = Format(
     "Kimi",
     {
-        "<|tool_calls_section_begin|>": PASSED,
+        "<|tool_calls_section_begin|>": IGNORED_MARK,
         "<|tool_call_begin|>": Headed(
             re.compile(r"\s*(?P<id>(?:functions\.)?(?P<name>[^\s:<>{}]+)(?::\d+)?)\s*<\|tool_call_argument_begin\|>\s*"),
             ("<|tool_call_end|>",),
         ),
-        "<|tool_calls_section_end|>": PASSED,
+        "<|tool_calls_section_end|>": IGNORED_MARK,
     },
-    Written(
+    CallSyntax(
         "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.", ":{place}<|tool_call_argument_begin|>",
         "<|tool_call_end|>", "", "<|tool_calls_section_end|>",
     ),
@@ -146,7 +146,7 @@ KIMI = Format(
 COMMAND = Format(
     "Command",
     {"<|START_ACTION|>": OBJECTS},
-    Written(
+    CallSyntax(
         "<|START_ACTION|>[\n    ", '{"tool_call_id": "{place}", "tool_name": "', '", "parameters": ', "}", ",\n    ",
         "\n]<|END_ACTION|>",
     ),
@@ -155,33 +155,33 @@ COMMAND = Format(
 GRANITE = Format(
     "Granite and Phi",
     {"<|tool_call|>": OBJECTS},
-    Written("<|tool_call|>[", ENTRY[0], ENTRY[1], "}", ", ", "]"),
+    CallSyntax("<|tool_call|>[", ENTRY[0], ENTRY[1], "}", ", ", "]"),
     closers=("<|/tool_call|>",),
 )
 NEMOTRON = Format(
     "Nemotron",
     {"<TOOLCALL>": OBJECTS},
-    Written("<TOOLCALL>[", ENTRY[0], ENTRY[1], "}", ", ", "]</TOOLCALL>"),
+    CallSyntax("<TOOLCALL>[", ENTRY[0], ENTRY[1], "}", ", ", "]</TOOLCALL>"),
     closers=("</TOOLCALL>",),
 )
 FUNCTIONARY = Format(
     "Functionary",
     {"<function=": Headed(re.compile(r"(?P<name>[^\s<>{}]+)>\s*"), ("</function>",))},
-    Written("", "<function=", ">", "</function>"),
+    CallSyntax("", "<function=", ">", "</function>"),
     closers=("</function>",),
 )
 # A call that is required is written as Hermes', which is understood from every model.
 GEMMA = Format(
     "Gemma",
     {"<|tool_call>": Unquoted('<|"|>')},
-    HERMES.written,
+    HERMES.syntax,
     closers=("<tool_call|>",),
     inner=('<|"|>',),
 )
 FUNCTION_GEMMA = Format(
     "Function Gemma",
     {"<start_function_call>": Unquoted("<escape>")},
-    HERMES.written,
+    HERMES.syntax,
     closers=("<end_function_call>",),
     inner=("<escape>",),
 )
@@ -190,13 +190,13 @@ QWEN_TAGS = Tagged("<function=", (">",), "<parameter=", ">", "", "</parameter>",
 QWEN_CODER = Format(
     "Qwen Coder",
     {"<tool_call>": QWEN_TAGS, "<function=": QWEN_TAGS.without_call()},
-    Written("", "<tool_call>\n<function=", ">\n", "</function>\n</tool_call>", "\n", tags=QWEN_TAGS),
+    CallSyntax("", "<tool_call>\n<function=", ">\n", "</function>\n</tool_call>", "\n", tags=QWEN_TAGS),
     closers=("</tool_call>",),
 )
 SEED = Format(
     "Seed",
     {"<seed:tool_call>": QWEN_TAGS},
-    Written("", "<seed:tool_call>\n<function=", ">\n", "</function>\n</seed:tool_call>", "\n", tags=QWEN_TAGS),
+    CallSyntax("", "<seed:tool_call>\n<function=", ">\n", "</function>\n</seed:tool_call>", "\n", tags=QWEN_TAGS),
     closers=("</seed:tool_call>",),
 )
 GLM_TAGS = Tagged(
@@ -205,14 +205,14 @@ GLM_TAGS = Tagged(
 GLM = Format(
     "GLM",
     {"<tool_call>": GLM_TAGS},
-    Written("", "<tool_call>", "\n", "</tool_call>", "\n", tags=GLM_TAGS),
+    CallSyntax("", "<tool_call>", "\n", "</tool_call>", "\n", tags=GLM_TAGS),
     inner=("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "</tool_call>"),
 )
 MINIMAX_TAGS = Tagged('<invoke name="', ('">',), '<parameter name="', '">', "", "</parameter>", "</invoke>")
 MINIMAX = Format(
     "MiniMax",
     {"<minimax:tool_call>": MINIMAX_TAGS, '<invoke name="': MINIMAX_TAGS.without_call()},
-    Written(
+    CallSyntax(
         "<minimax:tool_call>\n", '<invoke name="', '">\n', "</invoke>\n", "", "</minimax:tool_call>", tags=MINIMAX_TAGS
     ),
     closers=("</minimax:tool_call>",),

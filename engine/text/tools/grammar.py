@@ -6,13 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.text.tools.schemas import Schema, argument, types
-from engine.text.tools.written import HARMONY_MARK, PLACE, Written
+from engine.text.tools.call_syntax import HARMONY_MARK, PLACE, CallSyntax
+from engine.text.tools.schemas import DEFINITIONS, Schema, argument, types, values_of
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 # Other ways to tell of names.
 COMBINED = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if", "patternProperties", "unevaluatedProperties"})
+# What a schema without a type says of values that are no strings: as JSON they fit it.
+NO_TEXT = COMBINED | {
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "not", "items", "prefixItems",
+    "minItems", "maxItems", "uniqueItems", "contains", "properties", "required", "additionalProperties",
+    "minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas",
+}  # fmt: skip
 NUMBER = "/[0-9]{1,3}/"
 
 
@@ -20,27 +26,27 @@ NUMBER = "/[0-9]{1,3}/"
 class CallGrammar:
     """Writes it. `special`: the ids of the special tokens by name, which a grammar knows by number."""
 
-    written: Written
+    syntax: CallSyntax
     special: Mapping[str, int]
 
     def text(self, schemas: Mapping[str, Schema], several: bool) -> str:
         """A grammar of one call of any of these tools, or of one and more."""
-        written = self.written
-        more = f"({self._said(written.between)} call)*" if several and not written.alone else ""
+        syntax = self.syntax
+        more = f"({self._said(syntax.between)} call)*" if several and not syntax.alone else ""
         rules = [
-            f"start: thought? {self._said(written.begin)} call {more} {self._said(written.end)}",
+            f"start: thought? {self._said(syntax.begin)} call {more} {self._said(syntax.end)}",
             f"thought: {self._thought()}",
             "call: " + " | ".join(f"call_{place}" for place in range(len(schemas))),
         ]
         for place, (name, schema) in enumerate(schemas.items()):
-            before, middle, behind = map(self._said, (written.before, written.middle, written.after))
+            before, middle, behind = map(self._said, (syntax.before, syntax.middle, syntax.after))
             rules.append(f"call_{place}: {before} {self._name(name)} {middle} arguments_{place} {behind}")
             rules.extend(self._arguments(f"arguments_{place}", schema))
         return "\n".join(rules) + "\n"
 
     def _name(self, name: str) -> str:
         """A name is plain text, whatever it looks like; inside of JSON it is that of a string."""
-        return _quoted(_quoted(name)[1:-1] if self.written.before.endswith('"') and not self.written.tags else name)
+        return _quoted(_quoted(name)[1:-1] if self.syntax.before.endswith('"') and not self.syntax.tags else name)
 
     def _said(self, text: str) -> str:
         """A text as the grammar has it: literals, and special tokens by their ids."""
@@ -53,28 +59,29 @@ class CallGrammar:
 
     def _thought(self) -> str:
         """What may come before the first call, in the format whose reasoning is a message like others."""
-        if not self.written.before.startswith(HARMONY_MARK):
+        if not self.syntax.before.startswith(HARMONY_MARK):
             return _quoted("")
         begin, end = self._said("<|channel|>analysis<|message|>"), self._said("<|end|><|start|>assistant")
         return rf"{begin} /(.|\n)*/ {end}"
 
     def _arguments(self, rule: str, schema: Schema) -> Iterator[str]:
-        if self.written.tags is None:
+        if self.syntax.tags is None:
             yield f"{rule}: {_json({**_closed(schema), **schema})}"
             return
-        tags, names, required = self.written.tags, *_properties(schema)
+        tags, names, required = self.syntax.tags, *_properties(schema)
         each = [f"{rule}_{place}{'' if name in required else '?'}" for place, name in enumerate(names)]
         yield f"{rule}: {' '.join(each) or _quoted('')}"
         line = "\n" if tags.on_lines else ""
         for place, name in enumerate(names):
-            behind = f"{tags.keyed}\n{tags.value}" if tags.value else f"{tags.keyed}{line}"
-            key, part = f"{self._said(tags.key)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
-            if _is_text(part):
-                end = self._token(tags.valued)
+            behind = f"{tags.key_close}\n{tags.value_open}" if tags.value_open else f"{tags.key_close}{line}"
+            key, part = f"{self._said(tags.key_open)} {_quoted(name)} {self._said(behind)}", argument(schema, name)
+            if _is_text(part, schema):
+                end = self._token(tags.value_close)
                 yield f'{rule}_{place}: {key} {rule}_{place}_text {end} "\\n"'
-                yield f"{rule}_{place}_text{'' if end else f'[suffix={_quoted(tags.valued)}]'}: {_text(part, line)}"
+                suffix = "" if end else f"[suffix={_quoted(tags.value_close)}]"
+                yield f"{rule}_{place}_text{suffix}: {_text(part, line)}"
             else:
-                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.valued}{chr(10)}')}"
+                yield f"{rule}_{place}: {key} {_value(part, schema)} {self._said(f'{line}{tags.value_close}{chr(10)}')}"
 
 
 def _closed(schema: Schema) -> dict[str, Any]:
@@ -94,28 +101,35 @@ def _properties(schema: Schema) -> tuple[list[str], list[str]]:
     return names, required if isinstance(required, list) else []
 
 
-def _is_text(part: Schema) -> bool:
-    return "string" in types(part) and not _words(part)
-
-
-def _words(part: Schema) -> list[str]:
-    """The strings that an argument has to be one of."""
-    words = part.get("enum")
-    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+def _is_text(part: Schema, whole: Schema) -> bool:
+    """Whether an argument is written as plain text: strings, and what may be one as far as the schema tells."""
+    kinds = types(part, whole)
+    return not values_of(part, whole) and ("string" in kinds or (not kinds and not part.keys() & NO_TEXT))
 
 
 def _text(part: Schema, line: str) -> str:
     """A string as plain text, up to its end tag: of its length, where the schema bounds it, but of any pattern."""
-    least, most = (part.get(key) for key in ("minLength", "maxLength"))
+    least, most = (_length(part.get(key)) for key in ("minLength", "maxLength"))
+    if most is not None and (least or 0) > most:
+        least = most = None
     bounds = f"{{{least or 0},{'' if most is None else most}}}" if least or most is not None else "*"
     return rf"/(.|\n){bounds}{json.dumps(line)[1:-1]}/"
 
 
+def _length(bound: object) -> int | None:
+    """A number of characters; None for anything else that a schema may have in its place."""
+    if not isinstance(bound, int | float) or isinstance(bound, bool):
+        return None
+    return int(bound) if bound >= 0 and bound % 1 == 0 else None
+
+
 def _value(part: Schema, whole: Schema) -> str:
-    """An argument that is no text of its own: one of some words, or JSON."""
-    if words := _words(part):
+    """An argument that is no text of its own: one of some values, or JSON."""
+    values = values_of(part, whole)
+    if any(isinstance(value, str) for value in values):
+        words = dict.fromkeys(value if isinstance(value, str) else json.dumps(value) for value in values)
         return f"({' | '.join(map(_quoted, words))})"
-    return _json({**{key: whole[key] for key in ("$defs", "definitions") if key in whole}, **part})
+    return _json({**{key: whole[key] for key in DEFINITIONS if key in whole}, **part})
 
 
 def _json(schema: Mapping[str, Any]) -> str:

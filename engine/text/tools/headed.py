@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from engine.text.tools.character_reader import CharacterReader, Malformed, Reading
 from engine.text.tools.divider import Reader
 from engine.text.tools.json_text import copy_value
 from engine.text.tools.schemas import Schema
-from engine.text.tools.tape import Malformed, Reading, Tape
 
-LONGEST_HEADER = 512  # characters
+MOST_HEADER_CHARACTERS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,23 @@ class Headed:
     header: re.Pattern[str]
     ends: Sequence[str] = field(default=())
 
-    def read(self, tape: Tape, _tools: Mapping[str, Schema]) -> Reading[None]:
+    def read(self, characters: CharacterReader, _tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
         text, end, character = "", "", ""
-        while not end and (character := (yield from tape.take())) != "{":
+        while not end and (character := (yield from characters.take())) != "{":
             text += character
             end = next(filter(text.endswith, self.ends), "")
-            if not character or len(text) > LONGEST_HEADER:
+            if not character or len(text) > MOST_HEADER_CHARACTERS:
                 raise Malformed
-        tape.give_back(end or character)
+        characters.give_back(end or character)
         found = self.header.fullmatch(text.removesuffix(end) if end else text)
         if found is None:
             raise Malformed
-        tape.begin(found["name"], found.groupdict().get("id") or "")
+        characters.begin(found["name"], found.groupdict().get("id") or "")
         if end:
-            tape.write("{}")
+            characters.write("{}")
         else:
-            yield from copy_value(tape, tape.write)
+            yield from copy_value(characters, characters.write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class EitherWay:
     json: Reader
     header: Headed
 
-    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+    def read(self, characters: CharacterReader, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call, or a list of them."""
-        character = yield from tape.skip_space()
-        tape.give_back(character)
+        character = yield from characters.skip_space()
+        characters.give_back(character)
         reader = self.json if character in ("[", "{") else self.header
-        yield from reader.read(tape, tools)
+        yield from reader.read(characters, tools)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from engine.text.tools.written import HARMONY_CALL
+from engine.text.tools.call_syntax import HARMONY_CALL
 
 RECIPIENT = re.compile(r"\bto=(?:functions\.)?([^\s<>{}]+)")
 SAID = ("final", "commentary")  # the channels of the answer, and of what is said before a call

@@ -11,6 +11,8 @@ from engine.protocol.tools import Tool
 Schema = Mapping[str, Any]
 
 DEEPEST = 64
+DEFINITIONS = ("$defs", "definitions")
+CHOICES = ("anyOf", "oneOf")
 WORDS = {"true": "true", "false": "false", "none": "null", "null": "null"}
 PYTHON = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
 
@@ -46,22 +48,56 @@ def argument(schema: Schema, name: str) -> Schema:
     """What a tool's parameters say of the argument of this name; nothing where they are silent."""
     properties = schema.get("properties")
     found = properties.get(name) if isinstance(properties, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    return _followed(found, schema) if isinstance(found, Mapping) else {}
 
 
-def types(schema: Schema) -> frozenset[str]:
-    """The types that a value may have; empty where the schema does not tell."""
-    said = schema.get("type")
+def types(part: Schema, whole: Schema) -> frozenset[str]:
+    """The types that a value may have; empty where the schema does not tell. `whole` has the definitions."""
+    said = part.get("type")
     if isinstance(said, str):
         return frozenset({said})
     if isinstance(said, Sequence):
         return frozenset(each for each in said if isinstance(each, str))
-    for key in ("anyOf", "oneOf"):
-        if isinstance(parts := schema.get(key), Sequence):
-            each = [types(part) for part in parts if isinstance(part, Mapping)]
-            return frozenset().union(*each) if all(each) else frozenset()
-    values = schema.get("enum", [])
-    return frozenset({"string"}) if values and all(isinstance(value, str) for value in values) else frozenset()
+    if values := _listed(part):
+        return frozenset(map(_type_of, values))
+    each = [types(choice, {}) for choice in _choices(part, whole)]
+    return frozenset().union(*each) if all(each) else frozenset()
+
+
+def values_of(part: Schema, whole: Schema) -> list[Any]:
+    """The values that an argument has to be one of; none where it may have others."""
+    if values := _listed(part):
+        kinds = types({"type": part.get("type")}, {})
+        return [value for value in values if not kinds or any(_is_of(value, kind) for kind in kinds)]
+    each = [[None] if types(choice, {}) == {"null"} else values_of(choice, {}) for choice in _choices(part, whole)]
+    return [value for values in each for value in values] if all(each) else []
+
+
+def _listed(part: Schema) -> list[Any]:
+    """The values that a schema itself lists."""
+    values = [part["const"]] if "const" in part else part.get("enum")
+    return values if isinstance(values, list) else []
+
+
+def _choices(part: Schema, whole: Schema) -> list[Schema]:
+    """The schemas of which a value has to fit one."""
+    found = (part[key] for key in CHOICES if isinstance(part.get(key), list))
+    return [_followed(choice, whole) for choice in next(found, ()) if isinstance(choice, Mapping)]
+
+
+def _followed(part: Schema, whole: Schema) -> Schema:
+    """What a schema refers to among the definitions of the whole, with what it says beside; itself elsewhere."""
+    seen: set[str] = set()
+    while isinstance(name := part.get("$ref"), str) and name not in seen:
+        seen.add(name)
+        root, _, key = name.removeprefix("#/").partition("/")
+        definitions = whole.get(root) if name.startswith("#/") and root in DEFINITIONS else None
+        found = definitions.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(definitions, Mapping) else None
+        if not isinstance(found, Mapping):
+            break
+        beside = {key: value for key, value in part.items() if key != "$ref"}
+        part = {**found, **beside} if beside else found
+    return part
 
 
 def to_json(text: str, kinds: frozenset[str]) -> str:
@@ -79,6 +115,10 @@ def _is_of(value: object, kind: str) -> bool:
     if kind in ("number", "integer"):
         return isinstance(value, int | float) and not isinstance(value, bool)
     return isinstance(value, PYTHON.get(kind, str))
+
+
+def _type_of(value: object) -> str:
+    return next((name for name, kind in PYTHON.items() if isinstance(value, kind)), "number")
 
 
 def _refuse(word: str) -> None:

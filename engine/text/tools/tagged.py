@@ -4,76 +4,82 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from engine.text.tools.character_reader import CharacterReader, Malformed, Reading, Write
 from engine.text.tools.marks import expect, read_name
-from engine.text.tools.schemas import Schema, argument, to_json, types
-from engine.text.tools.tape import Malformed, Reading, Tape, Write
+from engine.text.tools.schemas import Schema, argument, to_json, types, values_of
 
 STRING = frozenset({"string"})
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Reads `call` name `named`, and for each argument `key` its name `keyed` `value` its text `valued`; then `called`.
+    """Reads calls of this form, whose `call_open` and `value_open` may be empty.
 
-    `call` and `value` may be empty. `named`: any of these ends the name. `on_lines`: a line end on both sides of a
+    A call is `call_open` name `name_ends`, then `key_open` name `key_close` `value_open` text `value_close` for each
+    argument, then `call_close`. `name_ends`: any of these ends the name. `on_lines`: a line end on both sides of a
     value does not belong to it.
     """
 
-    call: str
-    named: tuple[str, ...]
-    key: str
-    keyed: str
-    value: str
-    valued: str
-    called: str
+    call_open: str
+    name_ends: tuple[str, ...]
+    key_open: str
+    key_close: str
+    value_open: str
+    value_close: str
+    call_close: str
     on_lines: bool = False
 
-    def read(self, tape: Tape, tools: Mapping[str, Schema]) -> Reading[None]:
+    def read(self, characters: CharacterReader, tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
-        if self.call:
-            yield from expect(tape, self.call)
-        name, end = yield from read_name(tape, self.named)
-        if end in (self.key, self.called):
-            tape.give_back(end)
-        tape.begin(name)
+        if self.call_open:
+            yield from expect(characters, self.call_open)
+        name, end = yield from read_name(characters, self.name_ends)
+        if end in (self.key_open, self.call_close):
+            characters.give_back(end)
+        characters.begin(name)
         count = 0
-        while (yield from self._has_another(tape, count)):
-            yield from self._argument(tape, tools.get(name, {}), count)
+        while (yield from self._has_another(characters, count)):
+            yield from self._argument(characters, tools.get(name, {}), count)
             count += 1
-        tape.write("}" if count else "{}")
+        characters.write("}" if count else "{}")
 
     def without_call(self) -> "Tagged":
-        """The same behind a mark that is `call` itself."""
-        return replace(self, call="")
+        """The same behind a mark that is `call_open` itself."""
+        return replace(self, call_open="")
 
-    def _has_another(self, tape: Tape, count: int) -> Reading[bool]:
-        character = yield from tape.skip_space()
-        tape.give_back(character)
-        found = yield from tape.match((self.key, self.called))
+    def _has_another(self, characters: CharacterReader, count: int) -> Reading[bool]:
+        character = yield from characters.skip_space()
+        characters.give_back(character)
+        found = yield from characters.match((self.key_open, self.call_close))
         if not found and character:
-            tape.write("}" if count else "{}")
+            characters.write("}" if count else "{}")
         if not found:
             raise Malformed
-        return found == self.key
+        return found == self.key_open
 
-    def _argument(self, tape: Tape, schema: Schema, count: int) -> Reading[None]:
-        name, _ = yield from read_name(tape, (self.keyed,))
-        if self.value:
-            yield from expect(tape, self.value)
-        kinds = types(argument(schema, name))
-        tape.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")
+    def _argument(self, characters: CharacterReader, schema: Schema, count: int) -> Reading[None]:
+        name, _ = yield from read_name(characters, (self.key_close,))
+        if self.value_open:
+            yield from expect(characters, self.value_open)
+        part = argument(schema, name)
+        kinds = types(part, schema)
+        characters.write(f"{', ' if count else '{'}{json.dumps(name, ensure_ascii=False)}: ")
         if self.on_lines:
-            yield from tape.match(("\n",))
-        ends = (f"\n{self.valued}", self.valued) if self.on_lines else (self.valued,)
+            yield from characters.match(("\n",))
+        ends = (f"\n{self.value_close}", self.value_close) if self.on_lines else (self.value_close,)
         if kinds == STRING:
-            tape.write('"')
-            yield from self._until(tape, ends, lambda text: tape.write(json.dumps(text, ensure_ascii=False)[1:-1]))
-            tape.write('"')
+            characters.write('"')
+            yield from self._until(
+                characters, ends, lambda text: characters.write(json.dumps(text, ensure_ascii=False)[1:-1])
+            )
+            characters.write('"')
             return
-        text: list[str] = []
-        yield from self._until(tape, ends, text.append)
-        tape.write(to_json("".join(text), kinds))
+        written: list[str] = []
+        yield from self._until(characters, ends, written.append)
+        text = "".join(written)
+        is_word = any(value == text for value in values_of(part, schema))
+        characters.write(json.dumps(text, ensure_ascii=False) if is_word else to_json(text, kinds))
 
-    def _until(self, tape: Tape, ends: tuple[str, ...], write: Write) -> Reading[None]:
-        if not (yield from tape.copy_until(ends, write)):
+    def _until(self, characters: CharacterReader, ends: tuple[str, ...], write: Write) -> Reading[None]:
+        if not (yield from characters.copy_until(ends, write)):
             raise Malformed

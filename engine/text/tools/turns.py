@@ -10,7 +10,7 @@ from typing import Any
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.tools.formats import HERMES
-from engine.text.tools.manner import Manner, function_of, parsed
+from engine.text.tools.tool_template import ToolTemplate, function_of, parsed
 
 INSTRUCTIONS = """You may call tools. Here is what they are called and what they take:
 <tools>
@@ -28,18 +28,18 @@ def mentions_calls(messages: Iterable[ChatMessage]) -> bool:
     return any(message.tool_calls or message.role == "tool" for message in messages)
 
 
-def fitted(messages: Sequence[ChatMessage], manner: Manner, id_length: int) -> list[ChatMessage]:
+def fitted(messages: Sequence[ChatMessage], template: ToolTemplate, id_length: int) -> list[ChatMessage]:
     """The conversation for a template that knows tools: results with the names of their tools, and ids as it wants."""
     named = list(_named(messages))
     if id_length:
         named = [_with_ids(message, id_length) for message in named]
-    if manner.empty is None:
+    if template.empty is None:
         named = [part for message in named for part in _said_apart(message)]
-    return list(_one_call_each(named)) if manner.one_each else named
+    return list(_one_call_each(named)) if template.one_each else named
 
 
 def in_plain_words(messages: Sequence[ChatMessage], tools: Sequence[Tool]) -> list[ChatMessage]:
-    """The same for a template that knows none: everything is text, in the manner of Hermes."""
+    """The same for a template that knows none: everything is text, in Hermes' format."""
     turns: list[ChatMessage] = []
     for are_results, run in groupby(messages, lambda message: message.role == "tool"):
         if are_results:
@@ -146,4 +146,4 @@ def _response(message: ChatMessage) -> str:
 
 
 def _with_calls(message: ChatMessage) -> str:
-    return "\n".join(filter(None, (message.content, HERMES.written.text(message.tool_calls))))
+    return "\n".join(filter(None, (message.content, HERMES.syntax.text(message.tool_calls))))

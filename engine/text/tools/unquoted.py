@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from engine.text.tools.character_reader import CharacterReader, Malformed, Reading
 from engine.text.tools.marks import expect, read_name
 from engine.text.tools.schemas import DEEPEST, Schema, to_json
-from engine.text.tools.tape import Malformed, Reading, Tape
 
 ENDS = ",}]"  # of a number or a word
 
@@ -17,60 +17,66 @@ class Unquoted:
 
     quote: str
 
-    def read(self, tape: Tape, _tools: Mapping[str, Schema]) -> Reading[None]:
+    def read(self, characters: CharacterReader, _tools: Mapping[str, Schema]) -> Reading[None]:
         """Read one call."""
-        yield from expect(tape, "call:")
-        name, _ = yield from read_name(tape, ("{",))
-        tape.begin(name)
-        yield from self._row(tape, "{}", self._member, DEEPEST)
+        yield from expect(characters, "call:")
+        name, _ = yield from read_name(characters, ("{",))
+        characters.begin(name)
+        yield from self._items(characters, "{}", self._member, DEEPEST)
 
-    def _row(self, tape: Tape, brackets: str, item: Callable[[Tape, int], Reading[None]], room: int) -> Reading[None]:
+    def _items(
+        self,
+        characters: CharacterReader,
+        brackets: str,
+        item: Callable[[CharacterReader, int], Reading[None]],
+        room: int,
+    ) -> Reading[None]:
         """The items up to the second bracket; the first one has been taken."""
         if not room:
             raise Malformed
-        tape.write(brackets[0])
-        character, is_first = (yield from tape.skip_space()), True
+        characters.write(brackets[0])
+        character, is_first = (yield from characters.skip_space()), True
         while character != brackets[1]:
             if is_first:
-                tape.give_back(character)
+                characters.give_back(character)
             elif character == ",":
-                tape.write(", ")
+                characters.write(", ")
             else:
-                tape.give_back(character)
+                characters.give_back(character)
                 raise Malformed
-            yield from item(tape, room - 1)
-            character, is_first = (yield from tape.skip_space()), False
-        tape.write(brackets[1])
+            yield from item(characters, room - 1)
+            character, is_first = (yield from characters.skip_space()), False
+        characters.write(brackets[1])
 
-    def _member(self, tape: Tape, room: int) -> Reading[None]:
-        name, _ = yield from read_name(tape, (":",))
-        tape.write(f"{json.dumps(name, ensure_ascii=False)}: ")
-        yield from self._value(tape, room)
+    def _member(self, characters: CharacterReader, room: int) -> Reading[None]:
+        name, _ = yield from read_name(characters, (":",))
+        characters.write(f"{json.dumps(name, ensure_ascii=False)}: ")
+        yield from self._value(characters, room)
 
-    def _value(self, tape: Tape, room: int) -> Reading[None]:
-        character = yield from tape.skip_space()
+    def _value(self, characters: CharacterReader, room: int) -> Reading[None]:
+        character = yield from characters.skip_space()
         if character == "{":
-            yield from self._row(tape, "{}", self._member, room)
+            yield from self._items(characters, "{}", self._member, room)
         elif character == "[":
-            yield from self._row(tape, "[]", self._value, room)
+            yield from self._items(characters, "[]", self._value, room)
         else:
-            tape.give_back(character)
-            yield from self._scalar(tape)
+            characters.give_back(character)
+            yield from self._scalar(characters)
 
-    def _scalar(self, tape: Tape) -> Reading[None]:
-        if (yield from tape.match((self.quote,))):
-            tape.write('"')
-            mark = yield from tape.copy_until(
-                (self.quote,), lambda text: tape.write(json.dumps(text, ensure_ascii=False)[1:-1])
+    def _scalar(self, characters: CharacterReader) -> Reading[None]:
+        if (yield from characters.match((self.quote,))):
+            characters.write('"')
+            mark = yield from characters.copy_until(
+                (self.quote,), lambda text: characters.write(json.dumps(text, ensure_ascii=False)[1:-1])
             )
             if not mark:
                 raise Malformed
-            tape.write('"')
+            characters.write('"')
             return
         word = ""
-        while (character := (yield from tape.take())) and character not in ENDS:
+        while (character := (yield from characters.take())) and character not in ENDS:
             word += character
-        tape.give_back(character)
+        characters.give_back(character)
         if not word.strip() or not character:
             raise Malformed
-        tape.write(to_json(word.strip(), frozenset()))
+        characters.write(to_json(word.strip(), frozenset()))

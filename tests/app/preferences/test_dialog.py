@@ -112,6 +112,7 @@ OTHERS: list[tuple[str, Any]] = [
     ("theme", "dark"),
     ("high_contrast", True),
     ("text_size", 130),
+    ("reduce_motion", True),
     ("send_key", "ctrl-return"),
     ("model_folders", ("/models",)),
     ("prepared_folder", "/fast/prepared"),

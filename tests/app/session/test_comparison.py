@@ -65,6 +65,16 @@ def test_rounds_are_drawn_and_the_speed_up_is_measured(streamed: Session) -> Non
     assert not window.chat.is_answering
     assert history.count < len(rounds), "what a comparison measures stays out of the charts"
     window.actions_.telemetry.trigger()
+    window.actions_.compare.trigger()  # what was measured is not asked for again
+    sides = window.comparison.session.sides
+    session.wait(lambda: all(side.transcript is not None and side.transcript.times.is_measured for side in sides))
+    kept, plain = (side.transcript for side in sides)
+    assert kept is not None
+    assert plain is not None
+    assert plain.text == kept.text
+    assert kept.times.ends == plain.times.ends, "token for token"
+    assert len(kept.times.passes) < len(plain.times.passes)
+    window.comparison.dialog.close()
 
 
 @pytest.mark.parametrize("target", choose(["an empty folder"], ["folder/that/is/not/there", "an empty folder"]))

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from app.engine.side_run import CANCELLED
 from app.engine.state import EngineState, Phase
 from app.telemetry import comparison as words
 from app.telemetry.comparison import Comparison, Outcome, Stage
@@ -121,7 +122,7 @@ def test_cancelling_ends_it_once(link: FakeLink, comparison: Comparison) -> None
     comparison.cancel()
     assert link.sent[-1] == Cancel(link.last_question.id)
     end(link, Finished(link.last_question.id, "cancelled", "", SLOW))
-    assert (comparison.stage, comparison.words, comparison.outcome) == (Stage.NONE, words.CANCELLED, None)
+    assert (comparison.stage, comparison.words, comparison.outcome) == (Stage.NONE, CANCELLED, None)
     comparison.cancel()
     assert sum(isinstance(each, Cancel) for each in link.sent) == 1
 

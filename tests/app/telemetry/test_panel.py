@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.engine.state import EngineState, Phase
+from app.engine.why import CausePlace
 from app.system.plain_text import tip
 from app.telemetry import cards
 from app.telemetry.cards import Card
@@ -229,3 +230,13 @@ def test_a_hidden_panel_paints_nothing_and_catches_up(room: TelemetryDock, qtbot
     assert room.panel.caption == NOTHING_YET
     room.dock.show()
     qtbot.waitUntil(lambda: room.panel.caption.startswith("Round 4, the newest"))
+
+
+@pytest.mark.parametrize("place", CausePlace)
+def test_a_cause_is_shown_where_it_can_be_read(room: TelemetryDock, qtbot: QtBot, place: CausePlace) -> None:
+    room.dock.resize(420, 400)
+    room.show_cause(place)
+    shown = card(room, cards.WHERE[place])
+    assert shown.is_pointed_out
+    qtbot.waitUntil(lambda: shown.visibleRegion().boundingRect().height() > 100)
+    shown._pointing.stop()

@@ -10,6 +10,7 @@ from app.tree.panel import TreePanel
 def panel(qtbot: QtBot) -> TreePanel:
     panel = TreePanel()
     qtbot.addWidget(panel)
+    panel.set_motion(False)  # pictures are of what is shown in the end
     panel.resize(700, 500)
     panel.show()
     qtbot.waitExposed(panel)

@@ -54,7 +54,8 @@ def image(panel: TreePanel) -> QImage:
 
 def colours(picture: QImage) -> set[str]:
     """All colours of a picture, as "#rrggbb"."""
-    pixels = np.frombuffer(picture.convertToFormat(QImage.Format.Format_RGB32).constBits(), np.uint32)
+    converted = picture.convertToFormat(QImage.Format.Format_RGB32)  # lives as long as its pixels are read
+    pixels = np.frombuffer(converted.constBits(), np.uint32)
     return {f"#{pixel & 0xFFFFFF:06x}" for pixel in np.unique(pixels).tolist()}
 
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.growth import Growth
-from app.tree.picture.live import LayerStrip, cell_edges
+from app.tree.picture.layer_strip import LayerStrip, cell_edges
 from app.tree.picture.picture import BONUS_NODE, Way
 from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
@@ -40,6 +40,7 @@ PAIR = Loaded(
 @pytest.fixture
 def watched(panel: TreePanel) -> TreePanel:
     panel.follow(1)
+    panel.set_motion(True)
     return panel
 
 
@@ -192,11 +193,53 @@ def test_layers_pass_by_in_words_and_cells(qtbot: QtBot, watched: TreePanel) -> 
     watched.on_events([Passing(1, 0, False, (1,))])
     assert layers.words == "Computing layer 1 of 4 · loading 2 from RAM"
     watched.on_events([Passing(1, 3, False, ())])
-    assert layers.words == layers.accessibleDescription() == "Computing layer 4 of 4"
+    assert layers.words == "Computing layer 4 of 4"
     qtbot.waitUntil(lambda: layers.height() >= layers.sizeHint().height())
     pixels: QImage = layers.grab().toImage()
     palette = (DARK if pixels.pixelColor(1, 1).lightness() < 128 else LIGHT).tree
     assert set(palette.tiers.values()) <= colours(pixels), "a tier without its colour"
+
+
+def test_a_screen_reader_is_told_of_layers_now_and_then(qtbot: QtBot) -> None:
+    now = [0.0]
+    layers = LayerStrip(LIGHT.tree, clock=lambda: now[0])
+    qtbot.addWidget(layers)
+    layers.set_layers(PAIR)
+    told = []
+    for tick in range(200):
+        now[0] = tick / 20
+        layers.follow(Passing(1, tick % 4, False, ()))
+        told.append(layers.accessibleDescription())
+    assert told[0] == "Computing layer 1 of 4"
+    assert 1 + sum(old != new for old, new in pairwise(told)) <= 2
+    layers.rest()
+    layers.follow(Passing(1, 3, False, ()))
+    assert layers.accessibleDescription() == "Computing layer 4 of 4"
+
+
+def test_where_layers_are_kept_is_counted(qtbot: QtBot) -> None:
+    layers = LayerStrip(LIGHT.tree)
+    qtbot.addWidget(layers)
+    layers.set_layers(PAIR)
+    assert layers.places() == [("device", "GPU memory", 1), ("ram", "RAM", 1), ("ssd", "SSD", 2)]
+    layers.resize(900, 60)
+    layers.follow(Passing(1, 3, False, ()))
+    wide = layers.grab().toImage()
+    layers.resize(200, 60)
+    narrow = layers.grab().toImage()
+    assert colours(wide.copy(450, 0, 450, 20)) > {LIGHT.tree.tiers["ram"]}
+    assert LIGHT.tree.tiers["ram"] not in colours(narrow.copy(0, 0, 200, 18)), "the sentence needs the room"
+
+
+def test_a_tree_grows_at_once_where_nothing_is_to_move(watched: TreePanel) -> None:
+    watched.set_motion(False)
+    whole = slow(random_round(200, seed=2))
+    sizes: set[int] = set()
+    canvas(watched).composed.connect(lambda: sizes.add(shown(watched).tree.drafted))
+    watched.on_events([drafted(whole, 80), drafted(whole, 201)])
+    assert sizes == {79}
+    watched._live._growth._on_timeout()
+    assert sizes == {79, 200}
 
 
 @pytest.mark.parametrize("ending", [Finished(1, "stop"), slow(replace(random_round(3), seconds=Seconds(target=0.1)))])

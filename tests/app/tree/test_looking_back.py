@@ -121,7 +121,7 @@ def test_looking_back_does_not_stop_what_comes(qtbot: QtBot, panel: TreePanel) -
     assert not timeline.live.isChecked()
     QTest.keyClick(panel, Qt.Key.Key_Period)
     qtbot.waitUntil(lambda: caption(panel).startswith("Round 3 "))
-    timeline.slider.setValue(0)
+    timeline.ribbon.setValue(1)
     qtbot.waitUntil(lambda: caption(panel).startswith("Round 1 "))
     button(panel, "Live").click()
     qtbot.waitUntil(lambda: caption(panel).startswith("Round 6 "))

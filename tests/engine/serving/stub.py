@@ -1,10 +1,9 @@
 """A server over an engine that writes what it is told to, at once: for all that does not depend on a model."""
 
-import json
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from engine.errors import Cancellation
@@ -33,10 +31,11 @@ from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.reasoning import COMMON
 from engine.protocol.serving import ServeOptions, Visit
 from engine.serving import application
-from engine.serving.answers import Ended, Progress, answer
+from engine.serving.answers import Alive, Ended, Progress, Step, answer
+from engine.serving.chunk_stream import CHUNKS, Chunk
 from engine.serving.context import AskerOf, ServiceOf
 from engine.serving.desk import Desk, Job
-from engine.serving.guard.errors import error_event, form_of
+from engine.serving.event_stream import EventStream
 from engine.serving.guard.limits import Limits
 from engine.serving.guard.middleware import Guard
 from engine.serving.listening import Listening, listen
@@ -50,7 +49,10 @@ router = APIRouter()
 
 
 class Ask(BaseModel):
-    """What the stub is asked: each of `rounds` takes `seconds`, and writes `text` `times` over, with `nodes`."""
+    """What the stub is asked: each of `rounds` takes `seconds`, and writes `text` `times` over, with `nodes`.
+
+    A text of `ERRORS` fails with that: at once, or `in_the_middle`, when all rounds were told.
+    """
 
     text: str = "word "
     times: int = 1
@@ -58,6 +60,7 @@ class Ask(BaseModel):
     nodes: int = 1
     seconds: float = 0.0
     stream: bool = False
+    in_the_middle: bool = False
 
 
 class Told(BaseModel):
@@ -74,7 +77,7 @@ async def stub(ask: Ask, service: ServiceOf, asker: AskerOf) -> Any:
     chat = (ChatMessage("user", ask.model_dump_json()),)
     steps = answer(service, asker, lambda number: Generate(number, chat, options))
     if ask.stream:
-        return StreamingResponse(_events(steps), media_type="text/event-stream")
+        return await EventStream.begin(_told(steps), CHUNKS)
     text, reason = "", ""
     async with aclosing(steps):
         async for step in steps:
@@ -91,14 +94,24 @@ async def broken() -> None:
     raise RuntimeError("the secret of the house")
 
 
-async def _events(steps: Any) -> AsyncIterator[str]:
-    try:
-        async with aclosing(steps):
-            async for step in steps:
-                if isinstance(step, Progress | Ended):
-                    yield f"data: {json.dumps(_text_of(step))}\n\n"
-    except Exception as error:  # noqa: BLE001  # told in the stream
-        yield error_event(form_of(PATH), error)
+async def _told(steps: AsyncGenerator[Step, None]) -> AsyncGenerator[Chunk | Alive, None]:
+    async with aclosing(steps):
+        async for step in steps:
+            if isinstance(step, Alive):
+                yield step
+            if isinstance(step, Progress | Ended):
+                yield {"text": _text_of(step)}
+
+
+@router.get(f"{PATH}/breaking")
+async def breaking() -> EventStream:
+    """What nobody expected, in the middle of an answer."""
+    return await EventStream.begin(_breaking(), CHUNKS)
+
+
+async def _breaking() -> AsyncGenerator[Chunk | Alive, None]:
+    yield {"text": "word "}
+    raise RuntimeError("the secret of the house")
 
 
 def _text_of(step: Progress | Ended) -> str:
@@ -121,9 +134,9 @@ class StubEngine:
         self._cancellation = cancellation
 
     def prompt_of(self, request: Generate) -> Ask:
-        """What is asked. Texts that begin with an exclamation mark are errors."""
+        """What is asked."""
         ask = Ask.model_validate_json(request.chat[-1].content)
-        if ask.text.startswith("!"):
+        if ask.text in ERRORS and not ask.in_the_middle:
             raise ERRORS[ask.text]
         return ask
 
@@ -144,6 +157,8 @@ class StubEngine:
             time.sleep(ask.seconds)
             self.rounds += 1
             yield Round(request, index, tree, (0,), 0, "", 1, ask.text * ask.times, Seconds())
+        if ask.in_the_middle:
+            raise ERRORS[ask.text]
         statistics = Statistics("stub", 0, 7, 2, ask.rounds, ask.rounds, ask.nodes * ask.rounds, bytes_streamed=64)
         yield Finished(request, "stop", "", statistics)
 
@@ -163,7 +178,6 @@ class Running:
         self.desk.engine = self.engine  # type: ignore[assignment]  # as much of an engine as is asked for
         self._worker = Worker(self.desk, cancellation, Watcher(lambda _event: None), reading)
         self._is_over = False
-        self.free = threading.Event()
         self.thread = threading.Thread(target=self._work, name="stub-engine", daemon=True)
         self.thread.start()
         self.listening: Listening = listen(self.desk, options, self._tell, limits)
@@ -187,14 +201,11 @@ class Running:
 
     def _work(self) -> None:
         while not self._is_over:
-            self.free.set()
-            job = self.desk.take()
-            self.free.clear()
-            self._worker.work(job)
+            self._worker.work(self.desk.take())
 
     def is_free(self) -> bool:
         """Whether the engine works at nothing, now or within a minute."""
-        return self.free.wait(PATIENCE_SECONDS)
+        return soon(lambda: not self.desk.waiting and not self.desk._is_answering)
 
     def has_no_connections(self) -> bool:
         """Whether, now or within a minute, nobody is connected and nothing is under way."""
@@ -209,12 +220,12 @@ class Running:
         assert self.has_no_connections()
         return self.visits[-1]
 
-    def room_taken(self) -> int:
+    def body_bytes_taken(self) -> int:
         """Bytes of bodies that are held."""
         stack: Any = self.application.middleware_stack
         while not isinstance(stack, Guard):
             stack = stack.app
-        return stack._limits.all_bodies_bytes - stack._room.bytes_free
+        return stack._limits.all_bodies_bytes - stack._bodies.bytes_free
 
     def connect(self, receive_bytes: int = 0) -> socket.socket:
         """A bare connection; `receive_bytes`: what the system takes in before it is read."""
@@ -265,12 +276,18 @@ def read_answer(bare: socket.socket) -> bytes:
     """One response that tells its length."""
     received = b""
     while b"\r\n\r\n" not in received:
-        received += bare.recv(1 << 16)
+        received += _part(bare)
     head, _, body = received.partition(b"\r\n\r\n")
     length = int(head.lower().split(b"content-length: ")[1].split()[0])
     while len(body) < length:
-        body += bare.recv(1 << 16)
+        body += _part(bare)
     return head + b"\r\n\r\n" + body
+
+
+def _part(bare: socket.socket) -> bytes:
+    part = bare.recv(1 << 16)
+    assert part, "the connection ended before the response was whole"
+    return part
 
 
 def request(body: bytes, *headers: str, path: str = PATH, key: str = KEY) -> bytes:

@@ -170,7 +170,7 @@ def test_a_client_that_leaves_frees_the_engine(
 
 
 @contextmanager
-def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch, until: Wait) -> Iterator[None]:
+def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Until the block is left, the engine reads no prompt."""
     go_on, prompt_of = threading.Event(), type(running.engine).prompt_of
 
@@ -179,16 +179,18 @@ def reading_stands_still(running: Running, monkeypatch: pytest.MonkeyPatch, unti
         return prompt_of(*arguments)
 
     monkeypatch.setattr(type(running.engine), "prompt_of", slow)
-    yield
-    go_on.set()
+    try:
+        yield
+    finally:
+        go_on.set()
 
 
 def test_a_slow_prompt_is_bridged_by_comments(
-    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch, until: Wait
+    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "SECONDS_ALIVE", 0.02)
     body = {"messages": ASKED, "max_tokens": 3, "temperature": 0, "stream": True}
-    with reading_stands_still(running, monkeypatch, until):
+    with reading_stands_still(running, monkeypatch):
         raw = client.chat.completions.with_streaming_response.create(model="", **body)  # type: ignore[call-overload]
         response = raw.__enter__()
         lines = response.iter_lines()
@@ -229,6 +231,8 @@ def test_calls_of_tools_are_told_whole_and_in_parts(
     tool = ask(client, tools=tools, **short).choices[0].message
     assert [(call.id, call.function.name) for call in tool.tool_calls] == [("call_0", "fly"), ("call_1", "land")]
     assert json.loads(tool.tool_calls[0].function.arguments) == {"to": "Rome"}
+    alone = ask(client, tools=tools, parallel_tool_calls=False, **short).choices[0].message
+    assert alone.tool_calls == tool.tool_calls[:1], "the client takes no more than one"
     with client.chat.completions.stream(model="", messages=ASKED, tools=tools, **short) as stream:
         final = stream.get_final_completion().choices[0].message
     assert final.tool_calls

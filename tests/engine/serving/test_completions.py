@@ -6,6 +6,8 @@ import openai
 import pytest
 from openai import OpenAI
 
+from engine.protocol.messages import Event
+from engine.serving.desk import Desk, Job
 from tests.engine.serving.conftest import Running
 
 PROMPT = "Once upon a time there was a"
@@ -43,9 +45,33 @@ def test_log_probs_have_their_old_form(client: OpenAI) -> None:
     for token, log_prob, top in zip(told.tokens, told.token_logprobs, told.top_logprobs, strict=True):
         assert len(top) == 2
         assert top[token] == pytest.approx(log_prob, abs=1e-6) == pytest.approx(max(top.values()), abs=1e-6)
+    held = ask(client, logprobs=2, stop=[token + "\N{SNOWMAN}" for token in told.tokens]).choices[0].logprobs
+    assert held.text_offset == told.text_offset, "stop strings that did not come held the text back"
     streamed = [chunk.choices[0].logprobs for chunk in ask(client, logprobs=0, stream=True)]
     assert [token for each in streamed if each for token in each.tokens] == told.tokens
     assert all(each.top_logprobs is None for each in streamed if each)
+
+
+def test_no_prompt_is_answered_where_a_later_one_cannot_be_read(client: OpenAI, trace: list[Event]) -> None:
+    for wrong, words in (("dragon " * 3000, "context"), ("", "prompt")):
+        with pytest.raises(openai.BadRequestError, match=words):
+            ask(client, ["Once", wrong])
+    assert not trace
+
+
+def test_a_request_that_is_let_in_is_answered_to_its_end(
+    running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, jobs = Desk.put, list[Job]()
+
+    def recorded(desk: Desk, job: Job) -> None:
+        jobs.append(job)
+        put(desk, job)
+
+    monkeypatch.setattr(Desk, "put", recorded)
+    ask(client, ["Once", "Then"], max_tokens=1)
+    client.chat.completions.create(model="", messages=[{"role": "user", "content": PROMPT}], n=2, max_tokens=1)
+    assert [job.is_admitted for job in jobs] == [False, True] * 2
 
 
 def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
@@ -58,3 +84,23 @@ def test_what_is_not_to_be_had_is_said(client: OpenAI) -> None:
     ):
         with pytest.raises(openai.BadRequestError, match=words):
             ask(client, **fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "prompt"),
+        ({"prompt": "", "stop": 7}, "stop"),
+        ({"prompt": "", "stop": ["a", 7]}, "stop"),
+        ({"prompt": "", "logit_bias": {"x": 1}}, "logit_bias.x"),
+        ({"prompt": "", "response_format": {"type": "json_schema", "schema": 7}}, "response_format.schema"),
+        ({"prompt": "", "response_format": {}}, "response_format"),
+        ({"prompt": "", "structured_outputs": {"json": 7}}, "structured_outputs.json"),
+    ],
+)
+def test_a_field_that_does_not_fit_has_the_client_s_own_name(client: OpenAI, body: Any, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.post("/completions", body=body, cast_to=object)
+    assert raised.value.param == param
+    assert f"{param}: " in raised.value.message
+    assert "constrained" not in raised.value.message

@@ -1,4 +1,4 @@
-"""The form of an answer, in the fields of each kind of client."""
+"""The constraint of an answer, in the fields of each kind of client."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The same conversation, told in either API, is the same to the engine."""
+"""The same conversation, told in any API, is the same to the engine."""
 
 import itertools
 import json
@@ -12,6 +12,8 @@ from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import COMMON
 from engine.protocol.tools import ToolCall
+from engine.serving.chat import turns
+from engine.serving.chat.turns import Message
 from engine.serving.conversation import BETWEEN, Conversation
 from engine.serving.messages import blocks
 from engine.serving.messages.blocks import MessageField
@@ -27,6 +29,7 @@ from tests.engine.serving.played_answers import answers, steps_of, texts
 
 ITEMS = TypeAdapter(list[InputItem])
 MESSAGES = TypeAdapter(list[MessageField])
+CHAT_MESSAGES = TypeAdapter(list[Message])
 
 
 def of_items(*items: object) -> tuple[ChatMessage, ...]:
@@ -35,6 +38,10 @@ def of_items(*items: object) -> tuple[ChatMessage, ...]:
 
 def of_messages(*messages: object) -> tuple[ChatMessage, ...]:
     return blocks.chat_of(MESSAGES.validate_python(list(messages)), None, COMMON)
+
+
+def of_chat(*messages: object) -> tuple[ChatMessage, ...]:
+    return turns.chat_of(CHAT_MESSAGES.validate_python(list(messages)), COMMON)
 
 
 def says(role: str, *texts: str) -> dict[str, object]:
@@ -111,11 +118,40 @@ def test_reasoning_stands_before_the_answer_that_it_led_to() -> None:
     )
 
 
+def test_chat_completions_tell_the_same() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    told = of_chat(
+        {"role": "developer", "content": "a"},
+        {"role": "user", "content": "2 + "},
+        {"role": "user", "content": [{"type": "text", "text": "2"}, {"type": "text", "text": "?"}]},
+        {"role": "assistant", "reasoning_content": "Easy.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "4"},
+        {"role": "assistant", "content": "4"},
+    )
+    assert told == of_items(
+        {"role": "developer", "content": "a"},
+        {"role": "user", "content": "2 + "},
+        {"role": "user", "content": "2?"},
+        {"type": "reasoning", "content": [{"text": "Easy."}]},
+        {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "4"},
+        {"role": "assistant", "content": "4"},
+    )
+
+
 def test_the_result_of_no_call_is_refused() -> None:
+    with pytest.raises(InputError, match="'nobody'"):
+        of_chat({"role": "tool", "tool_call_id": "nobody", "content": "4"})
     with pytest.raises(InputError, match="'nobody'"):
         of_messages({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "nobody"}]})
     with pytest.raises(InputError, match="'nobody'"):
         of_items({"type": "function_call_output", "call_id": "nobody", "output": "4"})
+
+
+def test_the_model_reads_that_a_tool_failed() -> None:
+    called = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "add", "input": {}}]}
+    failed = {"type": "tool_result", "tool_use_id": "c", "content": "no sum", "is_error": True}
+    assert of_messages(called, {"role": "user", "content": [failed]})[1].content == "Error: no sum"
 
 
 @pytest.mark.parametrize("kind", ["image", "input_image", "image_url"])

@@ -20,19 +20,22 @@ with warnings.catch_warnings():
     from schemathesis.specs.openapi import checks as openapi_checks
 
 EXAMPLES = choose(3, 60)  # of each operation, as it is described and otherwise
-OPERATIONS = (
-    "GET /health",
-    "GET /metrics",
-    "GET /v1/models",
-    "GET /v1/models/{name}",
-    "POST /detokenize",
-    "POST /tokenize",
-    "POST /v1/chat/completions",
-    "POST /v1/completions",
-    "POST /v1/messages",
-    "POST /v1/messages/count_tokens",
-    "POST /v1/responses",
-)
+CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
+INPUT = {"input": "Hi"}
+PLAIN: dict[str, dict[str, Any]] = {
+    "GET /health": {},
+    "GET /metrics": {},
+    "GET /v1/models": {},
+    "GET /v1/models/{name}": {},
+    "POST /detokenize": {"tokens": [1, 2]},
+    "POST /tokenize": {"content": "Hi", "with_pieces": True},
+    "POST /v1/chat/completions": {**CHAT, "logprobs": True, "top_logprobs": 2},
+    "POST /v1/completions": {"prompt": "Hi", "logprobs": 2},
+    "POST /v1/messages": {**CHAT, "max_tokens": 2},
+    "POST /v1/messages/count_tokens": CHAT,
+    "POST /v1/responses": INPUT,
+}
+"""Of each operation a request that is answered."""
 CHECKS = [
     checks.not_a_server_error,
     openapi_checks.status_code_conformance,
@@ -58,11 +61,11 @@ def operations(running: Running) -> dict[str, Any]:
 
 
 def test_everything_that_is_described_is_tried(operations: dict[str, Any]) -> None:
-    assert set(operations) == set(OPERATIONS)
+    assert set(operations) == set(PLAIN)
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=lambda mode: mode.value)
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", PLAIN)
 def test_every_answer_is_as_described(
     running: Running, operations: dict[str, Any], name: str, mode: GenerationMode
 ) -> None:
@@ -80,5 +83,24 @@ def test_every_answer_is_as_described(
             warnings.simplefilter("ignore")
             response = case.call(base_url=running.address, timeout=PATIENCE_SECONDS)
             case.validate_response(response, checks=CHECKS)
+        assert mode == GenerationMode.POSITIVE or response.status_code == 400
 
     holds()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_request_is_answered_as_described(
+    running: Running, operations: dict[str, Any], name: str, stream: bool
+) -> None:
+    operation, body = operations[name], PLAIN[name]
+    if stream and "text/event-stream" not in operation.definition.raw["responses"]["200"]["content"]:
+        pytest.skip("there is no stream")
+    case = operation.Case(
+        path_parameters={"name": running.engine.name} if "{name}" in name else {},
+        **({"body": {**body, "stream": stream}, "media_type": "application/json"} if body else {}),
+    )
+    response = case.call(base_url=running.address, timeout=PATIENCE_SECONDS)
+    case.validate_response(response, checks=CHECKS)
+    assert response.status_code == 200
+    assert ("text/event-stream" in response.headers["content-type"][0]) == stream

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from starlette.datastructures import Headers
 
 from engine.protocol.serving import ServeOptions
+from engine.serving.guard.auth import is_known
 from engine.serving.guard.limits import Limits
 from tests.engine.serving.stub import KEY, PATH, Running, running
 
@@ -46,6 +48,14 @@ def test_without_the_key_nothing_is_told(server: Running, headers: dict[str, str
     assert told.headers["www-authenticate"] == "Bearer"
     assert told.json()["error"]["code"] == "invalid_api_key"
     assert KEY not in told.text
+
+
+def test_a_key_of_bytes_that_are_no_text_is_compared_as_well() -> None:
+    """As the environment gives them."""
+    raw = b"sk-\xff\xfe"
+    key = raw.decode(errors="surrogateescape")
+    assert is_known(Headers({"x-api-key": raw.decode("latin-1")}), key)
+    assert not is_known(Headers({"x-api-key": "sk-"}), key)
 
 
 def test_health_needs_no_key(server: Running) -> None:
@@ -96,9 +106,16 @@ def test_a_foreign_page_is_refused_before_anything_is_computed(server: Running, 
     assert server.engine.rounds == before
 
 
+def test_a_foreign_page_does_not_use_up_the_rate_of_this_computer() -> None:
+    with running(limits=Limits(requests_per_second=1e-3, burst=2)) as server:
+        page = [server.anyone.get("/health", headers={"origin": "https://evil.example"}) for _ in range(4)]
+        assert [told.status_code for told in (*page, server.http.get("/health"))] == [403] * 4 + [200]
+
+
 def test_a_picture_of_a_foreign_page_is_refused(server: Running) -> None:
     told = server.http.get("/health", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"})
     assert told.status_code == 403
+    assert told.json()["error"]["message"].startswith("Web pages of other sites may not ask this server.")
     assert server.http.get("/health", headers={"sec-fetch-site": "none"}).status_code == 200
 
 

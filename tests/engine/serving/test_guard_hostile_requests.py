@@ -62,17 +62,32 @@ def test_what_is_no_http_is_refused(server: Running, sent: bytes, told: tuple[in
     assert code_of(server.say(sent.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))) == told
 
 
+def test_a_broken_chunk_behind_a_wrong_key_gets_one_answer(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """In one segment: the connection is refused before the application is asked, which would refuse the key."""
+    sent = request(b"zz\r\n{}\r\n0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close", key="wrong")
+    assert code_of(server.say(sent)) == (400, "invalid_request")
+    assert server.has_no_connections()
+    assert not caplog.records, "a hostile client could fill the log"
+
+
 @pytest.mark.parametrize("headers", ["".join(f"a{n}: b\r\n" for n in range(120)), "X: " + "y" * 20000 + "\r\n"])
 def test_headers_that_are_too_many_or_too_long_are_refused(server: Running, headers: str) -> None:
     status, _ = code_of(server.say(f"{HEAD}{headers}Connection: close\r\n\r\n".encode()))
     assert status == 431
 
 
+def test_headers_that_come_in_parts_are_measured_as_well(server: Running) -> None:
+    with server.connect() as bare:
+        for part in (HEAD, "X: " + "y" * 10000, "y" * 10000):
+            bare.sendall(part.encode())
+        assert code_of(read_answer(bare)) == (431, "headers_too_long")
+
+
 def test_headers_without_end_are_refused(server: Running) -> None:
     with server.connect() as bare:
         send_while_taken(bare, b"GET / HTTP/1.1\r\nX: " + b"y" * (1 << 20), 1)
         answer = read_all(bare)
-    assert not answer or code_of(answer) == (400, "invalid_request"), "unless the system drops it with what was unread"
+    assert not answer or code_of(answer) == (431, "headers_too_long"), "unless the system drops it with what was unread"
 
 
 def test_a_request_behind_one_that_is_answered_is_dropped(server: Running) -> None:
@@ -175,11 +190,11 @@ def test_bodies_of_all_together_have_bounded_room(server: Running) -> None:
     half = b'{"text": "' + b"x" * (900 << 10)
     with server.connect() as first, server.connect() as second:
         first.sendall(request(half, f"Content-Length: {1 << 20}"))
-        assert soon(lambda: server.room_taken() > 0)
+        assert soon(lambda: server.body_bytes_taken() > 0)
         second.sendall(request(half, f"Content-Length: {1 << 20}"))
         assert code_of(read_answer(second)) == (503, "too_much_at_once")
         assert first.recv(4096).split()[1] == b"408", "it never came whole"
-    assert not server.room_taken()
+    assert not server.body_bytes_taken()
 
 
 def test_who_does_not_finish_is_let_go() -> None:

@@ -10,9 +10,12 @@ from contextlib import ExitStack
 import httpx2 as httpx
 import psutil
 import pytest
+from starlette.datastructures import Headers
 
 from engine.protocol.keeping import SERVED
 from engine.serving.guard.limits import Limits
+from engine.serving.guard.middleware import _asker
+from engine.serving.guard.visits import Visits
 from tests.campaigns.extent import choose
 from tests.engine.serving.stub import KEY, PATH, PATIENCE_SECONDS, Running, read_answer, running, soon
 
@@ -88,6 +91,18 @@ def test_who_asks_once_does_not_wait_for_all_of_who_asks_much(server: Running) -
         assert Counter(each.result() for each in (*first, *then)) == {200: len(much) + len(once)}
     assert sorted(server.engine.answered[1:6]) == sorted([*once, "much"]), "each had a turn before anybody's second"
     assert server.engine.conversations == {SERVED}, "what is kept of them on disk is no chat's of the window"
+
+
+def test_one_network_is_one_client_with_one_turn() -> None:
+    """Who has a whole network of addresses must not wait less than who has one; programs here go by their names."""
+
+    def name_of(client: str, agent: str = "a") -> str:
+        headers = Headers({"user-agent": agent})
+        return _asker(client, headers, Visits(lambda _visit: None).begin(client, PATH, headers)).name
+
+    assert name_of("2001:db8::1", "a") == name_of("2001:db8::2", "b") != name_of("2001:db8:1::1")
+    assert name_of("192.0.2.1") != name_of("192.0.2.2")
+    assert name_of("127.0.0.1", "a") != name_of("127.0.0.1", "b")
 
 
 def test_aborts_of_many_are_all_heard(server: Running) -> None:

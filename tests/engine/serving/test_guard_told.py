@@ -6,13 +6,16 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2 as httpx
 import pytest
+from starlette.datastructures import Headers
 
 from engine.errors import CoppiceError, InputError, ModelError, NoModel, OutOfMemory, TooLong
-from engine.protocol.messages import Failed, FailureKind
-from engine.protocol.serving import ServeOptions
+from engine.protocol.messages import Failed, FailureKind, Prefilled, Queued, Round, Seconds, Tree
+from engine.protocol.serving import ServeOptions, Visit
 from engine.serving.answers import Refused
 from engine.serving.desk import Busy
+from engine.serving.guard import visits
 from engine.serving.guard.errors import ApiError, error_event
 from engine.serving.guard.metrics import Metrics
 from tests.engine.serving.stub import ERRORS, PATH, Running, running, soon
@@ -41,18 +44,37 @@ def refused(kind: FailureKind) -> Refused:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("asked", [{}, {"in_the_middle": True}, {"stream": True}], ids=str)
 def test_what_the_engine_fails_with_has_its_status(
-    server: Running, error: Exception, status: int, kind: str, code: str, stream: bool
+    server: Running, error: Exception, status: int, kind: str, code: str, asked: dict[str, bool]
 ) -> None:
+    """A stream, too, as long as nothing of it was sent."""
     ERRORS["!"] = error
-    told = server.http.post(PATH, json={"text": "!", "stream": stream})
-    body = json.loads(told.text.removeprefix("data: ")) if stream else told.json()
-    assert told.status_code == (200 if stream else status)
-    assert (body["error"]["type"], body["error"]["code"]) == (kind, code)
+    told = server.http.post(PATH, json={"text": "!", **asked})
+    problem = told.json()["error"]
+    assert (told.status_code, problem["type"], problem["code"]) == (status, kind, code)
     assert "secret" not in told.text
     assert server.last_visit().state == "failed"
     assert server.last_visit().words
+
+
+@pytest.mark.parametrize(("error", "code"), [(TooLong("a"), "context_length_exceeded"), (RuntimeError("secret"), None)])
+def test_what_fails_in_the_middle_of_a_stream_is_its_last_event(
+    server: Running, error: Exception, code: str | None
+) -> None:
+    ERRORS["!"] = error
+    told = server.http.post(PATH, json={"text": "!", "stream": True, "in_the_middle": True, "rounds": 2})
+    *written, last = told.text.removesuffix("\n\n").split("\n\n")
+    assert (told.status_code, written) == (200, 2 * ['data: {"text":"!"}'])
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == (code or "internal_error")
+    assert "secret" not in told.text
+
+
+def test_the_hint_of_a_long_conversation_is_for_who_sent_it(server: Running) -> None:
+    ERRORS["!"] = TooLong("The conversation has 9 tokens.", "Start a new chat.")
+    told = server.http.post(PATH, json={"text": "!"}).json()["error"]["message"]
+    assert told.startswith("The conversation has 9 tokens. Send less of it")
+    assert "chat" not in told
 
 
 def test_what_nobody_expected_is_told_without_its_details_and_logged(
@@ -62,6 +84,13 @@ def test_what_nobody_expected_is_told_without_its_details_and_logged(
     assert (told.status_code, told.json()["error"]["code"]) == (500, "internal_error")
     assert "secret" not in told.text
     assert "RuntimeError: the secret of the house" in capsys.readouterr().err
+
+
+def test_a_stream_that_breaks_has_failed_and_not_lost_its_client(server: Running) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        server.http.get(f"{PATH}/breaking")
+    last = server.last_visit()
+    assert (last.state, last.status, last.words) == ("failed", 0, "The server met an unexpected error.")
 
 
 def test_addresses_and_methods_that_there_are_not(server: Running) -> None:
@@ -79,21 +108,20 @@ def test_a_field_that_does_not_fit_is_named_and_not_sent_back(server: Running) -
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(refused("memory"), 503), (Busy("Many wait."), 429), (ApiError(404, "No."), 404)]
+    ("error", "kind", "code"),
+    [
+        (refused("memory"), "overloaded_error", "out_of_memory"),
+        (Busy("It failed."), "rate_limit_error", "too_many_requests"),
+        (ApiError(404, "It failed."), "not_found_error", None),
+    ],
 )
-def test_an_event_tells_of_an_error_in_the_form_of_its_stream(error: Exception, status: int) -> None:
+def test_an_event_tells_of_an_error_in_the_form_of_its_stream(error: Exception, kind: str, code: str | None) -> None:
     name, data = error_event("anthropic", error).split("\n", 1)
-    assert name == "event: error"
-    assert json.loads(data.removeprefix("data: "))["error"].keys() == {"type", "message"}
-    event = error_event("responses", error, sequence_number=7)
-    assert re.fullmatch(r"event: error\ndata: \{.*\}\n\n", event)
-    assert json.loads(event.split("data: ")[1]) | {"message": ""} == {
-        "type": "error",
-        "code": {503: "out_of_memory", 429: "too_many_requests", 404: "invalid_request_error"}[status],
-        "message": "",
-        "param": None,
-        "sequence_number": 7,
-    }
+    assert (name, json.loads(data.removeprefix("data: "))["error"]["type"]) == ("event: error", kind)
+    event = error_event("openai", error)
+    assert re.fullmatch(r"data: \{.*\}\n\n", event)
+    problem = json.loads(event.removeprefix("data: "))["error"]
+    assert (problem["code"], problem["message"][:10]) == (code, "It failed.")
 
 
 def test_clients_are_told_whether_to_try_again(server: Running) -> None:
@@ -122,6 +150,16 @@ def test_the_window_is_told_of_each_visit_as_it_goes_on(server: Running) -> None
     assert (last.prompt_tokens, last.new_tokens) == (7, 3)
     assert last.agent.startswith("python-httpx2")
     assert len({visit.number for visit in server.visits}) == 1, "who only looks whether it is there is no visit"
+
+
+def test_a_visit_with_several_answers_does_not_wait_again_once_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visits, "SECONDS_BETWEEN", -1)
+    told: list[Visit] = []
+    visit = visits.Visits(told.append).begin("127.0.0.1", PATH, Headers())
+    last = Round(1, 0, Tree(b"", b"", b"", ("x",)), (0,), 0, "", 1, "word", Seconds())
+    for event in (Queued(1, 2), Prefilled(1, 7, 0, 0.5), Queued(2, 3), last):
+        visit.hear(event)
+    assert [(each.state, each.ahead) for each in told] == [("waiting", 2), ("answering", 0), ("answering", 0)]
 
 
 def test_what_a_client_calls_itself_is_shown_as_plain_and_short_text(server: Running) -> None:

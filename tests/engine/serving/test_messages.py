@@ -146,14 +146,15 @@ def test_an_answer_is_held_to_a_schema(client: Anthropic) -> None:
     assert json.loads(message.content[0].text)["mood"] in ("merry", "grim")
 
 
-def test_thinking_is_told_unless_it_is_disabled(client: Anthropic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thinking_is_told_to_who_asks_for_it(client: Anthropic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AnswerPieces, "push", lambda _, text: thoughts_of(text))
     with client.messages.stream(**fields_of(thinking={"type": "adaptive"})) as stream:
         thoughts = [event.thinking for event in stream if event.type == "thinking"]
         block = stream.get_final_message().content[0]
     assert block.type == "thinking"
     assert block.thinking == "".join(thoughts)
-    assert ask(client, thinking={"type": "disabled"}).content == []
+    for field in ({"thinking": {"type": "disabled"}}, {}):
+        assert ask(client, **field).content == []
 
 
 def thoughts_of(text: str) -> list[Piece]:
@@ -166,6 +167,7 @@ def thoughts_of(text: str) -> list[Piece]:
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "Images"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]}, "'c'"),
         ({"messages": []}, "empty"),
+        ({"extra": {"coppice": {"rounds": True}}}, "Rounds"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"messages": [{"role": "user", "content": STORY * 3000}]}, "tokens"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "document"),

@@ -129,9 +129,13 @@ def test_a_call_that_is_required_comes(client: OpenAI) -> None:
     [
         ({"previous_response_id": "resp_1"}, "stores no responses"),
         ({"background": True}, "background"),
+        ({"include": ["message.output_text.logprobs"]}, "log-probabilities"),
+        ({"top_logprobs": 3}, "log-probabilities"),
+        ({"extra_body": {"coppice": {"rounds": True}}}, "Rounds"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "Images"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": "4"}]}, "'c'"),
         ({"input": []}, "empty"),
+        ({"input": [{"type": "computer_call"}]}, "Input should be a message, a function_call, a function_call_output"),
         ({"input": STORY * 3000}, "tokens"),
         ({"temperature": -1}, "temperature"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "swim"}}, "swim"),

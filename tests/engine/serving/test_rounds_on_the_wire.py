@@ -52,6 +52,16 @@ def test_and_of_a_completion(client: OpenAI, trace: list[Event]) -> None:
     assert_whole(events_of(chunks), trace)
 
 
+def test_a_whole_answer_tells_no_rounds(client: OpenAI, trace: list[Event]) -> None:
+    whole = {**FIELDS, "stream": False, "max_tokens": 2}
+    for answer in (
+        client.chat.completions.create(messages=[{"role": "user", "content": STORY}], **whole),
+        client.completions.create(prompt=STORY, **whole),
+    ):
+        assert "coppice" not in answer.to_dict()
+    assert not any(each.verdicts for each in trace if isinstance(each, Round)), "nobody would read them"
+
+
 def test_who_does_not_ask_is_told_of_none(client: OpenAI) -> None:
     plain = {**FIELDS, "extra_body": {}, "max_tokens": 2}
     chunks = list(client.chat.completions.create(messages=[{"role": "user", "content": STORY}], **plain))

@@ -109,8 +109,8 @@ def test_log_probs_are_numbers_that_json_knows() -> None:
 def test_earlier_reasoning_stands_before_its_answer() -> None:
     said = {"role": "assistant", "content": "Yes.", "reasoning_content": "hm"}
     system = {"role": "developer", "content": [{"type": "text", "text": "Be "}, {"type": "text", "text": "kind."}]}
-    fields = ChatFields.model_validate({"messages": [system, *SPOKEN, said, {"role": "tool", "content": "?"}]})
+    fields = ChatFields.model_validate({"messages": [system, *SPOKEN, said]})
     turns = chat_of(fields.messages, COMMON)
-    assert [turn.role for turn in turns] == ["system", "user", "assistant", "tool"]
+    assert [turn.role for turn in turns] == ["system", "user", "assistant"]
     assert turns[0].content == "Be kind."
     assert turns[2].content == "<think>\nhm\n</think>\n\nYes."

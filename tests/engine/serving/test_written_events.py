@@ -1,5 +1,6 @@
 """Events by the types of the clients of OpenAI and Anthropic, and by their own accumulation of them."""
 
+import json
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, RawMessageStreamEvent
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from openai import omit
 from openai.lib.streaming.responses._responses import ResponseStreamState
@@ -58,6 +59,7 @@ def accumulated_by_anthropic(events: list[dict[str, Any]]) -> Any:
 
 @settings(deadline=None, max_examples=choose(20, 300))
 @given(pieces=answers())
+@example(pieces=EVERYTHING)
 def test_openais_client_makes_the_response_of_its_events(pieces: list[Piece]) -> None:
     writer = response_writer()
     events = events_of(writer, steps_of(pieces))
@@ -68,6 +70,8 @@ def test_openais_client_makes_the_response_of_its_events(pieces: list[Piece]) ->
     assert Response.model_validate(whole, strict=True).output_text == text_of(pieces)
     assert accumulated_by_openai(events).output_text == text_of(pieces)
     assert events[-1] == {"type": "response.completed", "sequence_number": len(events) - 1, "response": whole}
+    assert [event["delta"] for event in events if event["type"].endswith(".delta")] == texts_of(pieces)
+    assert arguments_of_response(whole) == arguments_of(pieces)
 
 
 def assert_items_are_told_in_turn(events: list[dict[str, Any]]) -> None:
@@ -83,19 +87,44 @@ def assert_items_are_told_in_turn(events: list[dict[str, Any]]) -> None:
         )
 
 
+def texts_of(pieces: list[Piece]) -> list[str]:
+    return [piece.text for piece in pieces if not isinstance(piece, CallBegun)]
+
+
+def arguments_of(pieces: list[Piece]) -> list[str]:
+    """Of each call."""
+    return [
+        "".join(piece.text for piece in pieces if isinstance(piece, CallArguments) and piece.place == begun.place)
+        for begun in pieces
+        if isinstance(begun, CallBegun)
+    ]
+
+
+def arguments_of_response(whole: dict[str, Any]) -> list[str]:
+    return [item["arguments"] for item in whole["output"] if item["type"] == "function_call"]
+
+
 def text_of(pieces: list[Piece]) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, Content))
 
 
 @settings(deadline=None, max_examples=choose(20, 300))
 @given(pieces=answers(), shows_thoughts=st.booleans())
+@example(pieces=EVERYTHING, shows_thoughts=True)
+@example(pieces=EVERYTHING, shows_thoughts=False)
 def test_anthropics_client_makes_the_message_of_its_events(pieces: list[Piece], shows_thoughts: bool) -> None:
     writer = MessageWriter("model", (), shows_thoughts)
-    told = accumulated_by_anthropic(events_of(writer, steps_of(pieces)))
+    events = events_of(writer, steps_of(pieces))
+    told = accumulated_by_anthropic(events)
     whole = Message.model_validate(writer.message.model_dump(), strict=True)
     assert told.to_dict(exclude_none=True) == whole.to_dict(exclude_none=True)
     assert whole.usage.output_tokens == 2 * len(pieces)
     assert "".join(block.text for block in whole.content if block.type == "text") == text_of(pieces)
+    deltas = [list(event["delta"].values())[1] for event in events if event["type"] == "content_block_delta"]
+    assert deltas == texts_of([piece for piece in pieces if shows_thoughts or not isinstance(piece, Thought)])
+    assert [block.input for block in whole.content if block.type == "tool_use"] == [
+        json.loads(arguments) for arguments in arguments_of(pieces)
+    ]
     assert shows_thoughts or all(block.type != "thinking" for block in whole.content)
 
 
@@ -177,6 +206,8 @@ def test_a_failure_in_the_middle_is_an_event(kind: Any, words: str, code: str) -
     told = OF_OPENAI.validate_python(writer.fail(failure))
     assert (told.type, told.response.status, told.response.error.code) == ("response.failed", "failed", code)
     assert told.response.error.message.startswith(words)
+    (item,) = told.response.output
+    assert (item.status, item.content[0].text) == ("incomplete", "Ye"), "what was told"
 
 
 @pytest.mark.parametrize("arguments", ['{"at": "th', "[1]", "[" * 9999, r'{"at": "\ud800"}', '{"at": 1e999}'])

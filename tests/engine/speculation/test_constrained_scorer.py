@@ -1,4 +1,4 @@
-"""Answers of a form: whatever method drafts, their distribution is the target's own over what may follow."""
+"""Constrained answers: whatever method drafts, their distribution is the target's own over what may follow."""
 
 import re
 from collections.abc import Sequence
@@ -317,5 +317,5 @@ def test_an_answer_that_cannot_go_on_says_so() -> None:
     host = ConstrainedScorer(TableModel(SIZE, 1), first("b|ad"), len(PROMPT))
     host.prefill(PROMPT[:-1])
     host.score([PROMPT[-1], 0], [-1, 0])
-    with pytest.raises(InputError, match="cannot go on in the form"):
+    with pytest.raises(InputError, match="cannot go on under its constraint"):
         host.keep([0, 1])

@@ -1,18 +1,19 @@
-"""Forms of answers: which tokens may follow a text, where reasoning comes first, and what is refused."""
+"""Constraints of answers: which tokens may follow a text, where reasoning comes first, and what is refused."""
 
 import json
 import random
 import re
 from collections.abc import Iterator, Sequence
+from unittest.mock import Mock
 
 import pytest
 
 from engine.errors import InputError
 from engine.protocol.options import MOST_CONSTRAINT, Constraint, GenerateOptions
 from engine.text.grammars import trial
-from engine.text.grammars.answer_form import state_of_answer
+from engine.text.grammars.constrained_answer import check_constraint, state_of_answer
 from engine.text.grammars.grammar import ANYTHING, AnswerState, Grammar, GrammarState
-from engine.text.grammars.reasoning_first import Masks, ThinkingInText
+from engine.text.grammars.reasoning_first import Choosing, ChoosingInText, Masks, ThinkingInText
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.prompt import Prompt
 from engine.text.tokenizer import Tokenizer
@@ -125,6 +126,13 @@ def test_what_cannot_be_used_is_refused_with_the_reason() -> None:
             grammar(constraint)
 
 
+def test_what_the_library_advises_programs_is_not_passed_on() -> None:
+    either = {"oneOf": [{"type": "string", "pattern": "a+"}, {"type": "string", "pattern": "a*"}]}
+    with pytest.raises(InputError) as refused:
+        grammar(Constraint("json_schema", json.dumps(either)))
+    assert refused.value.message == "The constraint of the answer cannot be used: oneOf constraints are not supported."
+
+
 def test_what_takes_too_much_is_refused_before_the_engine_compiles_it() -> None:
     """Each of the rules needs the next one: as deep as that the library overflows its stack."""
     deep = "\n".join(f'r{number}: "a" r{number + 1}?' for number in range(5000))
@@ -132,10 +140,14 @@ def test_what_takes_too_much_is_refused_before_the_engine_compiles_it() -> None:
         grammar(Constraint("lark", f'start: r0\n{deep}\nr5000: "b"'))
 
 
-def test_a_trial_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "SECONDS", 0.0)
-    with pytest.raises(InputError, match="too complex"):
-        grammar(Constraint("regex", "never tried before"))
+def test_a_trial_that_does_not_end_is_not_held_against_the_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may have been busy."""
+    constraint = Constraint("regex", "abca")
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "SECONDS", 0.0)
+        with pytest.raises(InputError, match="too complex"):
+            grammar(constraint)
+    assert grammar(constraint).root.is_possible
 
 
 def test_the_size_of_a_constraint_is_bounded() -> None:
@@ -192,7 +204,7 @@ def prompt_of(tokenizer: Tokenizer, text: str, begun: str = "", *, thinks: bool 
     ("template", "control", "begin", "end"),
     [(TEXT_MARKS, (), "<think>", "</think>"), ("", CONTROL_MARKS, CONTROL_MARKS[0], CONTROL_MARKS[1])],
 )
-def test_reasoning_is_free_and_the_form_begins_behind_it(
+def test_reasoning_is_free_and_the_constraint_begins_behind_it(
     template: str, control: tuple[str, ...], begin: str, end: str
 ) -> None:
     tokenizer = opened(template or None, control)
@@ -200,7 +212,10 @@ def test_reasoning_is_free_and_the_form_begins_behind_it(
     def state_of(asked: str, begun: str = "", thinks: bool = False) -> AnswerState:
         return state_of_answer(tokenizer, prompt_of(tokenizer, asked, begun, thinks=thinks), BOOLEAN)
 
-    asked = state_of("Well?")
+    asked, again = state_of("Well?"), state_of("Well?")
+    assert isinstance(asked, Choosing | ChoosingInText)
+    assert isinstance(again, Choosing | ChoosingInText)
+    assert asked.masks is again.masks, "made once, as that takes a look at every token"
     assert refuses(tokenizer, write(tokenizer, asked, "tr"), "a"), "a model need not reason"
     assert refuses(tokenizer, asked, "no")
     for thinking in (
@@ -231,7 +246,17 @@ def test_an_answer_in_channels_begins_in_that_of_answers() -> None:
     assert not refuses(tokenizer, state_of_answer(tokenizer, begun, BOOLEAN), "e")
 
 
-def test_a_model_without_an_end_cannot_keep_to_a_form() -> None:
+def test_a_constraint_that_was_checked_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server checks constraints beside the engine's work."""
+    tokenizer, constraint = opened(), Constraint("regex", "checked")
+    check_constraint(tokenizer, constraint)
+    monkeypatch.setattr("engine.text.grammars.trial.subprocess.run", Mock(side_effect=AssertionError("tried again")))
+    assert state_of_answer(tokenizer, prompt_of(tokenizer, "Well?"), constraint).is_possible
+    with pytest.raises(AssertionError, match="tried again"):
+        check_constraint(tokenizer, Constraint("regex", "not checked"))
+
+
+def test_a_model_without_an_end_cannot_keep_to_a_constraint() -> None:
     tokenizer = opened()
     tokenizer.eos_ids = frozenset()
     with pytest.raises(InputError, match="no token that ends"):

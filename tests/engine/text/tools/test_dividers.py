@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from engine.text.pieces import CallArguments, CallBegun, Content, Piece
 from engine.text.tools import formats
-from engine.text.tools.divider import PASSED
+from engine.text.tools.character_reader import merged
+from engine.text.tools.divider import IGNORED_MARK
 from engine.text.tools.formats import Format
-from engine.text.tools.tape import merged
 from tests.campaigns.extent import choose
 from tests.engine.text.tools.recorded import RECORDED, TOOLS, Recorded, Said
 
@@ -71,7 +71,7 @@ def test_a_text_that_stops_anywhere_loses_nothing_of_its_content(recorded: Recor
         assert begun == [piece for piece in whole if isinstance(piece, CallBegun)][: len(begun)]
         if not begun:
             text = recorded.text[:end]
-            for mark in (mark for mark, reader in recorded.format.readers.items() if reader is PASSED):
+            for mark in (mark for mark, reader in recorded.format.readers.items() if reader is IGNORED_MARK):
                 text = text.replace(mark, "")
             assert pieces == ([Content(text)] if text else [])
 

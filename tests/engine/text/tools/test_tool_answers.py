@@ -11,9 +11,9 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.text.calling import divider_for
 from engine.text.pieces import AllContent, AnswerPieces, CallArguments, CallBegun, Content, Piece, Thought
 from engine.text.prompt import text_of_answer, write_prompt
-from engine.text.tools.tape import merged
+from engine.text.tools.character_reader import merged
 from tests.engine.text.tools.recorded import TOOLS
-from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import FORGETFUL, KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 QUESTION = [ChatMessage("user", "Weather?")]
 CALLS = (
@@ -109,7 +109,10 @@ def test_ids_are_the_model_s_own_or_new_ones_as_its_template_wants_them() -> Non
     assert one != other
 
 
-@pytest.mark.parametrize("family", [NO_TOOLS, PHI_MINI], ids=["no tools", "Phi"])
+TOLD = {"no tools": NO_TOOLS, "Phi": PHI_MINI, **FORGETFUL}
+
+
+@pytest.mark.parametrize("family", TOLD.values(), ids=TOLD)
 def test_a_model_that_was_told_in_words_is_understood(family: ToolFamily) -> None:
     hermes = family.tokenizer.encode(
         'Hm. <tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'

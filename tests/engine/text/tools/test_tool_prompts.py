@@ -12,7 +12,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.tokenizer import Tokenizer
 from tests.engine.text.tools.recorded import TOOLS
-from tests.engine.text.tools.tool_templates import KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
+from tests.engine.text.tools.tool_templates import FORGETFUL, KNOWING, NO_TOOLS, PHI_MINI, ToolFamily
 
 FIRST = ToolCall("abcdefgh1", "get_weather", '{"city": "Köln \\"am\\" Rhein", "days": 3}')
 SECOND = ToolCall("abcdefgh2", "what-time.is_it", "{}")
@@ -63,9 +63,9 @@ def test_the_prompt_is_that_of_transformers(name: str) -> None:
     family = KNOWING[name]
     tokenizer = family.tokenizer
     assert tokenizer.call_format is family.format
-    manner = tokenizer.tool_manner
-    assert manner is not None
-    assert (manner.empty, manner.as_text, manner.one_each) == (family.empty, family.as_text, family.one_each)
+    template = tokenizer.tool_template
+    assert template is not None
+    assert (template.empty, template.as_text, template.one_each) == (family.empty, family.as_text, family.one_each)
     for messages in (ONE[:1], ONE, [ChatMessage("system", "Be brief."), *ONE]):
         assert tokenizer.encode_chat(messages, TOOLS) == theirs(family, messages)
     assert tokenizer.encode_chat(ONE) == theirs(family, ONE, ())
@@ -104,7 +104,7 @@ def test_a_template_with_tools_in_the_system_message_gets_them_there() -> None:
 
 @pytest.mark.parametrize("tokenizer", [NO_TOOLS.tokenizer], ids=["no tools"])
 def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -> None:
-    assert tokenizer.tool_manner is None
+    assert tokenizer.tool_template is None
     seen = shown(tokenizer, tokenizer.encode_chat([ChatMessage("system", "Be brief."), *BOTH], TOOLS))
     assert seen.startswith("<s><start_of_turn>user\nBe brief.\n\nYou may call tools.")
     assert '\n{"type": "function", "function": {"name": "get_weather", ' in seen
@@ -114,6 +114,15 @@ def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -
         '"arguments": {}}\n</tool_call><end_of_turn>\n<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n'
         "</tool_response>\n<tool_response>\nnoon\n</tool_response><end_of_turn>\n<start_of_turn>model\n"
     )
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_a_template_that_forgets_calls_is_told_in_words_where_arguments_are_no_json(name: str) -> None:
+    family = FORGETFUL[name]
+    assert family.tokenizer.call_format is family.format
+    assert family.tokenizer.tool_template is None
+    seen = shown(family.tokenizer, family.tokenizer.encode_chat(ONE, TOOLS))
+    assert '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Köln' in seen
 
 
 @pytest.mark.parametrize("name", [*KNOWING, "No tools", "Phi"])

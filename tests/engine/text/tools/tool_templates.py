@@ -269,6 +269,10 @@ KNOWING = {
     "Hermes": ToolFamily(formats.HERMES, HERMES, CHATML, HERMES_WORDS),
     "Qwen 3": ToolFamily(formats.HERMES, QWEN_3, CHATML, HERMES_WORDS),
     "Qwen Coder": ToolFamily(formats.QWEN_CODER, QWEN_CODER, CHATML, HERMES_WORDS),
+    "Seed": ToolFamily(
+        formats.SEED, QWEN_CODER.replace("tool_call>", "seed:tool_call>"), CHATML,
+        ("<seed:tool_call>", "</seed:tool_call>"),
+    ),
     "MiniMax": ToolFamily(
         formats.MINIMAX, MINIMAX, ("]~!b[", "]~b]", "[e~["), ("<minimax:tool_call>", "</minimax:tool_call>")
     ),
@@ -322,3 +326,17 @@ PHI_MINI = ToolFamily(
     PHI,
     ("<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|tool|>", "<|/tool|>", "<|tool_call|>", "<|/tool_call|>"),
 )
+# Of a model that calls with tags, but writes no calls: the tools are told in words instead.
+FORGETFUL = {
+    name: ToolFamily(
+        format,
+        f"{{# {marks} #}}{LISTED}{{% for m in messages %}}"
+        "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" + ASKED,
+        CHATML,
+        HERMES_WORDS,
+    )
+    for name, format, marks in (
+        ("Qwen Coder, no calls", formats.QWEN_CODER, "<function= <parameter="),
+        ("GLM, no calls", formats.GLM, "<arg_key> <tool_call>"),
+    )
+}

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from engine.protocol.messages import ChatMessage
 from engine.protocol.tools import Tool, ToolCall
 from engine.text.template_renderer import TemplateRefusal
+from engine.text.tools.call_syntax import CallSyntax
 from engine.text.tools.schemas import is_shallow, parameters_of
-from engine.text.tools.written import Written
 
 Turn = dict[str, Any]
 Functions = list[dict[str, Any]]
@@ -25,25 +25,25 @@ BARE_SYSTEM = "You are a helpful assistant with some tools."  # as Phi-4-mini's 
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ToolTemplate:
     """What one template wants.
 
     `tools`: they are a variable of its own, or a part of the system message, as JSON. `empty`: the content of a turn
     that only calls. `as_text`: arguments are a string of JSON, not a dictionary. `one_each`: a turn has one call.
-    `written`: calls are a part of the content, in the model's own format, as the template forgets them otherwise.
+    `syntax`: calls are a part of the content, in the model's own format, as the template forgets them otherwise.
     """
 
     tools: Literal["variable", "system"] = "variable"
     empty: str | None = ""
     as_text: bool = False
     one_each: bool = False
-    written: Written | None = None
+    syntax: CallSyntax | None = None
 
     def turn(self, message: ChatMessage) -> Turn:
         """A message as this template reads it."""
         turn: Turn = {"role": message.role, "content": message.content}
-        if message.tool_calls and self.written:
-            turn["content"] = message.content + self.written.text(message.tool_calls)
+        if message.tool_calls and self.syntax:
+            turn["content"] = message.content + self.syntax.text(message.tool_calls)
         elif message.tool_calls:
             turn["content"] = message.content or self.empty
             turn["tool_calls"] = [self._call(call) for call in message.tool_calls]
@@ -81,22 +81,24 @@ def function_of(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": told}
 
 
-def find_manner(render: Render, own: Written) -> Manner | None:
+def probe_template(render: Render, own: CallSyntax) -> ToolTemplate | None:
     """What the template wants that `render` writes with; None where it does not know tools, or loses their results.
 
     `own`: how the model writes calls.
     """
     for tools in ("variable", "system"):
-        manner = Manner(tools)
-        written = _written(manner, [QUESTION], render)
+        template = ToolTemplate(tools)
+        written = _written(template, [QUESTION], render)
         if TOOL.name in written and "probe_asks" in written:
-            return _find_calls(manner, own, written.count("None"), render)
+            return _find_calls(template, own, written.count("None"), render)
     return None
 
 
-def _find_calls(manner: Manner, own: Written, nones: int, render: Render) -> Manner | None:
-    tried = [replace(manner, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
-    for each in [*tried, replace(manner, written=own)]:
+def _find_calls(template: ToolTemplate, own: CallSyntax, nones: int, render: Render) -> ToolTemplate | None:
+    tried = [replace(template, empty=empty, as_text=as_text) for as_text, empty in product((False, True), ("", None))]
+    if own.tags is None:
+        tried.append(replace(template, syntax=own))
+    for each in tried:
         written = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST,)), RESULTS[0]], render)
         if written.count("None") <= nones and _has(written, FIRST, RESULTS[0]):
             both = _written(each, [QUESTION, ChatMessage("assistant", "", (FIRST, SECOND)), *RESULTS], render)
@@ -105,9 +107,9 @@ def _find_calls(manner: Manner, own: Written, nones: int, render: Render) -> Man
     return None
 
 
-def _written(manner: Manner, messages: Sequence[ChatMessage], render: Render) -> str:
+def _written(template: ToolTemplate, messages: Sequence[ChatMessage], render: Render) -> str:
     try:
-        return render(*manner.given([manner.turn(message) for message in messages], [function_of(TOOL)]))
+        return render(*template.given([template.turn(message) for message in messages], [function_of(TOOL)]))
     except TemplateRefusal:
         return ""
 

@@ -1,4 +1,4 @@
-"""The form of an answer, asked for on a command line."""
+"""The constraint of an answer, given on a command line."""
 
 from pathlib import Path
 
@@ -9,25 +9,25 @@ from engine.errors import InputError
 from engine.protocol.options import Constraint
 
 
-def form_of(*words: str) -> Constraint | None:
+def constraint_of(*words: str) -> Constraint | None:
     arguments = build_parser().parse_args(["generate", "--prompt", "Hello", *words])
     return generate_options(arguments, arguments.method, arguments.budget, arguments.seed).constraint
 
 
 def test_a_schema_a_grammar_or_a_pattern(tmp_path: Path) -> None:
-    file = tmp_path / "form"
+    file = tmp_path / "constraint"
     file.write_text('{"const": "ä"}', "utf-8")
-    assert form_of() is None
-    assert form_of("--schema", str(file)) == Constraint("json_schema", '{"const": "ä"}')
-    assert form_of("--grammar", str(file)) == Constraint("gbnf", '{"const": "ä"}')
-    assert form_of("--regex", "a+") == Constraint("regex", "a+")
+    assert constraint_of() is None
+    assert constraint_of("--schema", str(file)) == Constraint("json_schema", '{"const": "ä"}')
+    assert constraint_of("--grammar", str(file)) == Constraint("gbnf", '{"const": "ä"}')
+    assert constraint_of("--regex", "a+") == Constraint("regex", "a+")
 
 
-def test_two_forms_and_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+def test_two_constraints_and_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not allowed with"):
-        form_of("--regex", "a", "--schema", __file__)
+        constraint_of("--regex", "a", "--schema", __file__)
     latin = tmp_path / "latin"
     latin.write_bytes(b"\xff")
     for path in (tmp_path / "none", latin):
         with pytest.raises(InputError, match="cannot be read"):
-            form_of("--schema", str(path))
+            constraint_of("--schema", str(path))

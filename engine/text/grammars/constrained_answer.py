@@ -1,4 +1,4 @@
-"""What one answer may look like: its constraint, behind the reasoning of a model that reasons."""
+"""Where the constraint of one answer holds: behind the reasoning of a model that reasons."""
 
 from engine.errors import InputError
 from engine.protocol.options import Constraint
@@ -10,10 +10,10 @@ from engine.text.grammars.reasoning_first import (
     Choosing,
     ChoosingInText,
     Gap,
-    Masks,
     Thinking,
     ThinkingInText,
 )
+from engine.text.grammars.trial import try_out
 from engine.text.prompt import Prompt
 from engine.text.reasoning import ANSWER_CHANNEL, Sign
 from engine.text.tokenizer import Tokenizer
@@ -25,7 +25,7 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
     """The state before the first token of the answer, or behind the tokens of one that is continued.
 
     A grammar may name special tokens: `<|name|>` for one that is called so, `<[id]>` for any. Raises `InputError` for
-    a constraint that cannot be used, and where the answer so far is not of its form.
+    a constraint that cannot be used, and where the answer so far does not fit it.
     """
     root = Grammar(constraint, tokenizer.grammar_vocabulary).root
     state = root if constraint.whole else _before_answer(tokenizer, prompt, root)
@@ -33,10 +33,18 @@ def state_of_answer(tokenizer: Tokenizer, prompt: Prompt, constraint: Constraint
         state = state.follow(token)
     if not state.is_possible:
         raise InputError(
-            say("The answer that is to be continued is not of the form that is asked for."),
-            say("Ask for a new answer, or leave the form out."),
+            say("The answer that is to be continued does not fit the constraint."),
+            say("Ask for a new answer, or leave the constraint out."),
         )
     return state
+
+
+def check_constraint(tokenizer: Tokenizer, constraint: Constraint) -> None:
+    """Raise the `InputError` of `state_of_answer` for a constraint that cannot be used.
+
+    May take seconds, from any thread; the verdict is remembered, so that `state_of_answer` is quick behind it.
+    """
+    try_out(constraint, tokenizer.grammar_vocabulary.special)
 
 
 def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) -> AnswerState:
@@ -49,7 +57,7 @@ def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) ->
     if reasoning.own == CHANNELS:
         is_answer = tail.endswith("<|message|>") and ANSWER_CHANNEL in tail.rpartition("<|channel|>")[2]
         return answer if is_answer else Channels(signs, tokenizer.decode, answer, header=())
-    masks = Masks(tokenizer.grammar_vocabulary)
+    masks = tokenizer.grammar_masks
     behind = Gap(masks, answer)
     if reasoning.is_control:
         ends = [token for token, sign in signs.items() if sign is Sign.ANSWER]

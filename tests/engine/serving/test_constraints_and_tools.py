@@ -28,7 +28,7 @@ def test_a_schema_is_kept_to(client: OpenAI, stream: bool) -> None:
     assert json.loads(text)["mood"] in ("merry", "grim")
 
 
-def test_so_is_a_grammar_and_a_completion_s_own(client: OpenAI) -> None:
+def test_a_grammar_is_kept_to_and_the_form_of_a_completion(client: OpenAI) -> None:
     assert ask(client, extra_body={"grammar": 'root ::= "a" | "b"'}).choices[0].message.content in ("a", "b")
     written = client.completions.create(model="", prompt=STORY, max_tokens=9, extra_body={"guided_choice": ["x", "y"]})
     assert written.choices[0].text in ("x", "y")
@@ -42,6 +42,11 @@ def test_a_call_that_is_required_comes_and_fits_its_schema(client: OpenAI, choic
     assert call.function.name == "tell"
     assert json.loads(call.function.arguments)["mood"] in ("merry", "grim")
     assert not answer.message.content
+
+
+def test_a_form_holds_where_no_tool_may_be_called(client: OpenAI) -> None:
+    answer = ask(client, tools=[TOOL], tool_choice="none", response_format=FORMAT, **LONG).choices[0].message
+    assert json.loads(answer.content)["mood"] in ("merry", "grim")
 
 
 def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
@@ -62,8 +67,24 @@ def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
         {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "fly"}}},
         {"tools": [{"type": "function", "function": {"name": ""}}]},
         {"extra_body": {"grammar": "root ::= ("}},
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": ""}}},
+        {"tools": [TOOL], "response_format": FORMAT},
+        {"tools": [TOOL], "tool_choice": "required", "response_format": FORMAT, "extra_body": {"guided_regex": "a+"}},
     ],
 )
 def test_what_nothing_can_be_held_to_is_refused(client: OpenAI, fields: dict[str, Any]) -> None:
     with pytest.raises(openai.BadRequestError):
         ask(client, **fields)
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "fly"}])
+def test_a_choice_of_no_tool_is_refused_by_every_address(client: OpenAI, choice: Any) -> None:
+    named = choice if isinstance(choice, str) else {"type": "function", "function": {"name": "fly"}}
+    with pytest.raises(openai.BadRequestError, match="there is none in the request"):
+        ask(client, tool_choice=named)
+    with pytest.raises(openai.BadRequestError, match="there is none in the request"):
+        client.responses.create(model="", input=STORY, tool_choice=choice)
+    one = {"type": "any"} if isinstance(choice, str) else {"type": "tool", "name": "fly"}
+    body = {"messages": [{"role": "user", "content": STORY}], "max_tokens": 1, "tool_choice": one}
+    with pytest.raises(openai.BadRequestError, match="there is none in the request"):
+        client.post("/messages", body=body, cast_to=object)

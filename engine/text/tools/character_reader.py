@@ -21,8 +21,8 @@ class Malformed(Exception):  # noqa: N818  # what the text is
     """What is read is no call; caught where readers are chosen."""
 
 
-class Tape:
-    """Gives characters to readers, and keeps what they make of them until somebody takes it.
+class CharacterReader:
+    """Hands characters to the readers of calls, and keeps what they make of them until somebody takes it.
 
     Whitespace beside a call is no content: it is held until it is known what follows.
     """

@@ -13,7 +13,7 @@ PLACE = "{place}"  # stands for a number that counts the calls of an answer
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CallSyntax:
     """`begin`, then for every call `before` name `middle` arguments `after`, with `between` in between, and `end`.
 
     `tags`: how each argument is written, where arguments are no JSON. `alone`: an answer has one call at most.
@@ -30,6 +30,7 @@ class Written:
 
     def text(self, calls: Iterable[ToolCall]) -> str:
         """Calls as an answer has them; only for a format whose arguments are JSON."""
+        assert self.tags is None, "arguments are written as JSON"
         each = []
         for place, call in enumerate(calls):
             before, middle = (part.replace(PLACE, str(place)) for part in (self.before, self.middle))

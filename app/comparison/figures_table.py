@@ -1,0 +1,46 @@
+"""The figures of both answers below their texts."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from app.comparison.words import NAMES, FigureRow
+from app.i18n.translation import tr
+from app.system.plain_text import tip
+from app.ui.widgets import label
+
+
+class FiguresTable(QWidget):
+    """Rows of a name, two values and their ratio."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(12, 0, 12, 0)
+        self._grid.setHorizontalSpacing(28)
+        self._grid.setVerticalSpacing(2)
+        self._cells: list[list[QLabel]] = []
+
+    @property
+    def text(self) -> str:
+        """All of it, for tests."""
+        return "\n".join(" | ".join(each.text() for each in row) for row in self._cells)
+
+    def show_rows(self, rows: tuple[FigureRow, ...]) -> None:
+        """Show these figures; labels are made once."""
+        texts = [("", *NAMES, "A / B"), *((each.name, *each.values, each.ratio) for each in rows)]
+        while len(self._cells) < len(texts):
+            self._cells.append([self._cell(len(self._cells), column) for column in range(len(texts[0]))])
+        for cells, row in zip(self._cells, texts, strict=True):
+            for cell, text in zip(cells, row, strict=True):
+                cell.setText(text)
+        self._grid.setColumnStretch(len(texts[0]), 1)
+
+    def _cell(self, row: int, column: int) -> QLabel:
+        cell = label("quiet-text" if not column or not row else "", "", self)
+        cell.setWordWrap(False)
+        if column:
+            cell.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        if not row and column == len(NAMES) + 1:
+            cell.setToolTip(tip(tr("How many times the figure of A is that of B")))
+        self._grid.addWidget(cell, row, column)
+        return cell

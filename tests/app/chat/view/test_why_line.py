@@ -1,0 +1,57 @@
+"""The line that says why an answer was fast: quiet, within its room, and a way to telemetry by mouse and key."""
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.chat.history.message import AnswerEnding, Message
+from app.chat.view.why_line import WhyLine
+from app.engine.why import CausePlace
+from app.shell.window import MainWindow
+from app.telemetry import cards
+from engine.protocol.messages import Finished, Seconds, Statistics
+from tests.app.fake_link import FakeLink
+
+SPENT = Seconds(draft=1, target=8, other=1, decode=10)
+EASY = Statistics("specexec", 64, new_tokens=200, passes=40, drafted_nodes=2560, seconds=SPENT)
+
+
+def test_it_speaks_of_finished_answers_with_figures_only(qtbot: QtBot) -> None:
+    line = WhyLine()
+    qtbot.addWidget(line)
+    for message in (
+        Message("assistant", "a", AnswerEnding.OPEN, EASY),
+        Message("assistant", "a", statistics=Statistics(new_tokens=3, passes=2)),
+        Message("assistant", "a"),
+    ):
+        line.show_message(message)
+        assert (line.sentence, line.isHidden()) == ("", True)
+    line.show_message(Message("assistant", "a", statistics=EASY))
+    assert (line.sentence, line.isHidden()) == ("Easy text: 5.0 tokens per pass; 80% of the time was computing", False)
+    assert line.accessibleName() == line.sentence
+    line.resize(60, 20)
+    assert line.text().endswith("…")
+
+
+def test_a_cause_that_telemetry_does_not_show_is_no_link(qtbot: QtBot) -> None:
+    line = WhyLine()
+    qtbot.addWidget(line)
+    line.show_message(Message("assistant", "a", statistics=replace(EASY, seconds=replace(SPENT, prefill=30))))
+    assert line.sentence == "Long question: reading it took 75% of the time"
+    assert not line.isEnabled()
+    with qtbot.assertNotEmitted(line.chosen):
+        line.click()
+
+
+def test_space_on_it_opens_telemetry_at_the_cause(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    window.chat.ask("Hello")
+    link.answer(Finished(link.last_question.id, "stop", "A larch.", EASY))
+    line = window.chat_panel.view.answers[-1].why
+    qtbot.waitUntil(line.isVisible)
+    QTest.keyClick(line, Qt.Key.Key_Space)
+    assert window.telemetry.dock.isVisible()
+    shown = next(each for each in window.telemetry.panel.cards if each.figure is cards.WHERE[CausePlace.PASSES])
+    assert shown.is_pointed_out
+    shown._pointing.stop()

@@ -1,0 +1,264 @@
+"""The comparison before a fake link: what it offers, asks, refuses and keeps; and how its window shows it."""
+
+from array import array
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.comparison.candidates import Candidate
+from app.comparison.dialog import ComparisonDialog
+from app.comparison.session import ComparisonSession
+from app.comparison.transcript import Transcript
+from app.engine.side_run import CANCELLED, OTHER_RUNS
+from app.shell.window import MainWindow
+from app.telemetry.comparison import STILL_ANSWERING
+from engine.protocol.messages import Cancel, Failed, Finished, Round, Seconds, Statistics
+from engine.protocol.options import LoadOptions
+from tests.app.fake_engine import round_of
+from tests.app.fake_link import FakeLink
+
+FAST = Statistics("specexec", 64, new_tokens=4, passes=2, drafted_nodes=128, seconds=Seconds(decode=1.0))
+SLOW = Statistics("none", new_tokens=4, passes=4, seconds=Seconds(decode=2.5))
+WORDS = ("A", " larch", " is", " tall")
+
+
+def rounds(request: int, words: tuple[str, ...], a_pass: int, seconds: float) -> list[Round]:
+    """The words as tokens, so many a pass."""
+    made = []
+    for index, begin in enumerate(range(0, len(words), a_pass)):
+        some = words[begin : begin + a_pass]
+        one = replace(round_of(request, index, some[0]), text="".join(some), new_tokens=len(some))
+        lengths = array("I", map(len, some)).tobytes()
+        made.append(replace(one, lengths=lengths, seconds=Seconds(decode=seconds)))
+    return made
+
+
+def answer(window: MainWindow, link: FakeLink, words: tuple[str, ...] = WORDS) -> None:
+    """Ask, and have it answered with a tree."""
+    window.chat.ask("Which tree?")
+    request = link.last_question.id
+    link.answer(*rounds(request, words, 2, 0.5), Finished(request, "stop", "", FAST))
+
+
+def write(link: FakeLink, words: tuple[str, ...] = WORDS) -> None:
+    """Answer what was asked last, a token a pass."""
+    request = link.last_question.id
+    link.answer(*rounds(request, words, 1, 0.625), Finished(request, "stop", "", SLOW))
+
+
+def shown(session: ComparisonSession, number: int) -> Transcript | None:
+    """What a side has by now."""
+    return session.sides[number].transcript
+
+
+def candidate(session: ComparisonSession, key: str) -> Candidate:
+    return next(each for each in session.candidates if each.key == key)
+
+
+@pytest.fixture
+def dialog(window: MainWindow, link: FakeLink) -> ComparisonDialog:
+    """An answer, and its comparison."""
+    answer(window, link)
+    window.actions_.compare.trigger()
+    return window.comparison.dialog
+
+
+@pytest.fixture
+def session(dialog: ComparisonDialog, window: MainWindow) -> ComparisonSession:
+    return window.comparison.session
+
+
+def test_without_an_answer_it_says_so(window: MainWindow) -> None:
+    window.actions_.compare.trigger()
+    assert [each.message for each in window.notices.notices] == ["There is no answer to compare yet."]
+
+
+def test_the_answer_stands_beside_what_is_not_written_yet(session: ComparisonSession, dialog: ComparisonDialog) -> None:
+    left, right = session.sides
+    assert (left.title, right.title) == ("SpecExec tree, 64 nodes", "No speculation")
+    assert left.transcript is not None
+    assert right.transcript is None
+    assert dialog.columns[0].pane.toPlainText() == "A larch is tall"
+    assert "Not written yet" in dialog.columns[1].words.text()
+
+
+def test_the_same_question_is_asked_and_both_stand_beside_each_other(
+    session: ComparisonSession, dialog: ComparisonDialog, window: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    asked, before = link.last_question, window.chat.conversation.messages
+    QTest.keyClick(dialog.columns[1].button, Qt.Key.Key_Space)
+    again = link.last_question
+    assert again.id > asked.id
+    assert again.chat == asked.chat
+    assert again.options.sampling == asked.options.sampling
+    assert (again.options.speculation.method, again.options.max_new_tokens) == ("none", 4)
+    assert not window.chat.is_answering
+    qtbot.waitUntil(lambda: dialog.columns[1].button.text() == "Cancel")
+    write(link)
+    qtbot.waitUntil(lambda: dialog.speed.text() == "A was 2.50 times as fast as B: 4.0 against 1.6 tokens/s.")
+    assert dialog.difference.text() == "The texts are the same, token for token."
+    assert "Tokens per pass | 2.00 | 1.00 | 2.00" in dialog.figures.text
+    assert window.chat.conversation.messages == before, "the conversation never hears of it"
+    dialog.copy.click()
+    assert QGuiApplication.clipboard().text() == dialog.text
+    session.choose(1, candidate(session, "method:sequoia"))
+    session.choose(1, candidate(session, "method:none"))
+    assert session.sides[1].transcript is not None, "what is written is kept"
+
+
+def test_texts_that_part_are_marked_where_they_do(
+    session: ComparisonSession, dialog: ComparisonDialog, link: FakeLink, qtbot: QtBot
+) -> None:
+    session.start(1)
+    write(link, ("A", " larch", " was", " tall"))
+    qtbot.waitUntil(lambda: dialog.difference.text().startswith("The same for 2 tokens; then “ is” in A, “ was” in B."))
+    marks = [each.pane.marked[1] for each in dialog.columns]
+    assert marks == [" is", " was"]
+    assert dialog.to_difference.isVisible()
+    dialog.columns[0].pane.pointed.emit(3)
+    assert dialog.token.text() == "Token 4 · A: “ tall” after 1.00 s · B: “ tall” after 2.50 s"
+
+
+def test_the_race_shows_both_at_their_own_speed(
+    session: ComparisonSession, dialog: ComparisonDialog, link: FakeLink, qtbot: QtBot
+) -> None:
+    session.start(1)
+    write(link)
+    qtbot.waitUntil(lambda: dialog.playback.duration == 2.5)
+    dialog.playback.go_to(1.3)
+    assert [each.standing.text() for each in dialog.columns] == [
+        "4 tokens · 4.0 tokens/s · 2 passes · done after 1.00 s",
+        "2 tokens · 1.5 tokens/s · 2 passes",
+    ]
+    assert dialog.columns[1].pane.marked[-1] == " is tall", "it is pale"
+
+
+def test_a_run_is_cancelled_by_its_button_and_by_closing(
+    session: ComparisonSession, dialog: ComparisonDialog, link: FakeLink
+) -> None:
+    session.start(1)
+    own = link.last_question.id
+    dialog.close()
+    assert link.sent[-1] == Cancel(own)
+    link.answer(Finished(own, "cancelled", "", SLOW))
+    assert (session.sides[1].transcript, session.sides[1].words) == (None, CANCELLED)
+    session.start(1)
+    assert link.last_question.id > own
+    link.answer(Failed(link.last_question.id, "The engine was killed.", "Restart it."))
+    assert session.sides[1].words == "The engine was killed. Restart it."
+
+
+def test_one_run_at_a_time_whoever_asks(session: ComparisonSession, window: MainWindow, link: FakeLink) -> None:
+    window.telemetry.comparison.start()
+    own = link.last_question.id
+    session.start(1)
+    assert session.sides[1].words == OTHER_RUNS
+    write(link)
+    assert window.telemetry.comparison.outcome is not None
+    session.choose(1, candidate(session, "method:none"))
+    assert session.sides[1].transcript is not None, "what telemetry has measured is shown"
+    assert link.last_question.id == own
+    session.start(1)
+    window.telemetry.comparison.start()
+    assert window.telemetry.comparison.words == OTHER_RUNS
+
+
+def test_an_answer_goes_first(session: ComparisonSession, window: MainWindow, link: FakeLink) -> None:
+    session.start(1)
+    own = link.last_question.id
+    window.chat.ask("And then?")
+    assert Cancel(own) in link.sent
+    link.answer(Finished(own, "cancelled", "", SLOW))
+    session.start(1)
+    assert session.sides[1].words == STILL_ANSWERING
+
+
+def test_another_conversation_closes_it(
+    session: ComparisonSession, dialog: ComparisonDialog, window: MainWindow
+) -> None:
+    session.start(1)
+    window.chat.start_new_chat()
+    assert not dialog.isVisible()
+    assert session.sides == ()
+
+
+def test_versions_stand_beside_each_other_with_their_times(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    answer(window, link)
+    window.chat.regenerate()
+    request = link.last_question.id
+    link.answer(*rounds(request, ("Oaks", " are"), 1, 0.25), Finished(request, "stop", "", SLOW))
+    window.chat_panel.view.answers[-1].compare_tool.click()
+    session = window.comparison.session
+    assert [side.candidate.key.partition(":")[0] for side in session.sides] == ["version", "version"]
+    qtbot.waitUntil(lambda: all(side.transcript and side.transcript.times.is_measured for side in session.sides))
+    assert [side.transcript.times.seconds for side in session.sides if side.transcript] == [(0.25, 0.5), (0.5, 1.0)]
+
+
+def test_the_prompt_of_an_earlier_answer_is_what_it_was_asked_with(window: MainWindow, link: FakeLink) -> None:
+    window.chat.change_settings(replace(window.chat.generation, system_prompt="Be brief."))
+    answer(window, link)
+    first, options = link.last_question, window.chat.conversation.last_answer
+    window.chat.ask("And then?", beginning="Then")
+    second = link.last_question
+    write(link)
+    conversation, last = window.chat.conversation, window.chat.conversation.last_answer
+    assert options is not None
+    assert last is not None
+    assert conversation.prompt_of(options.id, "Be brief.") == first.chat
+    assert conversation.prompt_of(last.id, "Be brief.") == second.chat
+
+
+def test_what_other_models_write_stands_beside_what_was_written(
+    session: ComparisonSession, window: MainWindow, link: FakeLink
+) -> None:
+    session.choose(1, candidate(session, "again"))
+    session.start(1)
+    write(link)
+    session.choose(0, candidate(session, "method:none"))
+    assert shown(session, 0) is None, "it was written in another way"
+    session.start(0)
+    write(link)
+    window.engines.load(LoadOptions("another", "none"))
+    link.load_what_was_asked()
+    kept, again = (side.transcript for side in session.sides)
+    assert kept is not None
+    assert again is not None
+    assert kept.answerer == again.answerer == "demo-target + demo-draft", "what is written stays"
+    session.choose(1, candidate(session, "again"))
+    assert shown(session, 1) is None
+    assert "another" in session.sides[1].title
+    session.start(1)
+    assert link.last_question.options.speculation.method == "auto"
+    write(link, ("Oaks", " are"))
+    now = shown(session, 1)
+    assert now is not None
+    assert now.answerer == "another + demo-draft"
+    assert session.temperature is None, "other models are reason enough to differ"
+
+
+def test_a_chat_of_another_day_says_that_its_seed_is_not_kept(
+    session: ComparisonSession, window: MainWindow, dialog: ComparisonDialog, qtbot: QtBot
+) -> None:
+    before = session.has_same_seed
+    opened = window.chat.conversation
+    window.chat.start_new_chat()
+    window.chat.show_conversation(opened)
+    window.actions_.compare.trigger()
+    assert (before, session.has_same_seed) == (True, False)
+    qtbot.waitUntil(lambda: "seed of the answer is not kept" in dialog.columns[1].words.text())
+    window.chat.change_settings(replace(window.chat.generation, temperature=0.0))
+    assert session.has_same_seed
+
+
+def test_an_answer_without_rounds_is_said_to_be_spread_evenly(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    window.chat.ask("Which tree?")
+    link.answer(Finished(link.last_question.id, "stop", "A larch is tall", FAST))
+    window.actions_.compare.trigger()
+    column = window.comparison.dialog.columns[0]
+    qtbot.waitUntil(lambda: column.about.text().endswith("they are spread evenly"))
+    window.comparison.dialog.playback.go_to(0.6)
+    assert column.standing.text().startswith("2 tokens")
