@@ -31,10 +31,14 @@ def worker_of(desk: Desk, told: list[Kept]) -> Worker:
 
 
 def test_a_desk_is_quiet_until_somebody_asks() -> None:
-    desk = Desk()
+    desk, places = Desk(), list[int]()
     assert desk.is_quiet(0.0)
     desk.put(Job(Generate(1, (), GenerateOptions()), WINDOW, lambda _event: None))
     assert not desk.is_quiet(60.0)
+    desk.take()
+    assert desk.is_quiet(0.0), "the one that was taken is over"
+    desk.put(Job(Generate(2, (), GenerateOptions()), WINDOW, lambda _event: None, places.append))
+    assert places == [0], "nobody is before it"
 
 
 def test_who_asks_interrupts_and_a_failure_is_a_sentence() -> None:
