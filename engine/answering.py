@@ -80,7 +80,7 @@ class Answering:
         except BaseException:
             loaded.remember_limit()
             raise
-        notes = (self._chosen.note, loaded.learned.complaint)
+        notes = (self._chosen.note, loaded.learned.complaint, loaded.kept_complaint)
         finished = events.finished(is_complete, self._chosen.method.name, notes)
         yield finished
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
@@ -108,7 +108,7 @@ class Answering:
 
 def _scorers(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions) -> tuple[Scorer, Scorer | None]:
     """Target and draft, both held to the constraint of the answer where there is one."""
-    target, draft = loaded.guarded()
+    target, draft = loaded.guarded(options.conversation)
     if options.constraint is None:
         return target, draft
     first, begin = state_of_answer(loaded.pair.tokenizer, prompt, options.constraint), len(prompt.tokens)

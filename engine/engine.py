@@ -1,7 +1,7 @@
 """A loaded pair as a library: load it, describe it, write prompts for it, and have it answer, as events."""
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from pathlib import Path
 
 from engine.answering import Answering
@@ -95,6 +95,31 @@ class Engine:
     def measurements(self) -> PairMeasurements:
         """How this pair accepts, and how long its passes take; raises `InputError` where nothing drafts."""
         return self._loaded.measurements
+
+    def keep_on_disk(self, cache_dir: str, most_bytes: int) -> None:
+        """Keep what is read for conversations in files from now on, or no longer; see `KeepTexts`."""
+        self._loaded.keep_on_disk(cache_dir, most_bytes)
+
+    def forget(self, conversations: Collection[str]) -> None:
+        """Drop what was read for these, for all where none is named, before anything else; from any thread."""
+        self._loaded.texts.forget(conversations)
+
+    def rest(self, check: Callable[[], None]) -> bool:
+        """Nobody asks: write what was read into files, if it is to be kept; whether there was something new.
+
+        `check` is called often, and may raise to end it. Raises `Cancelled` where something is to be forgotten.
+        """
+        return self._loaded.texts.rest(check)
+
+    @property
+    def kept_complaint(self) -> str:
+        """What went wrong with such files since this was asked last, in words."""
+        return self._loaded.kept_complaint
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the files of all pairs take."""
+        return self._loaded.kept_bytes
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""

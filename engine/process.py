@@ -24,6 +24,7 @@ from engine.idle_threads import let_idle_threads_sleep
 from engine.loading.out_of_memory import let_gpu_segments_grow
 from engine.observing.answerer import Answerer
 from engine.observing.watcher import Watcher
+from engine.protocol.keeping import ForgetTexts, KeepTexts
 from engine.protocol.messages import (
     PROTOCOL,
     UNHEARD_EXIT,
@@ -82,7 +83,7 @@ class EngineProcess:
         self._server = ServerSwitch(self._desk, self._send, reading)
         self._told_to_wait: set[int] = set()  # requests of windows
         self._watcher = Watcher(self._send)
-        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading)
+        self._worker = Worker(self._desk, self._cancellation, self._watcher, reading, self._send)
 
     def run(self) -> None:
         """Serve until the connection closes or `Shutdown` comes; the listening thread then ends the process."""
@@ -133,6 +134,11 @@ class EngineProcess:
             self._desk.put(Job(command, asker, self._send, partial(self._moved, command.id, asker)))
         elif isinstance(command, Serve | StopServing):
             self._server.turn(command)
+        elif isinstance(command, KeepTexts):
+            self._worker.keeping = command
+        elif isinstance(command, ForgetTexts):
+            if engine := self._desk.engine:
+                engine.forget(command.conversations)
         else:
             raise TypeError(f"no command: {command!r:.200}")
 

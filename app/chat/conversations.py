@@ -35,6 +35,7 @@ _MOST_NAMED = 3  # files that an import could not read
 class Conversations(QObject):
     """Connects a window's list and autosave with what all windows share; the window gives `panel` a place."""
 
+    deleted = Signal(object)  # id of a conversation that was taken out of the list; it may be brought back
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
     window_wanted = Signal(object)  # another window for this conversation
@@ -120,6 +121,7 @@ class Conversations(QObject):
         if record is not None:
             self._deleted.append(record)
             self.autosave.delete(conversation)
+            self.deleted.emit(conversation)
             self._offer_undo()
 
     def undo_delete(self) -> None:

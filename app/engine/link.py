@@ -20,6 +20,7 @@ from app.i18n.translation import tr
 from app.system.background import lasting, report
 from app.system.plain_text import well_formed_values
 from engine.errors import CoppiceError
+from engine.protocol.keeping import ForgetTexts, KeepTexts
 from engine.protocol.messages import (
     PROTOCOL,
     Appraise,
@@ -113,6 +114,10 @@ class EngineLink(QThread):
 
     def serve(self, command: Serve | StopServing) -> None:
         """Switch the local server on or off; `Serving` or `ServingEnded` tells. A new engine must be told anew."""
+        self._submit(command)
+
+    def keep(self, command: KeepTexts | ForgetTexts) -> None:
+        """Say what is kept of texts, from now on or until now; a new engine must be told anew."""
         self._submit(command)
 
     def cancel(self, through: int, asker: int = APPLICATION) -> None:

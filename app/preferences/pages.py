@@ -18,8 +18,9 @@ from PySide6.QtWidgets import (
 
 from app.i18n.translation import tr
 from app.preferences.dialog import PreferencesDialog
+from app.preferences.memory_page import KeptController, MemoryPage
 from app.preferences.page import OptionsPage
-from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MEMORY, MODELS, NETWORK, SERVER, SPECULATION
+from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MODELS, NETWORK, SERVER, SPECULATION
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
 from app.ui.widgets import fill, label, row_of
@@ -226,6 +227,7 @@ def preferences_dialog(
     folders: Folders,
     hub_cache: Path,
     controller: TokenController,
+    kept: KeptController,
     parent: QWidget | None = None,
     engine: OptionsPage | None = None,
 ) -> PreferencesDialog:
@@ -235,7 +237,7 @@ def preferences_dialog(
         OptionsPage(APPEARANCE, tr("Appearance")),
         OptionsPage(CHAT, tr("Chat")),
         ModelsPage(folders, hub_cache),
-        OptionsPage(MEMORY, tr("Memory")),
+        MemoryPage(kept),
         OptionsPage(SPECULATION, tr("Speculation")),
         *([engine] if engine is not None else []),
         NetworkPage(controller),

@@ -207,6 +207,31 @@ class Preferences:
             smallest_means=mark("What is free"),
         ),
     )
+    keep_texts: bool = option(
+        True,
+        Switch(
+            page=MEMORY,
+            title=mark("Keep what chats have read on disk"),
+            help=mark(
+                "A long chat of yesterday goes on at once: what the model knew of it is read from the disk. Only you "
+                "can read it there, and it goes with the chat. Off, what was kept is deleted."
+            ),
+        ),
+    )
+    keep_limit_gb: float = option(
+        0.0,
+        Decimal(
+            page=MEMORY,
+            title=mark("Disk for what chats have read"),
+            help=mark(
+                "What was of no use for longest makes way. Automatic takes a twentieth of what is free, at most 8 GB."
+            ),
+            smallest=0.0,
+            largest=_MOST_GB,
+            unit=" GB",
+            smallest_means=mark("Automatic"),
+        ),
+    )
     overlap: bool = option(
         True,
         Switch(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from app.engine.kept_texts import KeptConversations
 from app.i18n.translation import tr
 from app.installation.link import RuntimeLink
 from app.settings.network import Network
@@ -39,11 +40,17 @@ class PreferencesFeature(QObject):
     notice_raised = Signal(Notice)
 
     def __init__(
-        self, front: Callable[[], QWidget], settings: SettingsFile, folders: Folders, theme: Theme, parent: QObject
+        self,
+        front: Callable[[], QWidget],
+        settings: SettingsFile,
+        folders: Folders,
+        theme: Theme,
+        kept: KeptConversations,
+        parent: QObject,
     ) -> None:
-        """`front`: the window that the dialog is opened over."""
+        """`front`: the window that the dialog is opened over; `kept`: what a page tells of, and deletes."""
         super().__init__(parent)
-        self._front, self._settings, self._folders, self._theme = front, settings, folders, theme
+        self._front, self._settings, self._folders, self._theme, self._kept = front, settings, folders, theme, kept
         self._network = Network(os.environ)
         self._passwords = Passwords(self)
         self._passwords.changed.connect(self._tell_network)
@@ -62,7 +69,13 @@ class PreferencesFeature(QObject):
 
             self._desk = HubTokenController(tokens, self)
             self.dialog = preferences_dialog(
-                self._settings, self._folders, hub_place().cache, self._desk, self._front(), self._engine_page()
+                self._settings,
+                self._folders,
+                hub_place().cache,
+                self._desk,
+                self._kept,
+                self._front(),
+                self._engine_page(),
             )
             self.dialog.applied.connect(self._apply)
             self.dialog.server_wanted.connect(self._on_server_wanted)

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.worker import Archive
 from app.engine.interface import EngineSwitch
+from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
 from app.engine.unheard_stop import UnheardStop
 from app.library.controller import LibraryController
@@ -58,10 +59,12 @@ class Program(QObject):
             link, settings, folders, theme.colors, self._window_in_front, self.engines, parent=self
         )
         self.server = ServerFeature(link, settings, self._window_in_front, self)
-        self.preferences = PreferencesFeature(self._window_in_front, settings, folders, theme, self)
+        self.kept = KeptConversations(link, settings, folders.cache, self)
+        self.preferences = PreferencesFeature(self._window_in_front, settings, folders, theme, self.kept, self)
         self._connect_engine()
         self._connect_models()
         self._connect_server()
+        self._connect_kept()
         self._connect_notices()
 
     @property
@@ -158,6 +161,7 @@ class Program(QObject):
             self.chats.close()
             self.closing.emit()
             self.preferences.close()
+            self.kept.close()
             window.destroyed.connect(self.deleteLater)
 
     def quit(self) -> None:
@@ -212,8 +216,12 @@ class Program(QObject):
         self.preferences.changed.connect(server.on_settings_changed)
         self.preferences.server_wanted.connect(self.server.open)
 
+    def _connect_kept(self) -> None:
+        self.link.events_arrived.connect(self.kept.on_events)
+        self.preferences.changed.connect(self.kept.follow_settings)
+
     def _connect_notices(self) -> None:
-        withdrawing = (self.unheard_stop, self.server, self.engines)
+        withdrawing = (self.unheard_stop, self.server, self.engines, self.kept)
         for teller in (self.models, self.preferences, *withdrawing):
             teller.notice_raised.connect(self.tell)
         for teller in withdrawing:

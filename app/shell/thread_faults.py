@@ -76,6 +76,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         mark("An animation could not be made because of an error in this program ({error})."),
         mark("Try another format or size."),
     ),
+    "kept texts": (
+        mark("What is kept of chats on disk could not be deleted because of an error in this program ({error})."),
+        mark("Delete it in Preferences, on the page Memory."),
+    ),
     "vocabularies": (
         mark("Drafts for this model could not be compared because of an error in this program ({error})."),
         mark("Choose a draft by hand."),

@@ -71,6 +71,7 @@ class WindowWiring(QObject):
         for changed in (autosave.conversations_changed, autosave.current_changed):
             changed.connect(window.show_title)
         window.conversations.window_wanted.connect(window.program.show_conversation)
+        window.conversations.deleted.connect(window.program.kept.forget_chat)
 
     def _connect_tree(self) -> None:
         """Now what makes a panel necessary, the rest as soon as there is one."""

@@ -45,7 +45,8 @@ def _dispatch(arguments: argparse.Namespace) -> None:
         bench(arguments)
     elif arguments.command == "serve":
         options = serve.serve_options(arguments)
-        serve.serve(options, load_options(arguments), as_json=arguments.json, quiet=arguments.quiet)
+        keep, load = arguments.keep_bytes, load_options(arguments)
+        serve.serve(options, load, keep_bytes=keep, as_json=arguments.json, quiet=arguments.quiet)
     else:
         {
             "plan": plan.plan,

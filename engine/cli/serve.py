@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 from engine.cli import values
 from engine.cli.serving_log import ServingLog
 from engine.errors import Cancellation, CoppiceError
+from engine.kept_files import AUTOMATIC
 from engine.observing.watcher import Watcher
 from engine.process import forbid_core_files
+from engine.protocol.keeping import KeepTexts
 from engine.protocol.messages import Event, Failed, Load
 from engine.protocol.options import LoadOptions
 from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, ServingEnded
@@ -52,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--api-key", default=None, metavar="KEY", help=key)
     add("--origin", action="append", default=[], metavar="URL", help="a web page that may ask, or *; may be repeated")
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="keep memory for trees of so many nodes")
+    keep = "gigabytes of disk for what was read, so that it is read once; 0 for none (default: a part of what is free)"
+    add("--keep-gb", type=values.keep_bytes, default=AUTOMATIC, metavar="auto|N", help=keep, dest="keep_bytes")
     add("--quiet", action="store_true", help="no line for each request")
 
 
@@ -72,13 +76,15 @@ def serve(
     options: ServeOptions,
     load: LoadOptions,
     *,
+    keep_bytes: int = 0,
     as_json: bool = False,
     quiet: bool = False,
     leave: Callable[[int], object] = os._exit,
 ) -> None:
     """Listen at once, load, and answer; raises `CoppiceError` where either cannot be.
 
-    `leave` ends the process with an exit code: not `sys.exit`, as a thread may be deep inside a pass.
+    `keep_bytes`: of texts on disk, see `KeepTexts`. `leave` ends the process with an exit code: not `sys.exit`, as a
+    thread may be deep inside a pass.
     """
     endings: SimpleQueue[Ending] = SimpleQueue()
     with _signals_heard(endings):
@@ -89,7 +95,8 @@ def serve(
         listening = listen(desk, options, lambda event: _heard(event, log, endings))
         _announce(listening, as_json)
         desk.put(Job(Load(desk.next_id(), load), TERMINAL, lambda event: _told(event, log, endings)))
-        threading.Thread(target=_work, args=(desk, cancellation, endings), name="worker", daemon=True).start()
+        keeping = KeepTexts(keep_bytes, load.cache_dir)
+        threading.Thread(target=_work, args=(desk, cancellation, endings, keeping), name="worker", daemon=True).start()
         ending = _next(endings)
         cancellation.cancel(EVERY_REQUEST)  # what is under way ends as if it were complete, within one layer
         listening.close()
@@ -120,11 +127,13 @@ def _heard(event: Event, log: ServingLog, endings: "SimpleQueue[Ending]") -> Non
         log.tell(event)
 
 
-def _work(desk: Desk, cancellation: Cancellation, endings: "SimpleQueue[Ending]") -> None:
+def _work(desk: Desk, cancellation: Cancellation, endings: "SimpleQueue[Ending]", keeping: KeepTexts) -> None:
     reading: Future[None] = Future()
     reading.set_result(None)  # torch is imported by the load, in this thread
     try:
-        Worker(desk, cancellation, Watcher(lambda _event: None), reading).run()
+        worker = Worker(desk, cancellation, Watcher(lambda _event: None), reading)
+        worker.keeping = keeping
+        worker.run()
     except BaseException:  # noqa: BLE001  # a server without its engine must end
         traceback.print_exc()
         endings.put(Ending(EXIT_BROKEN))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.kept_files import AUTOMATIC
 from engine.protocol.options import Constraint, is_grow_map
 
 GIB = 1 << 30
@@ -27,6 +28,16 @@ def gib(text: str) -> int:
     if not 0 < number < 1 << 20:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of GiB above 0")
     return int(number * GIB)
+
+
+def keep_bytes(text: str) -> int:
+    """Bytes, from a number of 1e9 of them, 0 for none; `AUTOMATIC` for `auto`."""
+    if text == "auto":
+        return AUTOMATIC
+    number = _number(text)
+    if not 0 <= number < 1 << 20:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of gigabytes from 0 on, nor 'auto'")
+    return int(number * 1e9)
 
 
 def rate(text: str) -> float:

@@ -5,10 +5,13 @@ the new text is brought back, where a copy is cheaper than reading again. Compar
 (LMSYS, 2025): here a whole text is the unit, as one engine answers one request at a time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from engine.errors import Cancelled
+from engine.loading.kept.texts_on_disk import TextsOnDisk
 from engine.model.context import same_tokens
 from engine.model.passes.kept_text import KeptText
 from engine.weights.planning.machine import memory_now
@@ -38,28 +41,44 @@ class TextHolder(Protocol):
     def copied_text(self) -> KeptText:
         """All that it holds."""
 
+    def text_in_place(self) -> KeptText:
+        """The same where it lies, until it reads on."""
+
     def restore(self, kept: KeptText, length: int) -> None:
         """Hold the first `length` tokens of `kept`."""
 
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """`turn`: of the answer that it was last of use to."""
+    """`turn`: of the answer that it was last of use to; `conversation`: which that belonged to."""
 
     holder: TextHolder
     text: KeptText
     turn: int
+    conversation: str
 
 
 class KeptTexts:
     """Texts of a target and its drafts within one bound of bytes. What was not asked for longest goes first."""
 
-    def __init__(self, most_bytes: int, free_bytes: Callable[[], int] = lambda: 1 << 62) -> None:
-        """`free_bytes`: what may be taken of RAM now, beside what is taken; less than 0 where it runs short."""
+    def __init__(
+        self,
+        most_bytes: int,
+        free_bytes: Callable[[], int] = lambda: 1 << 62,
+        on_disk: TextsOnDisk | None = None,
+    ) -> None:
+        """`free_bytes`: what may be taken of RAM now, beside what is taken; less than 0 where it runs short.
+
+        `on_disk`: keeps them in files too, where there is one; see `rest`.
+        """
         self.most_bytes = most_bytes
+        self.on_disk = on_disk
         self._free_bytes = free_bytes
         self._entries: list[_Entry] = []  # in the order of keeping
         self._turn = 0
+        self._conversation = ""
+        self._read_for: dict[TextHolder, str] = {}  # the conversation that its present text belongs to
+        self._orders: SimpleQueue[Collection[str]] = SimpleQueue()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -69,9 +88,11 @@ class KeptTexts:
         """What all texts take."""
         return sum(entry.text.nbytes for entry in self._entries)
 
-    def begin(self) -> None:
-        """An answer begins: give memory back that others need by now."""
+    def begin(self, conversation: str = "") -> None:
+        """An answer begins: give memory back that others need by now. `conversation`: what it belongs to."""
         self._turn += 1
+        self._conversation = conversation
+        self._obey()
         if self._entries:
             self._shrink(self._bound())
 
@@ -81,10 +102,60 @@ class KeptTexts:
         self._entries.clear()
         return had
 
+    def forget(self, conversations: Collection[str]) -> None:
+        """Drop what was read for these, for all where none is named, before anything else is done; from any thread."""
+        self._orders.put(conversations)
+
     def exchange(self, holder: TextHolder, tokens: Sequence[int]) -> None:
         """Before `holder` reads `tokens`: keep what it would forget, and bring back what it knew of them once."""
-        if not self.most_bytes:
-            return
+        try:
+            if self.most_bytes:
+                self._exchange_in_ram(holder, tokens)
+            if self.on_disk:
+                self.on_disk.bring(holder, tokens)
+        finally:
+            self._read_for[holder] = self._conversation
+
+    def rest(self, check: Callable[[], None]) -> bool:
+        """Nobody asks: keep in files what belongs to conversations; whether there was something new.
+
+        `check` is called often, and may raise to end it; then nothing half written is left. Raises `Cancelled` where
+        something is to be forgotten meanwhile.
+        """
+
+        def go_on() -> None:
+            check()
+            if not self._orders.empty():
+                raise Cancelled
+
+        self._obey()
+        if self.on_disk is None:
+            return False
+        has_written = False
+        for holder, conversation in self._read_for.items():
+            go_on()
+            if conversation:
+                has_written |= self.on_disk.keep(holder, holder.text_in_place(), conversation, go_on)
+        for entry in self._entries:
+            go_on()
+            has_written |= self.on_disk.keep(entry.holder, entry.text, entry.conversation, go_on)
+        return has_written
+
+    def _obey(self) -> None:
+        """Forget what is to be forgotten."""
+        while True:
+            try:
+                conversations = self._orders.get_nowait()
+            except Empty:
+                return
+            for holder, conversation in self._read_for.items():
+                if not conversations or conversation in conversations:
+                    self._read_for[holder] = ""
+            self._entries = [e for e in self._entries if conversations and e.conversation not in conversations]
+            if self.on_disk:
+                self.on_disk.forget(conversations)  # what was being written when this was ordered
+
+    def _exchange_in_ram(self, holder: TextHolder, tokens: Sequence[int]) -> None:
         held = holder.common(tokens)
         found = self._longest(holder, tokens) if len(tokens) - held >= LEAST_TOKENS else None
         length = holder.common_with(found.text, tokens) if found else 0
@@ -113,7 +184,8 @@ class KeptTexts:
             if same == len(entry.text.tokens) and entry.turn < self._turn:
                 self._entries.remove(entry)  # a part of this one
         if self._has_room(holder.text_bytes):
-            self._entries.append(_Entry(holder, holder.copied_text(), self._turn))
+            conversation = self._read_for.get(holder, "")
+            self._entries.append(_Entry(holder, holder.copied_text(), self._turn, conversation))
 
     def _has_room(self, new: int) -> bool:
         """Whether `new` bytes fit, once older texts have made way for them; else all stay."""

@@ -9,7 +9,10 @@ import torch
 
 from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation
+from engine.kept_files import kept_bytes, kept_folder
 from engine.loading.arithmetic import find_arithmetic
+from engine.loading.kept.model_names import model_names
+from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
 from engine.loading.kept_texts import KeptTexts, texts_of
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_draft, load_planned
@@ -79,12 +82,13 @@ class LoadedPair:
         """What brings the target's layers; None where all of them are resident."""
         return self.weights.stream
 
-    def guarded(self) -> tuple[GuardedContext, Scorer | None]:
+    def guarded(self, conversation: str) -> tuple[GuardedContext, Scorer | None]:
         """Target and draft as the rounds of one answer use them, the draft as a scorer of the target's tokens.
 
         A pass that runs out of memory raises `OutOfMemory`, and frees it. No draft where nothing drafts.
+        `conversation`: what the answer belongs to, see `GenerateOptions`.
         """
-        self.texts.begin()
+        self.texts.begin(conversation)
         target = GuardedContext(self.target, say("the target"), self.texts)
         if self.draft is None:
             return target, None
@@ -123,6 +127,23 @@ class LoadedPair:
         note = joined((why, say("Sequoia learns it while it writes."))) if why else ""
         return Measured(found, found is not None and found.placement == measurements.placement, note)
 
+    def keep_on_disk(self, cache_dir: str, most_bytes: int) -> None:
+        """Keep texts in files from now on, if they are kept at all, or no longer (0); see `KeepTexts`."""
+        if self.texts.on_disk is not None:
+            root = kept_folder(cache_dir or cache_root(self.pair.options))
+            self.texts.on_disk.place = Place(root, most_bytes) if most_bytes else None
+
+    @property
+    def kept_complaint(self) -> str:
+        """What went wrong with texts in files since this was asked last, in words."""
+        return self.texts.on_disk.take_complaint() if self.texts.on_disk else ""
+
+    @property
+    def kept_bytes(self) -> int:
+        """What texts in files take, those of other pairs too."""
+        disk = self.texts.on_disk
+        return kept_bytes(disk.place.root) if disk and disk.place else 0
+
     def remember_limit(self) -> None:
         """Keep the tree sizes that memory allows, for the next load."""
         limit = self.limit
@@ -133,6 +154,8 @@ class LoadedPair:
         self.remember_limit()
         throughput = self.learned.state(options).throughput if self.draft else None
         self.learned.keep()
+        if self.texts.on_disk:
+            self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
         remember_answer(self.pair, options.speculation, statistics, throughput)
 
     def describe(self, request: int, seconds: float) -> Loaded:
@@ -185,7 +208,7 @@ def load_pair(
     good = MemoryLimits(pair, device, memory_now(device.type))
 
     def attempt(plan: Plan) -> Generator[Event, None, LoadedPair]:
-        texts = texts_of(plan, device.type) if keeps_texts else KeptTexts(0)
+        texts = texts_of(plan, device.type) if keeps_texts else None
         return _load(request, pair, plan, good, texts, device, cancellation)
 
     return (yield from load_with_retries(request, pair, device, good, cancellation, attempt))
@@ -196,11 +219,11 @@ def _load(
     pair: Pair,
     plan: Plan,
     good: MemoryLimits,
-    texts: KeptTexts,
+    texts: KeptTexts | None,
     device: torch.device,
     cancellation: Cancellation,
 ) -> Generator[Event, None, LoadedPair]:
-    """Both models as planned; nothing is left behind by whatever is raised."""
+    """Both models as planned; nothing is left behind by whatever is raised. `texts` None: none are kept."""
     weights = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
     try:
         context_tokens = context_for(pair.target.name, weights.network.max_positions, pair.options.context_tokens)
@@ -230,6 +253,11 @@ def _load(
             yield from require_tree_held(request, draft, pair.draft, pair.options)
         learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
+        if texts is None:
+            texts = KeptTexts(0)
+        else:
+            drafts = (draft, pair.draft), (heads, pair.heads)
+            texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
         return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, texts, translation, heads)
     except BaseException:
         weights.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -91,6 +92,11 @@ class Context:
         """Levels that a tree may have behind the next root and still equal plain decoding at every node."""
         return self._turned.reach(self.length) if self._turned is not None else BOUNDLESS
 
+    @property
+    def records(self) -> bool:
+        """Whether hidden states are kept of what it reads."""
+        return self._cache.hidden is not None
+
     def record(self, hidden: HiddenStates) -> None:
         """Keep with every token, committed or pending, what `hidden` records of it, from the first token on."""
         assert not self.tokens, "what was read before cannot be recorded"
@@ -143,15 +149,22 @@ class Context:
 
         Like a pass it can be stopped between two layers, and so can `restore`.
         """
-        cache, length = self._cache, self._cache.whole(self.length)
-        rows, slots = cache.hidden.first(length) if cache.hidden else None, []
-        for layer in cache.slots(length):
+        kept, slots = self.text_in_place(), []
+        for layer in kept.slots:
             self._between_layers()
             slots.append({name: part.to("cpu", copy=True) for name, part in layer.items()})
+        hidden = None if kept.hidden is None else kept.hidden.to("cpu", copy=True)
+        return replace(kept, slots=tuple(slots), hidden=hidden)
+
+    @on_own_stream
+    @torch.inference_mode()
+    def text_in_place(self) -> KeptText:
+        """All that is committed, most of it where it lies: for whoever is done with it before the next pass."""
+        cache, length = self._cache, self._cache.whole(self.length)
         return KeptText(
             tuple(self.tokens[:length]),
-            tuple(slots),
-            None if rows is None else rows.to("cpu", copy=True),
+            cache.slots(length),
+            cache.hidden.first(length) if cache.hidden else None,
             cache.states.copied(),
             None if self._turned is None else self._turned.copied(length),
         )

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from engine.observing.watcher import pack_tree
 from engine.protocol.messages import Finished, Prefilled, Round, Seconds, Statistics
+from engine.protocol.sentences import joined
 from engine.protocol.watching import TargetLogProbs
 from engine.speculation.interfaces import RoundResult
 from engine.speculation.rounds import Speculation, Written, prefill
@@ -96,7 +97,7 @@ class RoundEvents:
             first_token_seconds=self._first_token_seconds,
             bytes_streamed=self._bytes_streamed - self._bytes_before,
             seconds=self._clock.seconds(),
-            note=" ".join(filter(None, (*notes, parts.strategy.reason, parts.limit.words))),
+            note=joined((*notes, parts.strategy.reason, parts.limit.words)),
         )
         reason = parts.answer.reason if is_complete else "cancelled"
         return Finished(self._request, reason, parts.answer.take_rest(), statistics, parts.answer.stop)

@@ -7,6 +7,7 @@ that carries its id. A request is cancelled when its id is at most the last `Can
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engine.protocol.keeping import ForgetTexts, KeepTexts, Kept
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.residence import Residence
 from engine.protocol.sentences import say
@@ -108,7 +109,8 @@ class Count:
     texts: tuple[str, ...] = ()
 
 
-Command = Load | Generate | Cancel | Shutdown | Appraise | Count | Watch | Inspect | Serve | StopServing
+Keeping = KeepTexts | ForgetTexts  # what is kept of texts, from now on and until now
+Command = Load | Generate | Cancel | Shutdown | Appraise | Count | Watch | Inspect | Serve | StopServing | Keeping
 
 # ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -423,4 +425,4 @@ class Counted:
 Told = Drafted | Passing | Inspected  # about trees and passes, to those who ask
 Served = Serving | ServingEnded | Visit  # about the server, to the window that switched it on
 Answered = Queued | Prefilled | Round | Wrote | Steps
-Event = Ready | Loading | Loaded | Answered | Finished | Failed | Appraised | Counted | Told | Served
+Event = Ready | Loading | Loaded | Answered | Finished | Failed | Appraised | Counted | Told | Served | Kept

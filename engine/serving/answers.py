@@ -4,11 +4,12 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 from engine.errors import CoppiceError
+from engine.protocol.keeping import SERVED
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Generate, Prefilled, Queued, Round
 from engine.protocol.sentences import say
 from engine.serving.context import Asker, Service
@@ -101,6 +102,7 @@ async def events(
         if not unread.put(event):
             job.leave()
 
+    request = replace(request, options=replace(request.options, conversation=SERVED))
     job = Job(request, asker.name, tell, lambda ahead: tell(Queued(request.id, ahead)), made_for, asker.is_admitted)
     service.desk.put(job)
     try:

@@ -129,6 +129,12 @@ class Desk:
             self._tell_places()
             return job
 
+    def is_quiet(self, seconds: float) -> bool:
+        """Wait so long for a job; whether none came. The one before it is over."""
+        with self._changed:
+            self._answering = None
+            return not self._changed.wait_for(lambda: bool(self._waiting), seconds)
+
     def forget(self, job: Job) -> None:
         """Take a job out that waits, if it does."""
         job.leave()

@@ -2,15 +2,22 @@
 
 import gc
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
+from engine.protocol.keeping import KeepTexts, Kept
 from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load
 from engine.protocol.sentences import say
 from engine.serving.desk import Desk, Job
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+REST_SECONDS = 2.0  # without a request, before what was read is written to disk
 
 KINDS: dict[type[CoppiceError], FailureKind] = {NoModel: "no_model", TooLong: "too_long", InputError: "input"}
 
@@ -18,8 +25,21 @@ KINDS: dict[type[CoppiceError], FailureKind] = {NoModel: "no_model", TooLong: "t
 class Worker:
     """The one who asks the engine. `watcher` is told of the rounds that windows asked for."""
 
-    def __init__(self, desk: Desk, cancellation: Cancellation, watcher: Watcher, reading: "Future[None]") -> None:
-        """`reading` is done as soon as what loading and answering need has been imported, or could not be."""
+    def __init__(
+        self,
+        desk: Desk,
+        cancellation: Cancellation,
+        watcher: Watcher,
+        reading: "Future[None]",
+        tell_kept: Callable[[Kept], None] = lambda _kept: None,
+    ) -> None:
+        """`reading` is done as soon as what loading and answering need has been imported, or could not be.
+
+        `tell_kept` hears what became of texts that are kept on disk.
+        """
+        self.keeping = KeepTexts(0)  # may be replaced at any time, from any thread
+        self._kept_by = KeepTexts(0)  # what the loaded engine was told
+        self._tell_kept = tell_kept
         self._desk = desk
         self._cancellation = cancellation
         self._watcher = watcher
@@ -28,7 +48,36 @@ class Worker:
     def run(self) -> None:
         """Take jobs for ever."""
         while True:
+            while self._desk.is_quiet(REST_SECONDS) and not self.rest():
+                pass  # something was to be forgotten meanwhile
             self.work(self._desk.take())
+
+    def rest(self) -> bool:
+        """Nobody asks: write what was read to disk, if it is to be kept, until somebody does; whether all is done."""
+        engine, has_written, note = self._desk.engine, False, ""
+        if engine is None or not self._tell_keeping(engine).most_bytes:
+            return True
+        try:
+            has_written = engine.rest(self._make_way)
+            note = engine.kept_complaint
+        except Cancelled:
+            return False
+        except Exception as error:  # noqa: BLE001  # what was not kept is read again; answers must go on
+            note = failed_by(0, error).message
+        if has_written or note:
+            self._tell_kept(Kept(engine.kept_bytes, note))
+        return True
+
+    def _tell_keeping(self, engine: "Engine") -> KeepTexts:
+        """Have the engine know what is wanted by now, in the thread that it works in; returns that."""
+        if self.keeping != self._kept_by:
+            self._kept_by = self.keeping
+            engine.keep_on_disk(self._kept_by.cache_dir, self._kept_by.most_bytes)
+        return self._kept_by
+
+    def _make_way(self) -> None:
+        if self._desk.waiting:
+            raise Cancelled
 
     def work(self, job: Job) -> None:
         """One job, which ends in exactly one `Finished` or `Failed`."""
@@ -58,9 +107,11 @@ class Worker:
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
             del engine
             self._unload()
+            self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             return
         engine = self._desk.engine_for(job.made_for)
+        self._tell_keeping(engine)
         watcher = self._watcher if job.is_of_window else None
         prompt = engine.prompt_of(request)
         yield from engine.generate(request.id, prompt, request.options, watcher)

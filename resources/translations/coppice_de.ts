@@ -1796,6 +1796,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>{reason}, {count}-mal hintereinander.</translation>
         </message>
         <message>
+            <location filename="../../app/engine/kept_texts.py" />
+            <source>Answers are not affected: such a chat is read again when it is opened the next time.</source>
+            <translation>Antworten sind nicht betroffen: Ein solcher Chat wird beim nächsten Mal neu gelesen.</translation>
+        </message>
+        <message>
             <location filename="../../app/engine/link.py" />
             <source>Check the installation, then restart it.</source>
             <translation>Prüfen Sie die Installation und starten Sie ihn dann neu.</translation>
@@ -4965,6 +4970,51 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Was installiert wurde. Es lässt sich jederzeit entfernen und neu installieren.</translation>
         </message>
         <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Delete now…</source>
+            <translation>Jetzt löschen…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Delete what is kept</source>
+            <translation>Aufbewahrtes löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Delete what is kept of all chats</source>
+            <translation>Aufbewahrtes aller Chats löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Delete what is kept of all chats?</source>
+            <translation>Aufbewahrtes aller Chats löschen?</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Looking at what is kept…</source>
+            <translation>Das Aufbewahrte wird gezählt…</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Memory</source>
+            <translation>Speicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>Nothing is kept of any chat now.</source>
+            <translation>Zurzeit ist von keinem Chat etwas aufbewahrt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>The chats stay. The next answer in each of them begins later: the model reads the chat again first.</source>
+            <translation>Die Chats bleiben. Die nächste Antwort in jedem von ihnen beginnt später: Das Modell liest den Chat vorher noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/preferences/memory_page.py" />
+            <source>What is kept of chats takes {size} now.</source>
+            <translation>Das Aufbewahrte der Chats belegt zurzeit {size}.</translation>
+        </message>
+        <message>
             <location filename="../../app/preferences/page.py" />
             <source>Give a number from {smallest} to {largest}.</source>
             <translation>Geben Sie eine Zahl von {smallest} bis {largest} an.</translation>
@@ -5048,11 +5098,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/preferences/pages.py" />
             <source>Looking for a token…</source>
             <translation>Ein Token wird gesucht…</translation>
-        </message>
-        <message>
-            <location filename="../../app/preferences/pages.py" />
-            <source>Memory</source>
-            <translation>Speicher</translation>
         </message>
         <message>
             <location filename="../../app/preferences/pages.py" />
@@ -5745,6 +5790,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>A long chat of yesterday goes on at once: what the model knew of it is read from the disk. Only you can read it there, and it goes with the chat. Off, what was kept is deleted.</source>
+            <translation>Ein langer Chat von gestern geht sofort weiter: Was das Modell davon wusste, kommt von der Platte. Nur du kannst es dort lesen, und es wird mit dem Chat gelöscht. Aus: Aufbewahrtes wird gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>A mirror of the hub, or one of your own. Empty means the public one.</source>
             <translation>Ein Spiegel des Hubs oder ein eigener. Leer heißt der öffentliche.</translation>
         </message>
@@ -5795,6 +5845,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
+            <source>Disk for what chats have read</source>
+            <translation>Plattenplatz für gelesene Chats</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
             <source>Everyone in the network</source>
             <translation>Alle im Netzwerk</translation>
         </message>
@@ -5842,6 +5897,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>How much is written into the log. What is said in chats is never written into it.</source>
             <translation>Wie viel ins Protokoll geschrieben wird. Was in Chats gesagt wird, steht nie darin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>Keep what chats have read on disk</source>
+            <translation>Gelesene Chats auf der Platte aufbewahren</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6052,6 +6112,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/preferences.py" />
             <source>What is free</source>
             <translation>Was frei ist</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/preferences.py" />
+            <source>What was of no use for longest makes way. Automatic takes a twentieth of what is free, at most 8 GB.</source>
+            <translation>Was am längsten nicht gebraucht wurde, macht Platz. Automatisch nimmt ein Zwanzigstel des freien Platzes, höchstens 8 GB.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6364,6 +6429,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
+            <source>Delete it in Preferences, on the page Memory.</source>
+            <translation>Lösche es in den Einstellungen auf der Seite „Speicher“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
             <source>Details are in the log.</source>
             <translation>Einzelheiten stehen im Protokoll.</translation>
         </message>
@@ -6531,6 +6601,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/thread_faults.py" />
             <source>What a model needs could not be found out because of an error in this program ({error}).</source>
             <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/thread_faults.py" />
+            <source>What is kept of chats on disk could not be deleted because of an error in this program ({error}).</source>
+            <translation>Das Aufbewahrte der Chats konnte wegen eines Fehlers in diesem Programm nicht gelöscht werden ({error}).</translation>
         </message>
         <message>
             <location filename="../../app/shell/thread_faults.py" />
@@ -8775,6 +8850,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/gguf_header.py" />
             <source>{file} was written for machines of another byte order.</source>
             <translation>{file} wurde für Rechner mit anderer Bytereihenfolge geschrieben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/kept/texts_on_disk.py" />
+            <source>There is no room to keep on disk what this conversation has read.</source>
+            <translation>Auf der Platte ist kein Platz, um aufzubewahren, was dieser Chat gelesen hat.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/kept/texts_on_disk.py" />
+            <source>What conversations have read cannot be kept on disk: {reason}.</source>
+            <translation>Gelesene Chats können nicht auf der Platte aufbewahrt werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/kept/texts_on_disk.py" />
+            <source>What was kept of an earlier conversation is damaged: it was removed, and is read anew.</source>
+            <translation>Das Aufbewahrte eines früheren Chats ist beschädigt: Es wurde entfernt, der Chat wird neu gelesen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/kept/texts_on_disk.py" />
+            <source>{file} is kept of another model, or by another version, and is not used.</source>
+            <translation>{file} stammt von einem anderen Modell oder einer anderen Version und wird nicht verwendet.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/learned.py" />

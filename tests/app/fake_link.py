@@ -4,6 +4,7 @@ from pathlib import Path
 
 from app.engine.link import EngineLink
 from app.engine.program import EngineProgram
+from engine.protocol.keeping import ForgetTexts, KeepTexts
 from engine.protocol.messages import (
     PROTOCOL,
     Command,
@@ -22,13 +23,14 @@ from tests.app.fake_engine import finished, loaded, round_of
 
 
 class FakeLink(EngineLink):
-    """`sent` holds every command, but for `counts` and `looks`; `said` what else was asked: start, restart, close."""
+    """`sent` holds every command but for `counts`, `looks` and `keeps`; `said` what else was asked, such as a start."""
 
     def __init__(self) -> None:
         super().__init__(EngineProgram(("nothing",), Path("engine.log")))
         self.sent: list[Command] = []
         self.counts: list[Count] = []
         self.looks: list[Watch | Inspect] = []
+        self.keeps: list[KeepTexts | ForgetTexts] = []
         self.said: list[str] = []
 
     def start(self, *_: object) -> None:
@@ -52,6 +54,8 @@ class FakeLink(EngineLink):
             self.counts.append(command)
         elif isinstance(command, Watch | Inspect):
             self.looks.append(command)
+        elif isinstance(command, KeepTexts | ForgetTexts):
+            self.keeps.append(command)
         else:
             self.sent.append(command)
 

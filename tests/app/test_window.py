@@ -12,6 +12,7 @@ from app.engine.state import Phase
 from app.library.estimates import last_load
 from app.settings.store import SettingsFile
 from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
+from engine.protocol.keeping import ForgetTexts
 from engine.protocol.messages import Cancel, Failed, Generate, Round
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
@@ -129,6 +130,7 @@ def test_a_deleted_chat_is_brought_back_from_its_bar(window: MainWindow, link: F
     press(window, Qt.Key.Key_Backspace, CONTROL | Qt.KeyboardModifier.ShiftModifier)
     assert window.chat_panel.welcome.isVisible()
     assert titles(window) == []
+    assert link.keeps[-1] == ForgetTexts((link.last_question.options.conversation,)), "what was kept of it is gone"
     with qtbot.waitSignal(window.chat.conversation_replaced):
         notice_button(window, "Undo").click()
     assert shown_answer(window) == "Good day"

@@ -366,6 +366,7 @@ JOBS = (
     "news",
     "remote engine",
     "engine key",
+    "kept texts",
 )
 PROOFS: dict[str, Callable[[Case], None]] = {
     "archive": prove_archive,

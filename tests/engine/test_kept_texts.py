@@ -159,6 +159,9 @@ class Holder:
     def copied_text(self) -> KeptText:
         return KeptText(tuple(self.tokens), ({"keys": torch.zeros(len(self.tokens))},))
 
+    def text_in_place(self) -> KeptText:
+        return self.copied_text()
+
     def restore(self, kept: KeptText, length: int) -> None:
         self.tokens = list(kept.tokens[:length])
         self.restored += 1

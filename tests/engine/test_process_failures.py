@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.protocol.keeping import ForgetTexts, KeepTexts
 from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Count, Counted, Failed, Finished, Generate, Load, Ready
 from engine.protocol.options import GenerateOptions, LoadOptions
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
@@ -32,6 +33,21 @@ def test_a_request_fails_alone(
     assert failed == Failed(1, "The engine met an unexpected error: boom", "Details are in the engine's log.")
     assert type(error).__name__ + ": boom" in capsys.readouterr().err
     assert served.ask(Generate(2, (), GenerateOptions())).message == "No model is loaded."
+
+
+def test_what_is_to_be_kept_and_forgotten_is_heard_without_an_answer(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[tuple[str, ...]] = []
+    engine: Any = SimpleNamespace(forget=forgotten.append, count=raises(RuntimeError("boom")))
+    served.ours.send(KeepTexts(5, "folder"))
+    served.ours.send(ForgetTexts(("1",)))
+    with monkeypatch.context() as patch:
+        patch.setattr(served.process._desk, "engine", engine)
+        served.ours.send(ForgetTexts(("2",)))
+        assert served.ask(Count(1)) == Counted(1, 0, 0)
+    assert served.process._worker.keeping == KeepTexts(5, "folder")
+    assert forgotten[-1] == ("2",)
 
 
 def test_without_a_model_nothing_is_counted(served: Served) -> None:

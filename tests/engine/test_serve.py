@@ -147,3 +147,14 @@ def test_a_request_that_is_over_is_one_line_whatever_a_client_calls_itself(capsy
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.endswith("401  0.00 s  failed  No key.\n")
+
+
+@pytest.mark.parametrize(("words", "most"), [((), -1), (("--keep-gb", "0"), 0), (("--keep-gb", "2.5"), 2_500_000_000)])
+def test_as_much_is_kept_on_disk_as_is_told(words: tuple[str, ...], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, bool]] = []
+    monkeypatch.setattr(
+        "engine.cli.serve.serve", lambda *_, keep_bytes, as_json, quiet: told.append((keep_bytes, as_json and quiet))
+    )
+    assert main(["serve", *words]) == 0
+    assert told == [(most, False)]
+    assert main(["serve", "--keep-gb", "-1"]) == 2

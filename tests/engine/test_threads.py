@@ -15,12 +15,17 @@ from typing import Any
 
 import psutil
 import pytest
+import torch
 
 import engine
 from engine.cli.serve import EXIT_BROKEN, Ending, _work
 from engine.errors import Cancellation, ModelError
+from engine.loading.kept.part_file import SectionReader
+from engine.loading.kept.text_parts import save, saved_text
+from engine.model.passes.kept_text import KeptText
 from engine.observing.answerer import Answerer
 from engine.process import _read_ahead
+from engine.protocol.keeping import KeepTexts
 from engine.protocol.messages import Appraise, Appraised, Cancel, Count, Counted, Event, Failed, Generate, Load
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.watching import Inspect
@@ -231,12 +236,25 @@ def template_watch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Pat
     renderer.close()
 
 
+def kept_layers(error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Who takes the layers of a kept text gets the error, and all of them the next time."""
+    slots = {"keys": torch.zeros(1, 1, 3, 4)}
+    saved = saved_text([save(folder / "text", KeptText((1, 2, 3), (slots, slots)), None, {}, lambda: None)])
+    assert saved
+    with monkeypatch.context() as patch:
+        patch.setattr(SectionReader, "read", raises(error))
+        with saved.opened(3) as kept, pytest.raises(type(error)):
+            list(kept.slots)
+    with saved.opened(3) as kept:
+        assert [layer["keys"].shape for layer in kept.slots] == [(1, 1, 3, 4)] * 2
+
+
 def server_without_window(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
     """A server without its engine ends, and says so."""
     endings: SimpleQueue[Ending] = SimpleQueue()
     with monkeypatch.context() as patch:
         patch.setattr(Worker, "run", raises(error))
-        _work(Desk(), Cancellation(), endings)
+        _work(Desk(), Cancellation(), endings, KeepTexts(0))
     assert endings.get(timeout=0) == Ending(EXIT_BROKEN)
 
 
@@ -299,6 +317,7 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "prefetch_ring.py: self._run": prefetch,
     "slots.py: ThreadPoolExecutor": slots,
     "layer_file.py: ThreadPoolExecutor": hasher,
+    "text_parts.py: ThreadPoolExecutor": kept_layers,
     "template_renderer.py: self._run": template_watch,
     "workers.py: ThreadPoolExecutor": decoders,
     "serve.py: _work": server_without_window,

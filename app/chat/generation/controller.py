@@ -290,7 +290,7 @@ class ChatController(QObject):
         if first != self.conversation.first_read:
             self.conversation.read_from(first, summary)
             self.first_read_changed.emit(first)
-        options = self.next_options
+        options = replace(self.next_options, conversation=str(self.conversation.id))
         prompt = self.conversation.prompt(self.generation.system_prompt)
         self._request = self._link.generate(prompt, options)
         self.asked.emit(self._request, prompt, options)

@@ -1,6 +1,6 @@
 """What a context computed of a text, outside of the context: so that it can read another one, and come back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -16,13 +16,13 @@ Slots = Mapping[str, Tensor]
 class KeptText:
     """Copies in host memory; `Context.restore` takes them back into a context of the same network, bit for bit.
 
-    `slots`: of every layer that attends, those of the n `tokens`; `hidden`: [n, width], recorded for a head, None
-    where nothing is; `states`: of the layers that keep one, None without any; `turned`: None where no frequency depends
-    on the text's length.
+    `slots`: of every layer that attends, those of the n `tokens`; from a file they come as they are asked for, once.
+    `hidden`: [n, width], recorded for a head, None where nothing is; `states`: of the layers that keep one, None
+    without any; `turned`: None where no frequency depends on the text's length.
     """
 
     tokens: tuple[int, ...]
-    slots: tuple[Slots, ...]
+    slots: Iterable[Slots]
     hidden: Tensor | None = None
     states: KeptStates | None = None
     turned: TurnedText | None = None

@@ -19,6 +19,9 @@ from engine.model.shape import FULL, INDEXED
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
+SLOT_DIMENSION = {"keys": 2, "values": 2, "indexer_keys": 1, "indexer_position_ids": 2}
+"""Where slots are counted in what `slots` of a layer gives, by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class FixedSlots:

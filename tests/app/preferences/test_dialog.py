@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QComboBox, QLin
 from pytestqt.qtbot import QtBot
 
 from app.preferences.dialog import PreferencesDialog
+from app.preferences.memory_page import MemoryPage
 from app.preferences.page import OptionRow, OptionsPage
 from app.preferences.pages import AdvancedPage, NetworkPage, preferences_dialog
 from app.settings.generation import GenerationSettings
@@ -43,6 +44,24 @@ class Desk(QObject):
         self.said.append("forget")
 
 
+class Keeper(QObject):
+    """Knows what is kept of chats, without a folder."""
+
+    measured = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def measure(self) -> None:
+        """Only noted."""
+        self.said.append("measure")
+
+    def forget_all(self) -> None:
+        """Only noted."""
+        self.said.append("forget")
+
+
 @pytest.fixture
 def controller() -> Desk:
     """The desk that the dialog talks to."""
@@ -50,9 +69,17 @@ def controller() -> Desk:
 
 
 @pytest.fixture
-def dialog(qtbot: QtBot, settings: SettingsFile, folders: Folders, controller: Desk) -> PreferencesDialog:
+def keeper() -> Keeper:
+    """Who keeps."""
+    return Keeper()
+
+
+@pytest.fixture
+def dialog(
+    qtbot: QtBot, settings: SettingsFile, folders: Folders, controller: Desk, keeper: Keeper
+) -> PreferencesDialog:
     """The dialog, open."""
-    made = preferences_dialog(settings, folders, Path("/cache/hub"), controller)
+    made = preferences_dialog(settings, folders, Path("/cache/hub"), controller, keeper)
     qtbot.addWidget(made)
     made.show()
     return made
@@ -90,6 +117,8 @@ OTHERS: list[tuple[str, Any]] = [
     ("model_folders", ("/models",)),
     ("prepared_folder", "/fast/prepared"),
     ("vram_limit_gb", 7.5),
+    ("keep_texts", False),
+    ("keep_limit_gb", 2.5),
     ("lookup", False),
     ("proxy", "http://proxy.example:3128"),
     ("log_level", "debug"),
@@ -275,3 +304,21 @@ def test_a_value_out_of_range_in_the_file_is_the_default(wrongly_written: Callab
     wrong = {"theme": '"pink"', "text_size": "5000", "vram_limit_gb": "-1", "proxy": '"nonsense"'}
     settings = wrongly_written(f'{{"{name}": {wrong.get(name, chr(34) + "relative" + chr(34))}, "target": "/kept"}}')
     assert settings == Settings(target="/kept")
+
+
+def test_what_is_kept_of_chats_is_told_and_deleted_after_a_question(
+    dialog: PreferencesDialog, keeper: Keeper, qtbot: QtBot
+) -> None:
+    page: MemoryPage = page_of(dialog, MemoryPage)
+    dialog.list.setCurrentRow(dialog.pages.index(page))
+    assert keeper.said == ["measure"]
+    assert not page.kept.delete.isEnabled()
+    keeper.measured.emit(5 * 10**9)
+    assert "5.0 GB" in page.kept.taken.text()
+    page.kept.delete.click()
+    assert page.kept.question.isVisible()
+    assert keeper.said == ["measure"], "nothing goes without a yes"
+    page.kept.confirm.click()
+    assert keeper.said == ["measure", "forget"]
+    keeper.measured.emit(0)
+    assert not page.kept.delete.isEnabled()

@@ -130,6 +130,7 @@ class StubEngine:
         self.gate.set()
         self.rounds = 0
         self.answered: list[str] = []
+        self.conversations: set[str] = set()
         self._cancellation = cancellation
 
     def prompt_of(self, request: Generate) -> Ask:
@@ -143,9 +144,10 @@ class StubEngine:
         """There is no draft."""
         return SimpleNamespace(draft=None)
 
-    def generate(self, request: int, ask: Ask, _options: GenerateOptions, _watcher: Watcher | None) -> Iterator[Event]:
+    def generate(self, request: int, ask: Ask, options: GenerateOptions, _watcher: Watcher | None) -> Iterator[Event]:
         """As the engine's, with as many tokens as rounds."""
         self.answered.append(ask.text)
+        self.conversations.add(options.conversation)
         yield Prefilled(request, 7, 2, 0.5)
         tree = Tree(b"", b"", b"", ("x",) * ask.nodes)
         for index in range(ask.rounds):
@@ -203,7 +205,7 @@ class Running:
 
     def is_free(self) -> bool:
         """Whether the engine works at nothing, now or within a minute."""
-        return soon(lambda: not self.desk.waiting and not self.desk._is_answering)
+        return soon(lambda: not self.desk.waiting and self.desk._answering is None)
 
     def has_no_connections(self) -> bool:
         """Whether, now or within a minute, nobody is connected and nothing is under way."""

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from starlette.datastructures import Headers
 
+from engine.protocol.keeping import SERVED
 from engine.serving.guard.limits import Limits
 from engine.serving.guard.middleware import _asker
 from engine.serving.guard.visits import Visits
@@ -89,6 +90,7 @@ def test_who_asks_once_does_not_wait_for_all_of_who_asks_much(server: Running) -
         server.engine.gate.set()
         assert Counter(each.result() for each in (*first, *then)) == {200: len(much) + len(once)}
     assert sorted(server.engine.answered[1:6]) == sorted([*once, "much"]), "each had a turn before anybody's second"
+    assert server.engine.conversations == {SERVED}, "what is kept of them on disk is no chat's of the window"
 
 
 def test_one_network_is_one_client_with_one_turn() -> None:

@@ -1,0 +1,42 @@
+"""What tells the texts of one network from those of all others: a folder's name for every context that reads."""
+
+import hashlib
+import json
+
+import transformers
+
+from engine.loading.kept.part_file import VERSION
+from engine.loading.preparation import source_fingerprint
+from engine.model.checkpoint import Checkpoint
+from engine.model.context import Context, SharedContext
+
+Reading = tuple[Context | None, Checkpoint | None]  # a context, and where its weights are from
+
+
+def model_names(target: Reading, drafts: tuple[Reading, ...], stored_as: str) -> dict[Context, str]:
+    """By context; a self-draft has no text of its own. Raises `ModelError` if a file of a checkpoint is gone.
+
+    What counts is all that a number in a cache depends on: the state of the files, the types of weights and numbers,
+    the kind of device, the version of transformers, which computes. A head reads what its target has computed, and a
+    target that records hidden states for one keeps these too. `stored_as`: of the target's layers.
+    """
+    names = {}
+    for context, checkpoint in (target, *drafts):
+        if context is None or checkpoint is None or isinstance(context, SharedContext):
+            continue
+        network, is_target = context.network, context is target[0]
+        about = {
+            "version": VERSION,
+            "transformers": transformers.__version__,
+            "files": source_fingerprint(checkpoint),
+            "reader": type(context).__name__,
+            "records": context.records,
+            "numbers": str(network.dtype),
+            "device": network.device.type,
+            "attention": network.attention,
+            "stored_as": stored_as if is_target else "",
+        }
+        if not is_target and target[1] is not None and type(context) is not Context:
+            about["target"] = source_fingerprint(target[1])
+        names[context] = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
+    return names

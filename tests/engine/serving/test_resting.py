@@ -1,0 +1,106 @@
+"""What the engine does while nobody asks: it writes what was read to disk, and whoever asks next interrupts it."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from unittest.mock import Mock, PropertyMock
+
+import pytest
+
+from engine.errors import Cancellation, Cancelled
+from engine.kept_files import all_files, kept_folder
+from engine.loading.kept import texts_on_disk
+from engine.observing.watcher import Watcher
+from engine.protocol.keeping import KeepTexts, Kept
+from engine.protocol.messages import Event, Failed, Generate, Load, Prefilled
+from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.serving import worker as workers
+from engine.serving.desk import WINDOW, Desk, Job
+from engine.serving.worker import Worker
+from tests.engine.test_estimate import with_tokenizer
+
+PROMPT = tuple(range(20, 120))
+ASKED = GenerateOptions(max_new_tokens=2, ignore_eos=True, conversation="chat 1")
+
+
+def worker_of(desk: Desk, told: list[Kept]) -> Worker:
+    read: Future[None] = Future()
+    read.set_result(None)
+    return Worker(desk, Cancellation(), Watcher(lambda _event: None), read, told.append)
+
+
+def test_a_desk_is_quiet_until_somebody_asks() -> None:
+    desk, places = Desk(), list[int]()
+    assert desk.is_quiet(0.0)
+    desk.put(Job(Generate(1, (), GenerateOptions()), WINDOW, lambda _event: None))
+    assert not desk.is_quiet(60.0)
+    desk.take()
+    assert desk.is_quiet(0.0), "the one that was taken is over"
+    desk.put(Job(Generate(2, (), GenerateOptions()), WINDOW, lambda _event: None, places.append))
+    assert places == [0], "nobody is before it"
+
+
+def test_who_asks_interrupts_and_a_failure_is_a_sentence() -> None:
+    desk, told, engine = Desk(), list[Kept](), Mock(kept_complaint="", kept_bytes=7)
+    worker = worker_of(desk, told)
+    desk.engine = engine
+    assert worker.rest()
+    engine.rest.assert_not_called()
+    worker.keeping = KeepTexts(5, "folder")
+    engine.rest.return_value = False
+    assert worker.rest()
+    assert told == [], "there was nothing new"
+
+    def interrupted(check: Callable[[], None]) -> bool:
+        check()
+        desk.put(Job(Generate(1, (), GenerateOptions()), WINDOW, lambda _event: None))
+        check()
+        raise AssertionError("it goes on")
+
+    engine.rest.side_effect = interrupted
+    assert not worker.rest()
+    engine.rest.side_effect = [True, MemoryError(), Cancelled()]
+    assert worker.rest()
+    assert worker.rest()
+    assert not worker.rest(), "something is to be forgotten first"
+    assert [each.nbytes for each in told] == [7, 7]
+    assert [bool(each.note) for each in told] == [False, True]
+    type(engine).kept_complaint = PropertyMock(return_value="The disk is full.")
+    engine.rest.side_effect = [False]
+    assert worker.rest()
+    assert told[-1] == Kept(7, "The disk is full.")
+    engine.keep_on_disk.assert_called_once_with("folder", 5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tiny target that streams; a file is worth it, and two quiet seconds are over at once."""
+    monkeypatch.setattr(texts_on_disk, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(texts_on_disk, "BYTES_PER_SECOND", 1e15)
+    monkeypatch.setattr(workers, "REST_SECONDS", 0.0)
+    return with_tokenizer(tmp_path / "model", "llama")
+
+
+def test_layers_that_stream_find_a_text_again_after_a_restart(folder: Path, tmp_path: Path) -> None:
+    answers = []
+    for _ in range(2):
+        desk, told, kept = Desk(), list[Event](), threading.Event()
+        worker = worker_of(desk, [])
+        worker.keeping = KeepTexts(1 << 30, str(tmp_path))
+        worker._tell_kept = lambda _kept, kept=kept: kept.set()  # type: ignore[misc]
+        options = LoadOptions(str(folder), "none", place="ssd", cache_dir=str(tmp_path))
+        for request in (Load(0, options), Generate(1, (), ASKED, raw=PROMPT)):
+            worker.work(Job(request, WINDOW, told.append))
+        assert not any(isinstance(event, Failed) for event in told)
+        assert desk.engine
+        assert set(desk.engine.describe(0, 0.0).tiers) == {"ssd"}
+        answers.append(told[-2:])
+        assert worker.rest()
+        assert kept.is_set() == (len(answers) == 1), "the second time there is nothing new"
+        prefilled = next(event for event in told if isinstance(event, Prefilled))
+        assert prefilled.cached_tokens == (0 if len(answers) == 1 else len(PROMPT) - 1)
+        desk.engine.close()
+    assert len(all_files(kept_folder(tmp_path))) == 1
+    first, second = answers
+    assert [getattr(event, "text", "") for event in first] == [getattr(event, "text", "") for event in second]
