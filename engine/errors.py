@@ -66,20 +66,24 @@ class Cancellation:
 
     def __init__(self) -> None:
         self._running, self._asker = 0, ""
-        self._through: dict[str, int] = {}
+        self._through: dict[str | None, int] = {}  # by asker; None: of all of them
         self._is_unwanted: Callable[[], bool] = lambda: False
 
     def begin(self, request: int, is_unwanted: Callable[[], bool] = lambda: False, asker: str = "") -> None:
         """Name the request that runs from now on; `is_unwanted`: whether who asked for it has left, cheap to ask."""
         self._running, self._is_unwanted, self._asker = request, is_unwanted, asker
 
-    def cancel(self, through: int, asker: str = "") -> None:
-        """Cancel every request of this asker whose id is at most `through`, running or yet to come."""
+    def cancel(self, through: int, asker: str | None = None) -> None:
+        """Cancel every request of this asker, of all where none is named, whose id is at most `through`.
+
+        Whether it runs or is yet to come.
+        """
         self._through[asker] = max(self._through.get(asker, -1), through)
 
     def check(self) -> None:
         """Raise `Cancelled` if the running request is cancelled. Called before every layer, so it must be cheap."""
-        if self._running <= self._through.get(self._asker, -1) or self._is_unwanted():
+        through = max(self._through.get(self._asker, -1), self._through.get(None, -1))
+        if self._running <= through or self._is_unwanted():
             raise Cancelled
 
 

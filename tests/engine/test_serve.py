@@ -19,9 +19,10 @@ from engine.__main__ import main
 from engine.cli.arguments import build_parser
 from engine.cli.serve import KEY_VARIABLE, serve, serve_options
 from engine.cli.serving_log import ServingLog, line_of
-from engine.errors import CoppiceError
+from engine.errors import Cancellation, Cancelled, CoppiceError
 from engine.protocol.options import LoadOptions
 from engine.protocol.serving import ServeOptions, Visit
+from engine.serving.desk import SERVED_FROM
 from engine.serving.worker import Worker
 from tests.engine.serving.stub import soon
 
@@ -75,9 +76,11 @@ def test_the_application_becomes_a_server_that_ends_when_it_is_told(process: "su
 def test_it_ends_by_a_signal_while_its_worker_works(
     number: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left, is_over = list[int](), threading.Event()
+    left, is_over, cancellations = list[int](), threading.Event(), list[Cancellation]()
 
-    def work(_worker: Worker) -> None:
+    def work(worker: Worker) -> None:
+        cancellations.append(worker._cancellation)
+        worker._cancellation.begin(SERVED_FROM, asker="127.0.0.1")
         os.kill(os.getpid(), number)
         is_over.wait(PATIENCE_SECONDS)
 
@@ -85,6 +88,8 @@ def test_it_ends_by_a_signal_while_its_worker_works(
     serve(ServeOptions(port=0), LoadOptions(), leave=left.append)
     is_over.set()
     assert left == [code]
+    with pytest.raises(Cancelled):
+        cancellations[0].check()  # what is under way for a client ends within one layer
     assert capsys.readouterr().out.startswith("http://127.0.0.1:")
 
 
