@@ -1,10 +1,12 @@
 """Texts in files: every bit as if they had stayed, and whatever happens to a file costs reading, never an answer."""
 
 import errno
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -166,6 +168,37 @@ def test_a_damaged_file_is_told_of_removed_and_not_used(damage: str, llama: Netw
     assert "damaged" in complaint
     assert not path.exists()
     assert brought(root, llama) == (0, ""), "it is told once"
+
+
+HOSTILE: dict[str, tuple[Any, torch.Tensor]] = {
+    "no table": ([1], torch.arange(100)),
+    "no time": ({"begin": 0, "end": 100, "layers": 0}, torch.arange(100)),
+    "a time in words": ({"begin": 0, "end": 100, "layers": 0, "seconds_per_token": "long"}, torch.arange(100)),
+    "a time without end": ({"begin": 0, "end": 100, "layers": 0, "seconds_per_token": math.inf}, torch.arange(100)),
+    "no end": ({"begin": 0, "end": math.inf, "layers": 0, "seconds_per_token": 1}, torch.arange(100)),
+    "fewer tokens": ({"begin": 0, "end": 1 << 60, "layers": 0, "seconds_per_token": 1}, torch.arange(100)),
+    "tokens in pieces": ({"begin": 0, "end": 100, "layers": 0, "seconds_per_token": 1}, torch.arange(100) + 0.5),
+    "other layers": ({"begin": 0, "end": 100, "layers": 9, "seconds_per_token": 1}, torch.tensor(TEXT)),
+    "states without end": (
+        {"begin": 0, "end": 100, "layers": 0, "seconds_per_token": 1, "states": {"layers": 1 << 60, "snapshots": []}},
+        torch.arange(100),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_whole_file_that_nobody_here_has_written_is_removed_too(kind: str, llama: Network, root: Path) -> None:
+    (path,) = kept_text(root, llama)
+    about, tokens = HOSTILE[kind]
+    if isinstance(about, dict):
+        about = {"model": path.parent.name, "before": "", **about}
+    if kind == "no table":
+        with pytest.raises(part_file.UnusableText):
+            part_file.write_part(path, {"text": {"tokens": tokens}}, about, never)
+    else:
+        part_file.write_part(path, {"text": {"tokens": tokens}}, about, never)
+    known, complaint = brought(root, llama)
+    assert (known, "damaged" in complaint, path.exists()) == (0, True, False)
 
 
 def test_a_damaged_later_part_costs_no_more_than_itself(llama: Network, root: Path) -> None:

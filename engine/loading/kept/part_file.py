@@ -27,6 +27,8 @@ PIECE_BYTES = 16 << 20  # written between two looks at who waits
 DIGESTS = "digests"
 PADDING = "padding"
 BETWEEN = "/"  # a section's name and a tensor's
+MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What use of a file may raise that is whole, with digests that fit, and yet nothing that is written here."""
 
 
 class UnusableText(Exception):  # noqa: N818  # a state of a file
@@ -90,8 +92,8 @@ class PartFile:
                 metadata, self._layouts, begin = _layouts_of(path, len(head))
                 file.seek(begin)
                 digests = file.read()
-            self.about: dict[str, Any] = json.loads(metadata["about"])
-        except (SafetensorError, LookupError, ValueError, RecursionError, Panic) as error:
+            self.about: dict[str, Any] = dict(json.loads(metadata["about"]))
+        except (SafetensorError, Panic, *MALFORMED) as error:
             raise UnusableText(path, is_damaged=True) from error
         size = hashlib.sha256().digest_size
         found = [digests[at : at + size] for at in range(0, len(digests), size)]

@@ -1,12 +1,13 @@
 """A text of a context as parts that follow each other, of which each holds what came behind the one before."""
 
+import math
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from engine.model.state.state_cache import KeptStates, Snapshot
 from engine.model.state.state_layer import LayerState
 
 TEXT, HIDDEN = "text", "hidden"
+MOST_STATES = 1 << 16  # layers that keep one; a file that tells of more is none of ours
 
 
 def save(
@@ -154,8 +156,10 @@ class _Range:
 def saved_text(parts: Sequence[PartFile]) -> SavedText | None:
     """The parts that follow each other from the first on; None where there is no first one.
 
-    Raises `UnusableText` for a part whose own text is damaged.
+    Raises `UnusableText` for a part whose own text is damaged, and one of `MALFORMED` for what nobody here has written.
     """
+    if not all(math.isfinite(part.about["seconds_per_token"]) for part in parts):
+        raise ValueError("no time")
     fitting = list(parts[:1]) if parts and parts[0].about["begin"] == 0 else []
     for one, other in pairwise(parts if fitting else ()):
         begins = one.about["begin"] < other.about["begin"] <= one.about["end"]
@@ -168,11 +172,13 @@ def saved_text(parts: Sequence[PartFile]) -> SavedText | None:
     texts = [_text_of(part) for part in fitting]
     tokens: list[int] = []
     for text, end in zip(texts, ends, strict=True):
-        tokens += text["tokens"].tolist()
+        tokens += _whole_numbers(text["tokens"])
+        if len(tokens) < end:
+            raise ValueError("fewer tokens than are told of")
         del tokens[end:]
     turned = None
     if "regimes" in texts[-1]:
-        turned = TurnedText(int(fitting[-1].about["anchor"]), tuple(texts[-1]["regimes"].tolist()))
+        turned = TurnedText(int(fitting[-1].about["anchor"]), tuple(_whole_numbers(texts[-1]["regimes"])))
     saved = SavedText(tuple(fitting), ends, KeptText(tuple(tokens), (), None, None, turned))
     return replace(saved, outline=replace(saved.outline, states=_outline_of_states(saved)))
 
@@ -180,6 +186,12 @@ def saved_text(parts: Sequence[PartFile]) -> SavedText | None:
 def _text_of(part: PartFile) -> dict[str, Tensor]:
     with closing(part.reader()) as reader:
         return reader.read(TEXT)
+
+
+def _whole_numbers(row: Tensor) -> list[int]:
+    if row.dtype != torch.int64 or row.dim() != 1:
+        raise ValueError("no row of whole numbers")
+    return cast("list[int]", row.tolist())
 
 
 def _state_lengths(part: PartFile) -> list[int]:
@@ -190,6 +202,8 @@ def _outline_of_states(text: SavedText) -> KeptStates | None:
     told, there = text.parts[-1].about.get("states"), text.snapshots
     if told is None:
         return None
+    if told["layers"] > MOST_STATES:
+        raise ValueError("no network has so many layers")
     empty = (LayerState(),) * int(told["layers"])
     snapshots = tuple(Snapshot(length, empty) for length in told["snapshots"] if length in there)
     return KeptStates(Snapshot(int(told["root"]), empty), snapshots, bool(told["behind_prompt"]))

@@ -23,7 +23,7 @@ from engine.kept_files import (
     planned_bytes,
     remove_parts,
 )
-from engine.loading.kept.part_file import PartFile, UnusableText
+from engine.loading.kept.part_file import MALFORMED, PartFile, UnusableText
 from engine.loading.kept.text_parts import SavedText, save, saved_text
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.model.context import same_tokens
@@ -122,7 +122,7 @@ class TextsOnDisk:
         except UnusableText as error:
             self._drop(error.path)
             return
-        except (LookupError, RuntimeError, ValueError) as error:  # whole, and yet nothing that fits the network
+        except MALFORMED as error:  # whole, and yet nothing that fits the network
             if out_of_memory_of(error, "") is not None:
                 raise
             self._drop(saved.parts[-1].path)
@@ -249,7 +249,7 @@ class TextsOnDisk:
             except UnusableText as error:
                 self._drop(error.path)
                 return None
-            except (LookupError, TypeError, ValueError):  # whole, but nothing that we write
+            except MALFORMED:  # whole, but nothing that we write
                 self._drop(parts[0].path)
                 return None
         return self._texts[key]
