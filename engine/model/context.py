@@ -93,9 +93,9 @@ class Context:
         return self._turned.reach(self.length) if self._turned is not None else BOUNDLESS
 
     @property
-    def records(self) -> bool:
-        """Whether hidden states are kept of what it reads."""
-        return self._cache.hidden is not None
+    def records(self) -> tuple[int, ...] | None:
+        """The layers whose outputs are kept of what it reads, as `HiddenStates` has them; None where nothing is."""
+        return None if self._cache.hidden is None else self._cache.hidden.layers
 
     def record(self, hidden: HiddenStates) -> None:
         """Keep with every token, committed or pending, what `hidden` records of it, from the first token on."""

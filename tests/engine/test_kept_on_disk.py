@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from engine.kept_files import (
     planned_bytes,
 )
 from engine.loading.kept import part_file, texts_on_disk
+from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
 from engine.loading.kept_texts import KeptTexts
+from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
+from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
@@ -137,6 +141,33 @@ def test_a_head_finds_again_what_its_target_recorded(heads: list[Case], root: Pa
     tokens, parents = random_tree(9, 1)
     for found, expected in ((other_host, host), (other_head, head)):
         assert torch.equal(found.score(tokens, parents), expected.score(tokens, parents))
+
+
+def test_a_folder_is_of_one_network_as_it_computes_and_of_what_it_records(heads: list[Case], tmp_path: Path) -> None:
+    host, head = heads[0].pair()
+    checkpoint = open_checkpoint(str(heads[0].folder))
+
+    def names(target: Context, stored_as: str = "") -> tuple[str, str]:
+        found = model_names((target, checkpoint), ((head, checkpoint), (None, None)), stored_as)
+        return found[target], found[head]
+
+    others = [Context(replace(host.network, dtype=torch.bfloat16), CAPACITY), Context(host.network, CAPACITY)]
+    for layers in ((0,), (1,)):
+        other = Context(host.network, CAPACITY)
+        other.record(HiddenStates(host.network, CAPACITY, layers))
+        others.append(other)
+    expected = names(host)
+    found = [*map(names, others), names(host, "nf4")]
+    assert len({expected, *found}) == 1 + len(found)
+    for place, which in enumerate(("target", "head")):
+        assert len({expected[place], *(each[place] for each in found)}) == 1 + len(found), which
+    same = Context(host.network, CAPACITY)
+    same.record(HiddenStates(host.network, CAPACITY))
+    assert names(same) == expected
+    copied = open_checkpoint(str(shutil.copytree(heads[0].folder, tmp_path / "copy")))
+    config = copied.path / "config.json"
+    config.write_text(config.read_text() + " ")  # such as another theta
+    assert model_names((host, open_checkpoint(str(copied.path))), (), "")[host] != expected[0]
 
 
 def test_a_system_prompt_is_found_in_the_text_of_another_chat(llama: Network, root: Path) -> None:

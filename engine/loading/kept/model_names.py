@@ -18,9 +18,10 @@ def model_names(target: Reading, drafts: tuple[Reading, ...], stored_as: str) ->
 
     What counts is all that a number in a cache depends on: the state of the files, the types of weights and numbers,
     the kind of device, the version of transformers, which computes. A head reads what its target has computed, and a
-    target that records hidden states for one keeps these too. `stored_as`: of the target's layers.
+    target that records hidden states for one keeps these too, of the layers that it names. `stored_as`: of the target's
+    layers.
     """
-    names = {}
+    names: dict[Context, str] = {}
     for context, checkpoint in (target, *drafts):
         if context is None or checkpoint is None or isinstance(context, SharedContext):
             continue
@@ -36,7 +37,7 @@ def model_names(target: Reading, drafts: tuple[Reading, ...], stored_as: str) ->
             "attention": network.attention,
             "stored_as": stored_as if is_target else "",
         }
-        if not is_target and target[1] is not None and type(context) is not Context:
-            about["target"] = source_fingerprint(target[1])
+        if not is_target and target[0] is not None and type(context) is not Context:
+            about["target"] = names[target[0]]
         names[context] = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
     return names

@@ -20,6 +20,7 @@ class HiddenStates:
     def __init__(self, network: Network, capacity: int, layers: Sequence[int] = ()) -> None:
         """Passes of `network` are recorded from now on. `layers`: numbers of decoder layers, ascending."""
         self.length = 0
+        self.layers = tuple(layers)
         self._capacity = capacity
         self._rows: Tensor | None = None
         if not layers:
