@@ -79,6 +79,7 @@ class KeptTexts:
         self._conversation = ""
         self._read_for: dict[TextHolder, str] = {}  # the conversation that its present text belongs to
         self._orders: SimpleQueue[Collection[str]] = SimpleQueue()
+        self._forgotten: set[str] = set()  # since somebody waits: what is asked for them still may have waited, too
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -91,8 +92,8 @@ class KeptTexts:
     def begin(self, conversation: str = "") -> None:
         """An answer begins: give memory back that others need by now. `conversation`: what it belongs to."""
         self._turn += 1
-        self._conversation = conversation
         self._obey()
+        self._conversation = "" if conversation in self._forgotten else conversation
         if self._entries:
             self._shrink(self._bound())
 
@@ -129,16 +130,22 @@ class KeptTexts:
                 raise Cancelled
 
         self._obey()
-        if self.on_disk is None:
-            return False
+        self._forgotten.clear()
+        try:
+            return self.on_disk is not None and self._write(self.on_disk, go_on)
+        finally:
+            self._obey()  # at once, as this may end for good before it rests again
+
+    def _write(self, on_disk: TextsOnDisk, go_on: Callable[[], None]) -> bool:
+        """Keep in files what belongs to conversations; whether there was something new."""
         has_written = False
         for holder, conversation in self._read_for.items():
             go_on()
             if conversation:
-                has_written |= self.on_disk.keep(holder, holder.text_in_place(), conversation, go_on)
+                has_written |= on_disk.keep(holder, holder.text_in_place(), conversation, go_on)
         for entry in self._entries:
             go_on()
-            has_written |= self.on_disk.keep(entry.holder, entry.text, entry.conversation, go_on)
+            has_written |= on_disk.keep(entry.holder, entry.text, entry.conversation, go_on)
         return has_written
 
     def _obey(self) -> None:
@@ -148,6 +155,7 @@ class KeptTexts:
                 conversations = self._orders.get_nowait()
             except Empty:
                 return
+            self._forgotten.update(conversations)
             for holder, conversation in self._read_for.items():
                 if not conversations or conversation in conversations:
                     self._read_for[holder] = ""

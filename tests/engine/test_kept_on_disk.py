@@ -14,6 +14,7 @@ import torch
 
 from engine.engine import Engine
 from engine.errors import Cancelled
+from engine.files import Replacement
 from engine.kept_files import (
     AUTOMATIC_MOST,
     RESERVE_BYTES,
@@ -413,6 +414,40 @@ def test_what_is_to_be_forgotten_is_nowhere_any_more(llama: Network, root: Path)
     texts.forget(())
     assert not texts.rest(never), "what the context holds is not written anew"
     assert kept_bytes(root) == len(texts) == 0
+
+
+def test_what_is_written_while_it_is_to_be_forgotten_goes_at_once(
+    llama: Network, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = Context(llama, CAPACITY)
+    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
+    commit = Replacement.commit
+
+    def commit_late(replacement: Replacement) -> None:
+        """The order comes, and whoever gives it removes the files, when nothing is checked any more."""
+        texts.forget((CHAT,))
+        forget(root, (CHAT,))
+        commit(replacement)
+
+    monkeypatch.setattr(Replacement, "commit", commit_late)
+    texts.begin(CHAT)
+    texts.exchange(context, TEXT)
+    context.prefill(TEXT)
+    texts.rest(never)
+    assert all_files(root) == []
+
+
+def test_what_waited_while_its_conversation_was_deleted_is_not_kept(llama: Network, root: Path) -> None:
+    context = Context(llama, CAPACITY)
+    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
+    texts.begin("2")
+    texts.forget((CHAT,))
+    texts.begin("3")
+    for conversation, kept in ((CHAT, False), (CHAT, True)):
+        texts.begin(conversation)
+        texts.exchange(context, TEXT)
+        context.prefill(TEXT)
+        assert texts.rest(never) == kept == bool(all_files(root)), "what is asked later, as it was brought back, is"
 
 
 def test_files_of_a_conversation_are_found_by_its_name(llama: Network, root: Path) -> None:
