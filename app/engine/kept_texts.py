@@ -11,7 +11,7 @@ from app.engine.link import EngineLink
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile
-from app.ui.jobs import Jobs
+from app.ui.jobs import Job, Jobs
 from app.ui.notices import Notice
 from engine.errors import CoppiceError
 from engine.kept_files import AUTOMATIC, forget, kept_bytes, kept_folder, make_room, planned_bytes
@@ -37,6 +37,7 @@ class KeptConversations(QObject):
         self._settings = settings
         self._cache = cache
         self._told: KeepTexts | None = None
+        self._forgetting: list[Collection[str]] = []  # what its files are still to be removed of
 
     @cached_property
     def _jobs(self) -> Jobs:
@@ -77,9 +78,11 @@ class KeptConversations(QObject):
         self._work(lambda _root: None)
 
     def close(self) -> None:
-        """The window goes."""
+        """The program ends: what was deleted goes before it, as nobody would remove it later."""
         if "_jobs" in self.__dict__:
             self._jobs.close()
+        for conversations in self._forgetting:
+            forget(kept_folder(self._cache), conversations or None)
 
     @property
     def _wanted(self) -> KeepTexts:
@@ -89,9 +92,11 @@ class KeptConversations(QObject):
 
     def _forget(self, conversations: Collection[str]) -> None:
         self._link.keep(ForgetTexts(tuple(conversations)))
-        self._work(lambda root: forget(root, conversations or None))
+        self._forgetting.append(conversations)
+        job = self._work(lambda root: forget(root, conversations or None))
+        job.done.connect(lambda _nbytes: self._forgetting.remove(conversations))
 
-    def _work(self, act: Callable[[Path], object]) -> None:
+    def _work(self, act: Callable[[Path], object]) -> Job:
         """Do something with the folder, beside the window, and tell what is left."""
         root = kept_folder(self._cache)
 
@@ -103,6 +108,7 @@ class KeptConversations(QObject):
         job = self._jobs.start(work)
         job.done.connect(self.measured)
         job.failed.connect(self._on_failed)
+        return job
 
     def _on_kept(self, kept: Kept) -> None:
         self.measured.emit(kept.nbytes)

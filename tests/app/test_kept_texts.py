@@ -71,6 +71,17 @@ def test_a_chat_takes_its_own_with_it(kept: KeptConversations, link: FakeLink, q
     kept.close()
 
 
+def test_a_chat_that_is_deleted_last_takes_its_own_with_it_too(
+    kept: KeptConversations, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The program ends before the thread comes to it."""
+    monkeypatch.setattr("app.ui.jobs.start", lambda *_: None)
+    one, other = write(tmp_path, 5), write(tmp_path, 6)
+    kept.forget_chat(5)
+    kept.close()
+    assert (one.exists(), other.exists()) == (False, True)
+
+
 def test_switched_off_nothing_stays(
     kept: KeptConversations, link: FakeLink, settings: SettingsFile, qtbot: QtBot, tmp_path: Path
 ) -> None:
