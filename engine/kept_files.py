@@ -88,8 +88,10 @@ def make_room(root: Path, new_bytes: int, most_bytes: int, staying: Iterable[Pat
     """Remove the texts that were of no use for longest, until so many bytes fit; whether they do. Raises `OSError`.
 
     They fit where all that is kept takes at most `most_bytes`, and `RESERVE_BYTES` of the disk stay free. Where that
-    cannot be had, nothing is removed. `staying`: parts of the text that grows.
+    cannot be had, nothing is removed but what killed processes left half written. `staying`: parts of the text that
+    grows.
     """
+    _sweep(root)
     texts, stays = defaultdict[tuple[Path, str, str], list[KeptFile]](list), frozenset(staying)
     for file in all_files(root):
         texts[file.path.parent, file.owner, file.text].append(file)
@@ -122,9 +124,9 @@ def forget(root: Path, conversations: Iterable[str] | None = None) -> int:
     owners = None if conversations is None else {owner_of(each) for each in conversations}
     files = [file for file in all_files(root) if owners is None or file.owner in owners]
     remove_parts(file.path for file in files)
+    _sweep(root)
     for folder in _models(root):
-        with suppress(OSError):  # open on Windows; or it is not empty
-            remove_leftovers(folder)  # of processes that were killed while they wrote
+        with suppress(OSError):  # it is not empty
             folder.rmdir()
     return sum(file.nbytes for file in files if not file.path.exists())
 
@@ -137,6 +139,13 @@ def make_private(folder: Path) -> None:
             raise NotADirectoryError(20, "Not a directory", str(each))
         if os.name == "posix" and each.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             each.chmod(_PRIVATE)
+
+
+def _sweep(root: Path) -> None:
+    """Remove what processes have left that were killed while they wrote: it is gigabytes, and nothing counts it."""
+    for folder in _models(root):
+        with suppress(OSError):  # open on Windows
+            remove_leftovers(folder)
 
 
 def _models(root: Path) -> Iterator[Path]:

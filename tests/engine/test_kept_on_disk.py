@@ -368,8 +368,12 @@ def test_what_does_not_fit_removes_nothing(root: Path, monkeypatch: pytest.Monke
     for path in paths:
         path.write_bytes(bytes(100))
     (folder / "note.txt").write_text("not ours")
+    left = root / ("c" * 32) / "half written.999999999.part"
+    left.parent.mkdir()
+    left.write_text("by a process that was killed, of a model that is not used any more")
     assert kept_bytes(root) == 400
     assert not make_room(root, 1000, 999)
+    assert not left.exists()
     assert not make_room(root, 300, 400, staying=paths[:1]), "a text that grows stays"
     assert kept_bytes(root) == 400
     assert make_room(root, 150, 400, staying=paths[:1])

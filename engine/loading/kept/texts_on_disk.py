@@ -11,7 +11,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Protocol
 
-from engine.files import remove_leftovers
 from engine.kept_files import (
     KeptFile,
     files_of,
@@ -159,7 +158,6 @@ class TextsOnDisk:
             return False
         try:
             make_private(folder)
-            remove_leftovers(folder)
             self._write(place, folder, texts, kept, owner_of(conversation), check)
         except OSError as error:
             told = say("What conversations have read cannot be kept on disk: {reason}.", reason=reason_of(error))
