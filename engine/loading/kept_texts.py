@@ -1,7 +1,8 @@
 """Keeps in RAM what a pair has read of other texts: clients that take turns do not pay for each other's prompts.
 
 A context holds one text. Before it reads another one, what would be lost is copied to host memory, and what was kept of
-the new text is brought back, where a copy is cheaper than reading again. Compare the host cache of SGLang's HiCache
+the new text is brought back, where a copy is cheaper than reading again. Clients of the server never find what was read
+for a window: how soon they are answered, and how many tokens were known, would tell them of its chats. Compare the host cache of SGLang's HiCache
 (LMSYS, 2025): here a whole text is the unit, as one engine answers one request at a time.
 """
 
@@ -14,6 +15,7 @@ from engine.errors import Cancelled
 from engine.loading.kept.texts_on_disk import TextsOnDisk
 from engine.model.context import same_tokens
 from engine.model.passes.kept_text import KeptText
+from engine.protocol.keeping import SERVED, is_open
 from engine.weights.planning.machine import memory_now
 from engine.weights.planning.placement import Plan
 
@@ -43,6 +45,9 @@ class TextHolder(Protocol):
 
     def text_in_place(self) -> KeptText:
         """The same where it lies, until it reads on."""
+
+    def rewind(self, length: int) -> None:
+        """Hold no more than so many tokens."""
 
     def restore(self, kept: KeptText, length: int) -> None:
         """Hold the first `length` tokens of `kept`."""
@@ -112,8 +117,10 @@ class KeptTexts:
         try:
             if self.most_bytes:
                 self._exchange_in_ram(holder, tokens)
+            elif not self._may_go_on(holder):
+                holder.rewind(0)
             if self.on_disk:
-                self.on_disk.bring(holder, tokens)
+                self.on_disk.bring(holder, tokens, self._conversation)
         finally:
             self._read_for[holder] = self._conversation
 
@@ -164,27 +171,38 @@ class KeptTexts:
                 self.on_disk.forget(conversations)  # what was being written when this was ordered
 
     def _exchange_in_ram(self, holder: TextHolder, tokens: Sequence[int]) -> None:
-        held = holder.common(tokens)
+        goes_on = self._may_go_on(holder)
+        held = holder.common(tokens) if goes_on else 0
         found = self._longest(holder, tokens) if len(tokens) - held >= LEAST_TOKENS else None
         length = holder.common_with(found.text, tokens) if found else 0
         if found and _pays(length - held, length):
             found.turn = self._turn  # it stays until it is brought back
         else:
             found = None
-        if _pays(len(holder.tokens) - same_tokens(holder.tokens, tokens), len(holder.tokens)):
+        stays = same_tokens(holder.tokens, tokens) if goes_on else 0
+        if _pays(len(holder.tokens) - stays, len(holder.tokens)):
             self._keep(holder)
+        if not goes_on:
+            holder.rewind(0)
         if found:
             holder.restore(found.text, length)
             self._entries.remove(found)
 
+    def _may_go_on(self, holder: TextHolder) -> bool:
+        """Whether what it holds may be known in the present conversation."""
+        return is_open(self._conversation, self._read_for.get(holder, self._conversation))
+
     def _longest(self, holder: TextHolder, tokens: Sequence[int]) -> _Entry | None:
-        own = (entry for entry in self._entries if entry.holder is holder)
+        of_holder = (entry for entry in self._entries if entry.holder is holder)
+        own = (entry for entry in of_holder if is_open(self._conversation, entry.conversation))
         return max(own, key=lambda entry: holder.common_with(entry.text, tokens), default=None)
 
     def _keep(self, holder: TextHolder) -> None:
         """Copy what it holds, if there is room, and no text that is kept has it already."""
-        tokens = tuple(holder.tokens)
+        tokens, conversation = tuple(holder.tokens), self._read_for.get(holder, "")
         for entry in [each for each in self._entries if each.holder is holder]:
+            if (entry.conversation == SERVED) != (conversation == SERVED):
+                continue
             same = same_tokens(entry.text.tokens, tokens)
             if same == len(tokens):
                 entry.turn = self._turn
@@ -192,7 +210,6 @@ class KeptTexts:
             if same == len(entry.text.tokens) and entry.turn < self._turn:
                 self._entries.remove(entry)  # a part of this one
         if self._has_room(holder.text_bytes):
-            conversation = self._read_for.get(holder, "")
             self._entries.append(_Entry(holder, holder.copied_text(), self._turn, conversation))
 
     def _has_room(self, new: int) -> bool:

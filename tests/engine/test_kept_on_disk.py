@@ -34,6 +34,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.protocol.keeping import SERVED
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.weights.store.layout import PAGE
@@ -452,6 +453,29 @@ def test_what_waited_while_its_conversation_was_deleted_is_not_kept(llama: Netwo
         texts.exchange(context, TEXT)
         context.prefill(TEXT)
         assert texts.rest(never) == kept == bool(all_files(root)), "what is asked later, as it was brought back, is"
+
+
+def test_clients_never_find_what_was_read_for_a_window(llama: Network, root: Path) -> None:
+    """Neither in the context nor in RAM nor in files; the window finds what was read for them."""
+    for bound in (PLENTY, 0):
+        context = Context(llama, CAPACITY)
+        texts = KeptTexts(bound, on_disk=disk_of(root, context))
+
+        def known(conversation: str, tokens: Sequence[int], texts: KeptTexts = texts, context: Context = context) -> int:
+            texts.begin(conversation)
+            texts.exchange(context, tokens)
+            found = context.prefill(tokens)
+            texts.rest(never)
+            return found
+
+        assert known(CHAT, TEXT) == 0
+        assert known(SERVED, TEXT) == 0, "in the context"
+        assert known(CHAT, [5] * 100) == 0
+        assert known(SERVED, TEXT) == 100, "its own"
+        assert known(SERVED, [5] * 100) == 0, "in RAM, or in a file"
+        assert known(CHAT, [6] * 100) == 0
+        assert known("", [5] * 100) == 100
+        forget(root)
 
 
 def test_files_of_a_conversation_are_found_by_its_name(llama: Network, root: Path) -> None:

@@ -146,6 +146,9 @@ class Holder:
         self.tokens: list[int] = []
         self.restored = 0
 
+    def rewind(self, length: int) -> None:
+        del self.tokens[length:]
+
     def common(self, tokens: Sequence[int]) -> int:
         return same_tokens(self.tokens, tokens)
 

@@ -27,6 +27,7 @@ from engine.loading.kept.text_parts import SavedText, save, saved_text
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.model.context import same_tokens
 from engine.model.passes.kept_text import KeptText
+from engine.protocol.keeping import SERVED
 from engine.protocol.sentences import joined, reason_of, say
 from engine.weights.store.layout import PAGE
 
@@ -99,15 +100,16 @@ class TextsOnDisk:
 
     # ---- reading ----------------------------------------------------------------------------------------------------
 
-    def bring(self, reader: Reader, tokens: Sequence[int]) -> None:
+    def bring(self, reader: Reader, tokens: Sequence[int], conversation: str = "") -> None:
         """Have `reader` hold what is kept of `tokens`, where that is faster than reading them.
 
+        `conversation`: what they belong to; see `engine.protocol.keeping.is_open`.
         Can be stopped between two layers, and run out of memory, as `Context.restore`.
         """
         held = reader.common(tokens)
         if self.place is None or id(reader) not in self._models or len(tokens) - held < LEAST_TOKENS:
             return
-        texts = self._find(self._folder(reader))
+        texts = self._find(self._folder(reader), conversation)
         found = max(texts, key=lambda each: reader.common_with(each.saved.outline, tokens), default=None)
         length = reader.common_with(found.saved.outline, tokens) if found else 0
         if found and self._pays(length - held, found.saved.nbytes, _seconds_per_token(found.saved)):
@@ -153,7 +155,7 @@ class TextsOnDisk:
         if not read or not self._pays(len(tokens), kept.nbytes, seconds / read):
             return False
         folder = self._folder(reader)
-        texts = self._find(folder)
+        texts = self._find(folder, conversation)
         if any(len(tokens) - same_tokens(each.saved.outline.tokens, tokens) < LEAST_TOKENS for each in texts):
             return False
         try:
@@ -200,10 +202,13 @@ class TextsOnDisk:
         assert self.place is not None, "nothing is kept before there is a place"
         return self.place.root / self._models[id(reader)]
 
-    def _find(self, folder: Path) -> list[_Text]:
-        """All texts of a model; other processes may have written or removed some of them."""
+    def _find(self, folder: Path, conversation: str) -> list[_Text]:
+        """The texts of a model that this may use; other processes may have written or removed some of them."""
         by_text = defaultdict[tuple[str, str], list[KeptFile]](list)
+        is_served = conversation == SERVED
         for file in files_of(folder):
+            if is_served and file.owner != owner_of(SERVED):
+                continue
             by_text[file.owner, file.text].append(file)
         found = []
         for (owner, name), files in by_text.items():
