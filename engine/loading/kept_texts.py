@@ -2,8 +2,8 @@
 
 A context holds one text. Before it reads another one, what would be lost is copied to host memory, and what was kept of
 the new text is brought back, where a copy is cheaper than reading again. Clients of the server never find what was read
-for a window: how soon they are answered, and how many tokens were known, would tell them of its chats. Compare the host cache of SGLang's HiCache
-(LMSYS, 2025): here a whole text is the unit, as one engine answers one request at a time.
+for a window: how soon they are answered, and how many tokens were known, would tell them of its chats. Compare the host
+cache of SGLang's HiCache (LMSYS, 2025): here a whole text is the unit, as one engine answers one request at a time.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -117,12 +117,14 @@ class KeptTexts:
         try:
             if self.most_bytes:
                 self._exchange_in_ram(holder, tokens)
-            elif not self._may_go_on(holder):
-                holder.rewind(0)
+            self._take_over(holder)
             if self.on_disk:
                 self.on_disk.bring(holder, tokens, self._conversation)
-        finally:
-            self._read_for[holder] = self._conversation
+        except Cancelled:
+            raise  # it reads no further: what it holds belongs to whom it did
+        except BaseException:
+            self._take_over(holder)
+            raise
 
     def rest(self, check: Callable[[], None]) -> bool:
         """Nobody asks: keep in files what belongs to conversations; whether there was something new.
@@ -182,8 +184,7 @@ class KeptTexts:
         stays = same_tokens(holder.tokens, tokens) if goes_on else 0
         if _pays(len(holder.tokens) - stays, len(holder.tokens)):
             self._keep(holder)
-        if not goes_on:
-            holder.rewind(0)
+        self._take_over(holder)
         if found:
             holder.restore(found.text, length)
             self._entries.remove(found)
@@ -191,6 +192,12 @@ class KeptTexts:
     def _may_go_on(self, holder: TextHolder) -> bool:
         """Whether what it holds may be known in the present conversation."""
         return is_open(self._conversation, self._read_for.get(holder, self._conversation))
+
+    def _take_over(self, holder: TextHolder) -> None:
+        """What it holds, and reads from now on, belongs to the present conversation."""
+        if not self._may_go_on(holder):
+            holder.rewind(0)
+        self._read_for[holder] = self._conversation
 
     def _longest(self, holder: TextHolder, tokens: Sequence[int]) -> _Entry | None:
         of_holder = (entry for entry in self._entries if entry.holder is holder)

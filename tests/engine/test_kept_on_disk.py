@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from engine.kept_files import (
     kept_bytes,
     kept_folder,
     make_room,
+    owner_of,
     part_path,
     planned_bytes,
 )
@@ -34,6 +36,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.passes.kept_text import KeptText
 from engine.protocol.keeping import SERVED
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
@@ -461,7 +464,9 @@ def test_clients_never_find_what_was_read_for_a_window(llama: Network, root: Pat
         context = Context(llama, CAPACITY)
         texts = KeptTexts(bound, on_disk=disk_of(root, context))
 
-        def known(conversation: str, tokens: Sequence[int], texts: KeptTexts = texts, context: Context = context) -> int:
+        def known(
+            conversation: str, tokens: Sequence[int], texts: KeptTexts = texts, context: Context = context
+        ) -> int:
             texts.begin(conversation)
             texts.exchange(context, tokens)
             found = context.prefill(tokens)
@@ -476,6 +481,45 @@ def test_clients_never_find_what_was_read_for_a_window(llama: Network, root: Pat
         assert known(CHAT, [6] * 100) == 0
         assert known("", [5] * 100) == 100
         forget(root)
+
+
+@pytest.mark.parametrize("failure", [Cancelled, MemoryError])
+def test_a_copy_that_fails_gives_nobody_what_is_not_theirs(
+    failure: type[Exception], llama: Network, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = Context(llama, CAPACITY)
+    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
+    texts.begin(CHAT)
+    texts.exchange(context, TEXT)
+    context.prefill(TEXT)
+    monkeypatch.setattr(context, "copied_text", Mock(side_effect=failure))
+    texts.begin(SERVED)
+    with pytest.raises(failure):
+        texts.exchange(context, [*TEXT, 5])
+    if failure is MemoryError:
+        assert context.common(TEXT) == 0, "it reads on without a copy"
+    else:
+        assert texts.rest(never)
+        assert [file.owner for file in all_files(root)] == [owner_of(CHAT)]
+
+
+def test_what_is_deleted_while_it_is_read_is_not_made_anew(
+    llama: Network, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_text(root, llama)
+    other = Context(llama, CAPACITY)
+    other.prefill([5] * 100)
+    assert keep(disk_of(root, other), other, "chat 2")
+    restore = Context.restore
+
+    def restore_and_delete(context: Context, kept: KeptText, length: int) -> None:
+        restore(context, kept, length)
+        forget(root, [CHAT])
+
+    monkeypatch.setattr(Context, "restore", restore_and_delete)
+    assert brought(root, llama) == (100, "")
+    assert [file.owner for file in all_files(root)] == [owner_of("chat 2")]
+    assert brought(root, llama) == (0, "")
 
 
 def test_files_of_a_conversation_are_found_by_its_name(llama: Network, root: Path) -> None:

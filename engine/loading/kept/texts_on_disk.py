@@ -1,6 +1,7 @@
 """Which texts of a pair are kept in files, and when one of them is read instead of its tokens."""
 
 import logging
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -131,8 +132,8 @@ class TextsOnDisk:
         self._bytes_per_second = saved.nbytes / max(time.perf_counter() - begin, 1e-6)
         if not self._read[0]:
             self._read = length, length * _seconds_per_token(saved)
-        with suppress(OSError):  # it goes earlier then
-            saved.parts[0].path.touch(exist_ok=True)
+        with suppress(OSError):  # it goes earlier then, or is gone: a deleted one is not made anew
+            os.utime(saved.parts[0].path)
 
     def _pays(self, tokens: int, nbytes: int, seconds_per_token: float) -> bool:
         seconds = tokens * seconds_per_token
