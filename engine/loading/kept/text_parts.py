@@ -1,6 +1,5 @@
 """A text of a context as parts that follow each other, of which each holds what came behind the one before."""
 
-import math
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -158,8 +157,6 @@ def saved_text(parts: Sequence[PartFile]) -> SavedText | None:
 
     Raises `UnusableText` for a part whose own text is damaged, and one of `MALFORMED` for what nobody here has written.
     """
-    if not all(math.isfinite(part.about["seconds_per_token"]) for part in parts):
-        raise ValueError("no time")
     fitting = list(parts[:1]) if parts and parts[0].about["begin"] == 0 else []
     for one, other in pairwise(parts if fitting else ()):
         begins = one.about["begin"] < other.about["begin"] <= one.about["end"]

@@ -1,6 +1,7 @@
 """Which texts of a pair are kept in files, and when one of them is read instead of its tokens."""
 
 import logging
+import math
 import os
 import time
 from collections import defaultdict
@@ -249,6 +250,8 @@ class TextsOnDisk:
         if key not in self._texts:
             self._texts = {each: saved for each, saved in self._texts.items() if each[0] != key[0]}
             try:
+                if not all(math.isfinite(part.about["seconds_per_token"]) for part in parts):
+                    raise ValueError("no time")
                 self._texts[key] = saved_text(parts)
             except UnusableText as error:
                 self._drop(error.path)
