@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import torch
 
 from engine.engine import Engine
 from engine.errors import Cancelled
-from engine.files import Replacement
 from engine.kept_files import (
     AUTOMATIC_MOST,
     RESERVE_BYTES,
@@ -24,20 +22,16 @@ from engine.kept_files import (
     kept_bytes,
     kept_folder,
     make_room,
-    owner_of,
     part_path,
     planned_bytes,
 )
 from engine.loading.kept import part_file, texts_on_disk
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
-from engine.loading.kept_texts import KeptTexts
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
-from engine.model.passes.kept_text import KeptText
-from engine.protocol.keeping import SERVED
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.weights.store.layout import PAGE
@@ -389,151 +383,6 @@ def test_what_does_not_fit_removes_nothing(root: Path, monkeypatch: pytest.Monke
     assert make_room(root, 200, PLENTY), "what goes makes room"
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: free._replace(free=1 << 50))
     assert planned_bytes(root, -1) == AUTOMATIC_MOST
-
-
-def test_what_is_to_be_forgotten_is_nowhere_any_more(llama: Network, root: Path) -> None:
-    context = Context(llama, CAPACITY)
-    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
-
-    def read(conversation: str, tokens: Sequence[int]) -> None:
-        texts.begin(conversation)
-        texts.exchange(context, tokens)
-        context.prefill(tokens)
-
-    read("1", TEXT)
-    assert texts.rest(never)
-    read("2", [5] * 100)
-    assert texts.rest(never)
-    assert not texts.rest(never), "nothing is new"
-    read("", [6] * 100)
-    assert not texts.rest(never), "what belongs to no conversation is not kept"
-    assert len(texts) == 2, "both make way in RAM"
-
-    def order() -> None:
-        texts.forget(("1",))
-
-    read("3", [7] * 100)
-    with pytest.raises(Cancelled):
-        texts.rest(order)
-    assert texts.rest(never)
-    assert brought(root, llama)[0] == 0
-    assert brought(root, llama, [5] * 100)[0] == 100
-    assert len(texts) == 2, "of the first nothing is left in RAM"
-    texts.forget(())
-    assert not texts.rest(never), "what the context holds is not written anew"
-    assert kept_bytes(root) == len(texts) == 0
-
-
-def test_what_is_written_while_it_is_to_be_forgotten_goes_at_once(
-    llama: Network, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = Context(llama, CAPACITY)
-    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
-    commit = Replacement.commit
-
-    def commit_late(replacement: Replacement) -> None:
-        """The order comes, and whoever gives it removes the files, when nothing is checked any more."""
-        texts.forget((CHAT,))
-        forget(root, (CHAT,))
-        commit(replacement)
-
-    monkeypatch.setattr(Replacement, "commit", commit_late)
-    texts.begin(CHAT)
-    texts.exchange(context, TEXT)
-    context.prefill(TEXT)
-    texts.rest(never)
-    assert all_files(root) == []
-
-
-def test_what_waited_while_its_conversation_was_deleted_is_not_kept(llama: Network, root: Path) -> None:
-    context = Context(llama, CAPACITY)
-    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
-    texts.begin("2")
-    texts.forget((CHAT,))
-    texts.begin("3")
-    for conversation, kept in ((CHAT, False), (CHAT, True)):
-        texts.begin(conversation)
-        texts.exchange(context, TEXT)
-        context.prefill(TEXT)
-        assert texts.rest(never) == kept == bool(all_files(root)), "what is asked later, as it was brought back, is"
-
-
-def test_clients_never_find_what_was_read_for_a_window(llama: Network, root: Path) -> None:
-    """Neither in the context nor in RAM nor in files; the window finds what was read for them."""
-    for bound in (PLENTY, 0):
-        context = Context(llama, CAPACITY)
-        texts = KeptTexts(bound, on_disk=disk_of(root, context))
-
-        def known(
-            conversation: str, tokens: Sequence[int], texts: KeptTexts = texts, context: Context = context
-        ) -> int:
-            texts.begin(conversation)
-            texts.exchange(context, tokens)
-            found = context.prefill(tokens)
-            texts.rest(never)
-            return found
-
-        assert known(CHAT, TEXT) == 0
-        assert known(SERVED, TEXT) == 0, "in the context"
-        assert known(CHAT, [5] * 100) == 0
-        assert known(SERVED, TEXT) == 100, "its own"
-        assert known(SERVED, [5] * 100) == 0, "in RAM, or in a file"
-        assert known(CHAT, [6] * 100) == 0
-        assert known("", [5] * 100) == 100
-        forget(root)
-
-
-@pytest.mark.parametrize("failure", [Cancelled, MemoryError])
-def test_a_copy_that_fails_gives_nobody_what_is_not_theirs(
-    failure: type[Exception], llama: Network, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = Context(llama, CAPACITY)
-    texts = KeptTexts(PLENTY, on_disk=disk_of(root, context))
-    texts.begin(CHAT)
-    texts.exchange(context, TEXT)
-    context.prefill(TEXT)
-    monkeypatch.setattr(context, "copied_text", Mock(side_effect=failure))
-    texts.begin(SERVED)
-    with pytest.raises(failure):
-        texts.exchange(context, [*TEXT, 5])
-    if failure is MemoryError:
-        assert context.common(TEXT) == 0, "it reads on without a copy"
-    else:
-        assert texts.rest(never)
-        assert [file.owner for file in all_files(root)] == [owner_of(CHAT)]
-
-
-def test_what_is_deleted_while_it_is_read_is_not_made_anew(
-    llama: Network, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept_text(root, llama)
-    other = Context(llama, CAPACITY)
-    other.prefill([5] * 100)
-    assert keep(disk_of(root, other), other, "chat 2")
-    restore = Context.restore
-
-    def restore_and_delete(context: Context, kept: KeptText, length: int) -> None:
-        restore(context, kept, length)
-        forget(root, [CHAT])
-
-    monkeypatch.setattr(Context, "restore", restore_and_delete)
-    assert brought(root, llama) == (100, "")
-    assert [file.owner for file in all_files(root)] == [owner_of("chat 2")]
-    assert brought(root, llama) == (0, "")
-
-
-def test_files_of_a_conversation_are_found_by_its_name(llama: Network, root: Path) -> None:
-    kept_text(root, llama)
-    context = Context(llama, CAPACITY)
-    context.prefill([5] * 100)
-    assert keep(disk_of(root, context), context, "chat 2")
-    size = kept_bytes(root)
-    assert forget(root, ["chat 3"]) == 0
-    assert 0 < forget(root, [CHAT]) < size
-    assert brought(root, llama)[0] == 0
-    (next(root.iterdir()) / "half written.999999999.part").write_text("by a process that was killed")
-    forget(root)
-    assert list(root.iterdir()) == []
 
 
 # ---- a pair ---------------------------------------------------------------------------------------------------------
