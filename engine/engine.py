@@ -32,8 +32,12 @@ def load(
     """
     begin = time.perf_counter()
     engine = Engine((yield from load_pair(request, pair, cancellation, keeps_texts)))
-    yield engine.describe(request, time.perf_counter() - begin)
-    yield Finished(request, "loaded")
+    try:
+        yield engine.describe(request, time.perf_counter() - begin)
+        yield Finished(request, "loaded")
+    except BaseException:
+        engine.close()
+        raise
     return engine
 
 

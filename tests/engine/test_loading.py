@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import Tensor
 
-from engine.errors import Cancellation
+from engine import engine as engines
+from engine.errors import Cancellation, ModelError
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
@@ -73,3 +75,18 @@ def test_streamed_is_resident_wherever_the_weights_begin_in_their_file(
         found[where] = row_by_row(target)
         target.close()
     assert torch.equal(found["device"], found[place])
+
+
+def test_what_is_loaded_and_cannot_be_described_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where its checkpoint's files are gone by then; threads that stream would go on."""
+    loaded = Mock()
+    loaded.describe.side_effect = ModelError("gone")
+
+    def load_pair(*_: Any) -> Any:
+        yield from ()
+        return loaded
+
+    monkeypatch.setattr(engines, "load_pair", load_pair)
+    with pytest.raises(ModelError):
+        list(engines.load(1, Mock(), Cancellation()))
+    loaded.weights.close.assert_called_once_with()
