@@ -27,7 +27,7 @@ from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
-from engine.weights.planning.ways import NO_TREE, Case, Prospect, fastest
+from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -68,7 +68,7 @@ class Question:
     rates: Rates | None = None
     arithmetic: Arithmetic | None = None
     memory: Memory | None = None
-    trees: tuple[Prospect, ...] = ()
+    trees: tuple[TreeYield, ...] = ()
     drafts_itself: bool = False
     drafts_with_heads: bool = False
     override: Override = field(default_factory=Override)
@@ -84,7 +84,7 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     if case.drafts and not question.budget and case.machine.memory.has_gpu and found.verdict in ("offload", "ssd"):
         found = _roomier(case) or found
     if case.drafts and not question.budget and found.verdict in ("offload", "ssd"):
-        found = _sized(case, found, prospects(question))
+        found = _sized(case, found, tree_yields(question))
     streams = streamed_layers(found.arrangement.tiers, case.machine.memory.has_gpu)
     if question.drafts_itself and found.verdict != "no" and not streams:
         raise InputError(
@@ -164,7 +164,7 @@ def _roomier(case: Case) -> Plan | None:
     return replace(case, work=replace(case.work, room=AUTO_WIDE_ROOM)).plan()
 
 
-def _sized(case: Case, found: Plan, trees: Sequence[Prospect]) -> Plan:
+def _sized(case: Case, found: Plan, trees: Sequence[TreeYield]) -> Plan:
     """The plan of a mixture for the trees that give most: small ones leave memory to experts, large ones to layers."""
     if not any(layer.expert_elements for layer in case.target.layers):
         return found
@@ -213,14 +213,14 @@ def expected_tokens_per_pass(budget: int) -> float:
     return PUBLISHED_RATES[-1][1]
 
 
-def prospects(question: Question) -> list[Prospect]:
+def tree_yields(question: Question) -> list[TreeYield]:
     """What trees give: as the pair has shown, else as published, scaled to the figure that is known of the pair."""
     if question.trees:
         return list(question.trees)
     known = question.tokens_per_pass
     published = expected_tokens_per_pass(question.budget or AUTO_BUDGET)
     scale = max(0.0, known - 1.0) / (published - 1.0) if known else 1.0
-    return [Prospect(nodes, 1.0 + scale * (expected_tokens_per_pass(nodes) - 1.0)) for nodes in BUDGETS]
+    return [TreeYield(nodes, 1.0 + scale * (expected_tokens_per_pass(nodes) - 1.0)) for nodes in BUDGETS]
 
 
 def needs_of(

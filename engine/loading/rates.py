@@ -45,12 +45,12 @@ from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
-from engine.speculation.tuning.throughput_model import Plan as Prospects
+from engine.speculation.tuning.throughput_model import Plan as TreePlan
 from engine.weights.planning.machine import FEW_ROWS, Memory, Rates
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.planning.placement import Override
 from engine.weights.planning.volume import volume_of
-from engine.weights.planning.ways import Prospect
+from engine.weights.planning.ways import TreeYield
 from engine.weights.streaming.copy_stream import CudaCopyStream
 
 NAME = "rates.json"
@@ -271,7 +271,7 @@ def _trees(learned: ThroughputModel) -> tuple[tuple[int, float, float], ...]:
     stats = learned.methods.get(PLANNED)
     if stats is None or stats.rounds < LEAST_PASSES or not stats.drafting.largest:
         return ()
-    best: dict[int, Prospects] = {}
+    best: dict[int, TreePlan] = {}
     for each in learned.plans(PLANNED, BUDGETS[-1], DEPTHS[-1]):
         if each.levels and (each.budget not in best or each.rate > best[each.budget].rate):
             best[each.budget] = each
@@ -303,7 +303,7 @@ def question_for(
         rates=measured.rates if measured else None,
         arithmetic=arithmetic,
         memory=memory,
-        trees=tuple(Prospect(*each) for each in last_answer.trees) if last_answer else (),
+        trees=tuple(TreeYield(*each) for each in last_answer.trees) if last_answer else (),
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),
         override=Override(

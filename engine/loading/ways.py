@@ -9,7 +9,7 @@ import torch
 
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity
-from engine.loading.planning import Question, case_of, needs_of, prospects, usual_rates
+from engine.loading.planning import Question, case_of, needs_of, tree_yields, usual_rates
 from engine.loading.preparation import COMPRESSED
 from engine.loading.rates import benchmark_of, question_for
 from engine.loading.store import cache_root
@@ -75,7 +75,7 @@ def ways_for(
         others += _formats(asked, target, device, question, cache)
         others += _with_all_memory(asked, device)
         others += filter(None, [largest_kept(asked)])
-    return ways_of(asked, found, plain, others, prospects(question))
+    return ways_of(asked, found, plain, others, tree_yields(question))
 
 
 def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Question, cache: Path) -> Iterator[Case]:

@@ -25,7 +25,7 @@ ARITHMETIC = 1.5  # times what reading the weights takes, from which computing c
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class TreeYield:
     """What trees of up to so many drafted nodes are expected to give; `levels` 0 where that is not known."""
 
     nodes: int
@@ -33,7 +33,7 @@ class Prospect:
     levels: float = 0.0
 
 
-NO_TREE = Prospect(0, 1.0)
+NO_TREE = TreeYield(0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +122,23 @@ class Ways:
         return tuple(found)
 
 
-def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], prospects: Sequence[Prospect]) -> Ways:
+def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yields: Sequence[TreeYield]) -> Ways:
     """What the pair gives as asked (`found` is its plan), without a draft, and held in other ways where these fit.
 
-    `prospects`: of trees, in any order.
+    `yields`: of trees, in any order.
     """
     alone, told = plain.plan(), []
     for case in others:
         other = case.plan()
         if not other.fits or (found.fits and _moved(other) >= _moved(found)):
             continue
-        way = fastest(case, other, [NO_TREE, *prospects])
+        way = fastest(case, other, [NO_TREE, *yields])
         if way and case.name == "smaller":
             way = replace(way, parameters=parameters_of(case.target))
         if way and case.name == "kept":
             way = replace(way, bytes_short=_bytes_short(other, found))
         told += [way] if way else []
-    drafted = [each for each in prospects if each.nodes] if found.verdict != "no" else []
+    drafted = [each for each in yields if each.nodes] if found.verdict != "no" else []
     small = fastest(asked, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
     return Ways(
         plain=None if alone.verdict == "no" else _way(plain, alone, NO_TREE),
@@ -148,9 +148,9 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], prosp
     )
 
 
-def fastest(case: Case, found: Plan, prospects: Iterable[Prospect]) -> Way | None:
+def fastest(case: Case, found: Plan, yields: Iterable[TreeYield]) -> Way | None:
     """The fastest, with trees for which there is memory; of equally fast ones, the first."""
-    possible = [each for each in prospects if not each.nodes or (case.drafts and each.nodes <= found.largest_tree)]
+    possible = [each for each in yields if not each.nodes or (case.drafts and each.nodes <= found.largest_tree)]
     rate = {each: _given(case, found, each).tokens_per_second for each in possible}
     return _way(case, found, max(possible, key=rate.__getitem__)) if possible else None
 
@@ -189,25 +189,23 @@ def _cut(case: Case, count: int) -> Case:
     return replace(case, name="smaller", target=smaller, override=replace(case.override, place="device", tiers=()))
 
 
-def _given(case: Case, found: Plan, prospect: Prospect) -> Forecast:
+def _given(case: Case, found: Plan, tree: TreeYield) -> Forecast:
     """What a placement gives with trees of this size. Nothing drafts where there are none."""
-    work = replace(case.work, budget=prospect.nodes, tokens_per_pass=prospect.tokens_per_pass, levels=prospect.levels)
-    target, draft = (case.target, case.draft) if prospect.nodes else (without_copies(case.target), None)
+    work = replace(case.work, budget=tree.nodes, tokens_per_pass=tree.tokens_per_pass, levels=tree.levels)
+    target, draft = (case.target, case.draft) if tree.nodes else (without_copies(case.target), None)
     return forecast(target, draft, found.arrangement, case.machine, work, found.bytes.expert_cache)
 
 
-def _way(case: Case, found: Plan, prospect: Prospect) -> Way:
-    given, count, rates = _given(case, found, prospect), found.arrangement.count, case.machine.rates
+def _way(case: Case, found: Plan, tree: TreeYield) -> Way:
+    given, count, rates = _given(case, found, tree), found.arrangement.count, case.machine.rates
     free = replace(case, machine=replace(case.machine, rates=with_free_arithmetic(rates)))
     return Way(
         name=case.name,
         tiers=(count("device"), count("ram"), count("ssd")),
-        nodes=prospect.nodes,
-        tokens_per_pass=prospect.tokens_per_pass,
+        nodes=tree.nodes,
+        tokens_per_pass=tree.tokens_per_pass,
         seconds=given.seconds_per_round,
-        bound=_bound(
-            given, _given(free, found, prospect).compute_seconds, rates.call_seconds * len(case.target.layers)
-        ),
+        bound=_bound(given, _given(free, found, tree).compute_seconds, rates.call_seconds * len(case.target.layers)),
         is_measured=case.is_measured,
     )
 

@@ -13,12 +13,12 @@ from engine.weights.planning.forecast import forecast
 from engine.weights.planning.machine import GIB, GPU_RATES, Machine, Memory
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload, expected_distinct
 from engine.weights.planning.placement import Override
-from engine.weights.planning.ways import ADVISED, Case, Prospect, Ways, largest_kept, ways_of
+from engine.weights.planning.ways import ADVISED, Case, TreeYield, Ways, largest_kept, ways_of
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import machines, models
 
 many = settings(max_examples=choose(15, 100), deadline=None)
-PROSPECTS = [Prospect(nodes, 1.0 + nodes**0.5) for nodes in (1, 4, 16, 64, 256)]
+PROSPECTS = [TreeYield(nodes, 1.0 + nodes**0.5) for nodes in (1, 4, 16, 64, 256)]
 WORK = Workload(1024, 64, 9.0, room=256)
 DRAFT = ModelNeeds(
     "plain", (Layer(10 << 20, 10 << 20, 5 << 20, 5 << 20),) * 4, 10 << 20, 1000, PassShape(9000, 512, 8, 512, 2048, 2)
@@ -138,7 +138,7 @@ def test_a_tree_pays_for_a_dense_target_that_streams() -> None:
 
 
 def test_a_tree_cannot_pay_where_every_row_streams_other_experts() -> None:
-    hopeless = [Prospect(nodes, 1.0 + 0.05 * nodes**0.5) for nodes in (2, 4, 16)]
+    hopeless = [TreeYield(nodes, 1.0 + 0.05 * nodes**0.5) for nodes in (2, 4, 16)]
     asked = Case("tree", model(experts=128, chosen=4), DRAFT, card(), replace(WORK, budget=2))
     plain = replace(asked, name="plain", draft=None, work=replace(WORK, budget=0))
     found = ways_of(asked, asked.plan(), plain, (), hopeless)
