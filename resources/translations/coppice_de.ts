@@ -1549,6 +1549,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/column.py" />
+            <source>too long to be shown: these are its first {count} characters, “Copy as text” has all</source>
+            <translation>zu lang, um ganz gezeigt zu werden: Dies sind die ersten {count} Zeichen, „Als Text kopieren“ hat alle</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
             <source>when its tokens came is not kept: they are spread evenly</source>
             <translation>wann seine Token kamen, ist nicht aufgehoben: Sie sind gleichmäßig verteilt</translation>
         </message>
@@ -1662,25 +1667,34 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>Seconds to the first token</source>
             <translation>Sekunden bis zum ersten Token</translation>
         </message>
-        <message>
+        <message numerus="yes">
             <location filename="../../app/comparison/words.py" />
-            <source>The same for {tokens} tokens; then {first} in A, {second} in B.</source>
-            <translation>{tokens} Token lang gleich; dann {first} in A, {second} in B.</translation>
+            <source>The same for %n tokens; then {first} in A, {second} in B.</source>
+            <translation>
+                <numerusform>%n Token lang gleich; dann {first} in A, {second} in B.</numerusform>
+                <numerusform>%n Token lang gleich; dann {first} in A, {second} in B.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; there A ends.</source>
+            <translation>
+                <numerusform>%n Token lang gleich; dort endet A.</numerusform>
+                <numerusform>%n Token lang gleich; dort endet A.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; there B ends.</source>
+            <translation>
+                <numerusform>%n Token lang gleich; dort endet B.</numerusform>
+                <numerusform>%n Token lang gleich; dort endet B.</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/comparison/words.py" />
-            <source>The same for {tokens} tokens; there A ends.</source>
-            <translation>{tokens} Token lang gleich; dort endet A.</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/words.py" />
-            <source>The same for {tokens} tokens; there B ends.</source>
-            <translation>{tokens} Token lang gleich; dort endet B.</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/words.py" />
-            <source>The texts are the same, token for token.</source>
-            <translation>Die Texte sind gleich, Token für Token.</translation>
+            <source>The texts are the same.</source>
+            <translation>Die Texte sind gleich.</translation>
         </message>
         <message>
             <location filename="../../app/comparison/words.py" />
