@@ -117,6 +117,15 @@ def test_a_code_block_is_copied_by_key(view: ConversationView, qtbot: QtBot) -> 
     assert QGuiApplication.clipboard().text() == "x = 1"
 
 
+def test_tab_goes_through_the_tools_as_they_stand(view: ConversationView) -> None:
+    add_turn(view, "q", "a")
+    names, tool = [], view.answers[0].edit_tool
+    for _ in range(3):
+        names.append(tool.accessibleName())
+        tool = tool.nextInFocusChain()  # type: ignore[assignment]
+    assert names == ["Edit answer", "Regenerate answer", "Compare answers"]
+
+
 def test_the_figures_say_where_the_time_went(view: ConversationView) -> None:
     seconds = Seconds(prefill=1.0, draft=0.5, target=2.0, other=0.5, decode=3.0, hidden_draft=0.5)
     add_turn(

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.comparison.candidates import Candidate
@@ -102,6 +103,7 @@ def test_the_same_question_is_asked_and_both_stand_beside_each_other(
     qtbot.waitUntil(lambda: dialog.speed.text() == "A was 2.50 times as fast as B: 4.0 against 1.6 tokens/s.")
     assert dialog.difference.text() == "The texts are the same."
     assert "Tokens per pass | 2.00 | 1.00 | 2.00" in dialog.figures.text
+    assert "Tokens per pass, B: 1.00" in [each.accessibleName() for each in dialog.figures.findChildren(QLabel)]
     assert window.chat.conversation.messages == before, "the conversation never hears of it"
     dialog.copy.click()
     assert QGuiApplication.clipboard().text() == dialog.text
