@@ -84,6 +84,8 @@ def test_case_and_whole_words(told: MainWindow, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not finder.is_at_work)
     assert count(told) == "Nothing found"
     assert not bar.next.isEnabled()
+    bar.show_count(0, 0, is_done=False)
+    assert bar.next.isEnabled(), "it may be found yet"
 
 
 def test_escape_closes_the_bar_and_does_not_stop_the_answer(told: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
