@@ -105,10 +105,10 @@ def why(statistics: Statistics | None) -> Why | None:
 def _with_largest_share(words: str, shares: Shares) -> str:
     """What the text allowed, and what took the most time meanwhile."""
     share, sentence = max(
-        (shares.draft, tr("{words}; {share} of the writing time was drafting")),
-        (shares.link, tr("{words}; {share} of the writing time was waiting for weights")),
-        (shares.compute, tr("{words}; {share} of the writing time was computing")),
-        (shares.other, tr("{words}; {share} of the writing time was overhead")),
+        (shares.draft, tr("{words}; drafting took {share} of the writing time")),
+        (shares.link, tr("{words}; waiting for weights took {share} of the writing time")),
+        (shares.compute, tr("{words}; computing took {share} of the writing time")),
+        (shares.other, tr("{words}; overhead took {share} of the writing time")),
         key=lambda each: each[0],
     )
     return sentence.format(words=words, share=share_text(share))

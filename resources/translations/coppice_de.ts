@@ -2381,23 +2381,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the writing time was computing</source>
-            <translation>{words}; {share} der Schreibzeit Rechnen</translation>
+            <source>{words}; computing took {share} of the writing time</source>
+            <translation>{words}; Rechnen nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the writing time was drafting</source>
-            <translation>{words}; {share} der Schreibzeit Entwerfen</translation>
+            <source>{words}; drafting took {share} of the writing time</source>
+            <translation>{words}; Entwerfen nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the writing time was overhead</source>
-            <translation>{words}; {share} der Schreibzeit Nebenarbeit</translation>
+            <source>{words}; overhead took {share} of the writing time</source>
+            <translation>{words}; Nebenarbeit nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the writing time was waiting for weights</source>
-            <translation>{words}; {share} der Schreibzeit Warten auf Gewichte</translation>
+            <source>{words}; waiting for weights took {share} of the writing time</source>
+            <translation>{words}; Warten auf Gewichte nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/hub/client.py" />

@@ -61,13 +61,13 @@ def test_it_says_the_figures_it_goes_by() -> None:
     )
     easy = why(told(200, 40, 2560, **TARGET))
     assert easy is not None
-    assert easy.sentence == "Easy text: 5.0 tokens per pass; 80% of the writing time was computing"
+    assert easy.sentence == "Easy text: 5.0 tokens per pass; computing took 80% of the writing time"
     slow = why(plain(50, target=9.0, other=1.0, decode=10.0))
     assert slow is not None
     assert slow.sentence == "No speculation: every token took a pass of its own, 200 ms each"
     fair = why(told(120, 40, 2560, draft=5.0, target=4.0, other=1.0, decode=10.0))
     assert fair is not None
-    assert fair.sentence == "Ordinary text: 3.0 tokens per pass; 50% of the writing time was drafting"
+    assert fair.sentence == "Ordinary text: 3.0 tokens per pass; drafting took 50% of the writing time"
     assert fair.place is CausePlace.TIME
     reading = why(told(40, 5, 300, prefill=30.0, load=20.0, **TARGET))
     assert reading is not None

@@ -30,7 +30,7 @@ def test_it_speaks_of_finished_answers_with_figures_only(qtbot: QtBot) -> None:
         assert (line.sentence, line.isHidden()) == ("", True)
     line.show_message(Message("assistant", "a", statistics=EASY))
     assert (line.sentence, line.isHidden()) == (
-        "Easy text: 5.0 tokens per pass; 80% of the writing time was computing",
+        "Easy text: 5.0 tokens per pass; computing took 80% of the writing time",
         False,
     )
     assert line.accessibleName() == line.sentence
