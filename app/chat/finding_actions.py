@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import shiboken6
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -78,7 +79,9 @@ class FindingActions(QObject):
         bar, focus, before = self._panel.find_bar, QApplication.focusWidget(), self._before
         self._before = None
         if focus is None or bar.isAncestorOf(focus):
-            (before if before is not None and before.isVisible() else self._panel).setFocus()
+            # A text that had the focus goes when it is scrolled far away.
+            is_there = before is not None and shiboken6.isValid(before) and before.isVisible()
+            (before if before is not None and is_there else self._panel).setFocus()
 
     def _on_hit_opened(self, conversation: int, words: str, message: int) -> None:
         self._expected = conversation, words, message

@@ -90,7 +90,8 @@ class ChatPanel(QWidget):
         controller.path_changed.connect(lambda first: self.view.show_path(controller.conversation, first))
         controller.answering_changed.connect(self.composer.set_answering)
         controller.answering_changed.connect(self.view.set_answering)
-        controller.answering_changed.connect(lambda _answering: self.view.show_preview(0))  # it is what is read now
+        for changed in (controller.answering_changed, controller.conversation_replaced, controller.path_changed):
+            changed.connect(lambda *_: self.view.show_preview(0))  # until it is foreseen what will give way there
         self.composer.continue_requested.connect(controller.continue_answer)
         self.composer.speculation_chosen.connect(controller.set_speculation)
         for changed in (controller.answering_changed, controller.path_changed, controller.settings_changed):

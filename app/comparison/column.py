@@ -105,12 +105,13 @@ class AnswerColumn(QWidget):
         self.title.setText(unsteered(side.title))
         answerer = side.transcript.answerer if side.transcript else ""
         evenly = tr("when its tokens came is not kept: they are spread evenly") if side.has_no_times else ""
-        self.about.setText(" · ".join(filter(None, (unsteered(answerer), evenly))) or "–")
         self._show_button(side, now)
         self.progress.setVisible(side.is_running)
         self.progress.setRange(0, now.total)  # an empty range shows that something goes on
         self.progress.setValue(min(now.tokens, now.total))
         self.pane.show_transcript(side.transcript)
+        told = (unsteered(answerer), evenly, self._cut)
+        self.about.setText(" · ".join(filter(None, told)) or "–")
         self.words.setText(side.words or self._invitation(side, now))
         self.words.setObjectName("error" if side.words else "quiet-text")
         self.words.style().polish(self.words)
@@ -149,6 +150,14 @@ class AnswerColumn(QWidget):
         told = tr("The question is asked again beside the conversation, which stays as it is.")
         self.button.setToolTip(tip(now.refusal or told))
         self.button.setAccessibleName(f"{self.button.text()}: {self.name}")
+
+    @property
+    def _cut(self) -> str:
+        """That not all of the text is shown."""
+        if not self.pane.cut_to:
+            return ""
+        words = tr("too long to be shown: these are its first {count} characters, “Copy as text” has all")
+        return words.format(count=f"{Number(self.pane.cut_to):,}")
 
     def _invitation(self, side: Side, now: Running) -> str:
         """Why there is no text yet, and how to get one."""

@@ -177,6 +177,8 @@ class ComparisonDialog(QDialog):
     def _point(self, token: int) -> None:
         """Mark a token in both texts, and say when it was there."""
         self._pointed, said = token, []
+        if not self._session.sides:
+            return  # the mouse leaves a text of a comparison that was closed
         for column, side in zip(self.columns, self._session.sides, strict=True):
             column.pane.point_at(token)
             shown = side.transcript

@@ -33,6 +33,9 @@ class FiguresTable(QWidget):
         for cells, row in zip(self._cells, texts, strict=True):
             for cell, text in zip(cells, row, strict=True):
                 cell.setText(text)
+        for cells, row in zip(self._cells[1:], texts[1:], strict=True):
+            for cell, head, text in zip(cells[1:], texts[0][1:], row[1:], strict=True):
+                cell.setAccessibleName(f"{row[0]}, {head}: {text or '–'}")  # one by one it says nothing else
         self._grid.setColumnStretch(len(texts[0]), 1)
 
     def _cell(self, row: int, column: int) -> QLabel:

@@ -67,6 +67,8 @@ class ComparisonSession(QObject):
         archive.times_read.connect(self._on_times_read)
         chat.asked.connect(self._on_asked)
         chat.conversation_replaced.connect(self._on_replaced)
+        chat.path_changed.connect(self._on_path_changed)
+        chat.answering_changed.connect(self._on_path_changed)
 
     # ---- what a person does -----------------------------------------------------------------------------------------
 
@@ -79,7 +81,8 @@ class ComparisonSession(QObject):
     def open(self, answer: Message) -> None:
         """Compare this answer, which is shown, with another one."""
         self.cancel()
-        self._written.clear()
+        if self._answer is None or self._answer.id != answer.id:
+            self._written.clear()
         self._answer = answer
         self._list()
         self.sides = tuple(Side(each) for each in first_pair(self.candidates, answer.id))
@@ -183,11 +186,27 @@ class ComparisonSession(QObject):
     def _on_replaced(self) -> None:
         self._asked.clear()
         self._drawn.clear()
-        if self._answer is not None:
-            self.cancel()
-            self._answer, self._request = None, 0
-            self.sides, self.candidates = (), ()
-            self.closed.emit()
+        self._leave()
+
+    def _on_path_changed(self, *_: object) -> None:
+        """Another version may be shown, or there is one more, or an answer has grown; or it stands in no version."""
+        if self._answer is None:
+            return
+        if self._answer.parent not in (each.id for each in self._chat.conversation.messages):
+            self._leave()
+        elif not self._chat.is_answering:
+            self._list()
+            known = {each.key: each for each in self.candidates}
+            for number, side in enumerate(self.sides):
+                self._renew(number, known.get(side.candidate.key, side.candidate))
+        self._tell_all()
+
+    def _renew(self, number: int, candidate: Candidate) -> None:
+        """The same candidate as it is by now: its message may have been continued."""
+        side = self.sides[number]
+        before, side.candidate = side.candidate.message, candidate
+        if before is not None and candidate.message is not None and before.text != candidate.message.text:
+            self.choose(number, candidate)
 
     def _on_grew(self, request: int) -> None:
         for number, _ in self._running(request):
@@ -213,6 +232,14 @@ class ComparisonSession(QObject):
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
+    def _leave(self) -> None:
+        """Compare nothing any more."""
+        if self._answer is not None:
+            self.cancel()
+            self._answer, self._request = None, 0
+            self.sides, self.candidates = (), ()
+            self.closed.emit()
+
     def _running(self, request: int) -> list[tuple[int, Side]]:
         if not request or request != self._request:
             return []
@@ -221,7 +248,10 @@ class ComparisonSession(QObject):
     def _list(self) -> None:
         assert self._answer is not None
         versions = self._chat.conversation.versions(self._answer.id)
-        self.candidates = candidates_for(versions, self._answer.id, self._engine.answerer)
+        path = {each.id for each in self._chat.conversation.messages}
+        shown = next((each.id for each in versions if each.id in path), self._answer.id)
+        self._answer = next(each for each in versions if each.id == self._answer.id)
+        self.candidates = candidates_for(versions, shown, self._engine.answerer)
 
     def _known(self, candidate: Candidate) -> Transcript | None:
         """What was written for it before, here or for the figures in Telemetry."""

@@ -30,7 +30,7 @@ class TextPane(QPlainTextEdit):
         super().__init__(parent)
         self._colors = colors
         self._times = TokenTimes()
-        self._written = ""
+        self._written = self._held = ""  # what there is, and what of it the field holds
         self._places: Sequence[int] | None = None  # of characters in the field, where some count as two
         self._shown: int | None = None  # tokens; None for all
         self._different: int | None = None  # the first token that differs
@@ -60,16 +60,18 @@ class TextPane(QPlainTextEdit):
         if written == self._written:
             self._mark()
             return
-        text, before = showable(written), self.toPlainText()
-        self._written = written
+        text, before = showable(written), self._held
+        self._written, self._held = written, text
         self._places = utf16_places(text)
         self._is_laid_out = False
         self._is_moving = True
         if before and text.startswith(before):
-            cursor = QTextCursor(self.document())
+            cursor, bar = QTextCursor(self.document()), self.verticalScrollBar()
+            follows = bar.value() >= bar.maximum()
             cursor.movePosition(QTextCursor.MoveOperation.End)
             cursor.insertText(text[len(before) :])
-            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+            if follows:  # a person who has scrolled up reads on there
+                bar.setValue(bar.maximum())
         else:
             self.setPlainText(text)
         self._is_moving = False
@@ -97,6 +99,11 @@ class TextPane(QPlainTextEdit):
         self._colors = colors
         self.setFont(reading_font())
         self._mark()
+
+    @property
+    def cut_to(self) -> int:
+        """How many characters are shown of a text that is too long for a field; 0 where all are."""
+        return len(self._held) if len(self._held) < len(self._written) else 0
 
     @property
     def marked(self) -> tuple[str, ...]:

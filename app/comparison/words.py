@@ -47,21 +47,21 @@ def difference_words(one: Transcript, other: Transcript, temperature: float | No
     """Whether the texts are the same, and where they part; `temperature` None: it is not known, or models differ."""
     found = parting(one, other)
     if found is None:
-        return tr("The texts are the same, token for token.")
+        return tr("The texts are the same.")
     words = _where(one, other, found)
     return words if temperature is None else f"{words} {about_texts(False, temperature)}"
 
 
 def _where(one: Transcript, other: Transcript, found: Parting) -> str:
-    tokens = f"{Number(min(found.tokens)):,}"
+    count = min(found.tokens)
     first, second = token_words(one, found.tokens[0]), token_words(other, found.tokens[1])
     if not first or not second:
-        words = tr("The same for {tokens} tokens; there A ends.") if not first else None
-        return (words or tr("The same for {tokens} tokens; there B ends.")).format(tokens=tokens)
+        there_a_ends = tr("The same for %n tokens; there A ends.", n=count)
+        return tr("The same for %n tokens; there B ends.", n=count) if first else there_a_ends
     if not found.character:
         return tr("They part with the first token: {first} in A, {second} in B.").format(first=first, second=second)
-    words = tr("The same for {tokens} tokens; then {first} in A, {second} in B.")
-    return words.format(tokens=tokens, first=first, second=second)
+    words = tr("The same for %n tokens; then {first} in A, {second} in B.", n=count)
+    return words.format(first=first, second=second)
 
 
 def token_words(transcript: Transcript, token: int) -> str:

@@ -39,6 +39,7 @@ class Cause(Enum):
 
     READING = "reading"
     PLAIN = "no speculation"
+    UNGUESSED = "nothing guessed"
     SPARSE = "hardly any guesses"
     EASY = "easy text"
     FAIR = "ordinary text"
@@ -49,7 +50,7 @@ class Cause(Enum):
     OVERHEAD = "overhead"
 
 
-_OF_THE_TEXT = (Cause.EASY, Cause.HARD)
+_OF_THE_TEXT = (Cause.EASY, Cause.FAIR, Cause.HARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +98,17 @@ def why(statistics: Statistics | None) -> Why | None:
     words = tr(sentence).format(**_figures(told))
     if cause in _OF_THE_TEXT and shares_of(told).are_known:
         words = _with_largest_share(words, shares_of(told))
+        place = CausePlace.TIME if cause is Cause.FAIR else place
     return Why(cause, words, tr(definition), place)
 
 
 def _with_largest_share(words: str, shares: Shares) -> str:
     """What the text allowed, and what took the most time meanwhile."""
     share, sentence = max(
-        (shares.draft, tr("{words}; {share} of the time was drafting")),
-        (shares.link, tr("{words}; {share} of the time was waiting for weights")),
-        (shares.compute, tr("{words}; {share} of the time was computing")),
-        (shares.other, tr("{words}; {share} of the time was overhead")),
+        (shares.draft, tr("{words}; drafting took {share} of the writing time")),
+        (shares.link, tr("{words}; waiting for weights took {share} of the writing time")),
+        (shares.compute, tr("{words}; computing took {share} of the writing time")),
+        (shares.other, tr("{words}; overhead took {share} of the writing time")),
         key=lambda each: each[0],
     )
     return sentence.format(words=words, share=share_text(share))
@@ -120,14 +122,19 @@ def _cause(told: Statistics) -> Cause | None:
         return None
     if not told.drafted_nodes and told.new_tokens <= told.passes:
         is_told = spent.target > 0 or told.first_token_seconds > 0  # a count that was broken off knows no guesses
-        return Cause.PLAIN if spent.decode > 0 and is_told else None
+        if not (spent.decode > 0 and is_told):
+            return None
+        return Cause.PLAIN if told.method == "none" else Cause.UNGUESSED
     if 0 < told.drafted_nodes < told.passes:
         return Cause.SPARSE
     return _cause_of_speculation(told, shares_of(told))
 
 
 def _cause_of_speculation(told: Statistics, shares: Shares) -> Cause:
-    """A tree that cannot have paid comes first, then what the text allowed, then what took the most time."""
+    """A tree that cannot have paid comes first, then what the text allowed, then what took the most time.
+
+    Drafting and overhead that took the most but may have paid are told of ordinary text: nothing is too dear there.
+    """
     if shares.are_known and _certainly_lost(told):
         return Cause.DEAR if shares.draft >= shares.other else Cause.OVERHEAD
     accepted = (told.new_tokens - told.passes) / told.drafted_nodes if told.drafted_nodes else None
@@ -137,8 +144,8 @@ def _cause_of_speculation(told: Statistics, shares: Shares) -> Cause:
         return Cause.HARD
     if not shares.are_known:
         return Cause.FAIR
-    found = ((shares.link, Cause.LINK), (shares.compute, Cause.COMPUTE), (shares.draft, Cause.DEAR))
-    return max((*found, (shares.other, Cause.OVERHEAD)), key=lambda each: each[0])[1]
+    found = ((shares.link, Cause.LINK), (shares.compute, Cause.COMPUTE), (shares.draft, Cause.FAIR))
+    return max((*found, (shares.other, Cause.FAIR)), key=lambda each: each[0])[1]
 
 
 def _certainly_lost(told: Statistics) -> bool:
@@ -149,7 +156,7 @@ def _certainly_lost(told: Statistics) -> bool:
 def _figures(told: Statistics) -> dict[str, object]:
     """What the sentences may name."""
     shares, spent = shares_of(told), told.seconds
-    whole = spent.prefill + spent.decode
+    whole = spent.load + spent.prefill + spent.decode  # as beside the figures, where its parts are shown
     return {
         "rate": Number(told.tokens_per_pass),
         "nodes": Number(told.drafted_nodes / told.passes if told.passes else 0.0),
@@ -170,7 +177,7 @@ def _time(seconds: float) -> str:
 
 _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
     Cause.READING: (
-        mark("Long question: reading it took {reading} of the time"),
+        mark("Much to read: {reading} of the time went into reading the question and what stands before it"),
         mark("Before the first token the models read the conversation, as far as they have not read it before."),
         None,
     ),
@@ -179,9 +186,17 @@ _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
         mark("The whole target model ran once for every token."),
         CausePlace.TIME,
     ),
+    Cause.UNGUESSED: (
+        mark("Nothing was guessed: every token took a pass of its own, {time} each"),
+        mark("A tree did not promise to pay, or there was nothing to guess from."),
+        CausePlace.TREE_SIZE,
+    ),
     Cause.SPARSE: (
         mark("Hardly any guesses: {nodes:.1f} a pass, so {rate:.1f} tokens per pass"),
-        mark("In most passes nothing was guessed: as measured here, a tree did not promise to pay."),
+        mark(
+            "On average there was less than one guess in a pass: a tree did not promise to pay, or there was nothing "
+            "to guess from."
+        ),
         CausePlace.TREE_SIZE,
     ),
     Cause.EASY: (
@@ -200,23 +215,29 @@ _SAID: dict[Cause, tuple[str, str, CausePlace | None]] = {
         CausePlace.BY_DEPTH,
     ),
     Cause.DEAR: (
-        mark("Tree too dear: drafting took {draft} of the time for {rate:.1f} tokens per pass"),
-        mark("A smaller tree or a smaller draft may be faster. The budget is in Generation settings."),
+        mark("Tree too dear: drafting took {draft} of the writing time for {rate:.1f} tokens per pass"),
+        mark(
+            "One token per pass would have been as fast. A smaller tree or a smaller draft may be faster; the budget "
+            "is in Generation settings."
+        ),
         CausePlace.TIME,
     ),
     Cause.LINK: (
-        mark("Link-bound: for {link} of the time the target waited for its weights"),
+        mark("Link-bound: for {link} of the writing time the target waited for its weights"),
         mark("Layers that are not where the target computes come anew for every pass. Larger trees cost little here."),
         CausePlace.STREAMED,
     ),
     Cause.COMPUTE: (
-        mark("Compute-bound: for {compute} of the time the target computed"),
+        mark("Compute-bound: for {compute} of the writing time the target computed"),
         mark("Its passes are what takes the time, not drafting and not waiting for weights."),
         CausePlace.TIME,
     ),
     Cause.OVERHEAD: (
-        mark("Overhead: accepting, caches and text took {other} of the time"),
-        mark("More than drafting, and more than the target's passes can win back. Very small models do that."),
+        mark("Overhead: accepting, caches and text took {other} of the writing time"),
+        mark(
+            "Together with drafting it took more than the guesses won: one token per pass would have been as fast. "
+            "Very small models do that."
+        ),
         CausePlace.TIME,
     ),
 }

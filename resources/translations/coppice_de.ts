@@ -1549,6 +1549,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/comparison/column.py" />
+            <source>too long to be shown: these are its first {count} characters, “Copy as text” has all</source>
+            <translation>zu lang, um ganz gezeigt zu werden: Dies sind die ersten {count} Zeichen, „Als Text kopieren“ hat alle</translation>
+        </message>
+        <message>
+            <location filename="../../app/comparison/column.py" />
             <source>when its tokens came is not kept: they are spread evenly</source>
             <translation>wann seine Token kamen, ist nicht aufgehoben: Sie sind gleichmäßig verteilt</translation>
         </message>
@@ -1662,25 +1667,34 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>Seconds to the first token</source>
             <translation>Sekunden bis zum ersten Token</translation>
         </message>
-        <message>
+        <message numerus="yes">
             <location filename="../../app/comparison/words.py" />
-            <source>The same for {tokens} tokens; then {first} in A, {second} in B.</source>
-            <translation>{tokens} Token lang gleich; dann {first} in A, {second} in B.</translation>
+            <source>The same for %n tokens; then {first} in A, {second} in B.</source>
+            <translation>
+                <numerusform>%n Token lang gleich; dann {first} in A, {second} in B.</numerusform>
+                <numerusform>%n Token lang gleich; dann {first} in A, {second} in B.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; there A ends.</source>
+            <translation>
+                <numerusform>%n Token lang gleich; dort endet A.</numerusform>
+                <numerusform>%n Token lang gleich; dort endet A.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; there B ends.</source>
+            <translation>
+                <numerusform>%n Token lang gleich; dort endet B.</numerusform>
+                <numerusform>%n Token lang gleich; dort endet B.</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/comparison/words.py" />
-            <source>The same for {tokens} tokens; there A ends.</source>
-            <translation>{tokens} Token lang gleich; dort endet A.</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/words.py" />
-            <source>The same for {tokens} tokens; there B ends.</source>
-            <translation>{tokens} Token lang gleich; dort endet B.</translation>
-        </message>
-        <message>
-            <location filename="../../app/comparison/words.py" />
-            <source>The texts are the same, token for token.</source>
-            <translation>Die Texte sind gleich, Token für Token.</translation>
+            <source>The texts are the same.</source>
+            <translation>Die Texte sind gleich.</translation>
         </message>
         <message>
             <location filename="../../app/comparison/words.py" />
@@ -2257,8 +2271,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>A smaller tree or a smaller draft may be faster. The budget is in Generation settings.</source>
-            <translation>Ein kleinerer Baum oder ein kleineres Entwurfsmodell kann schneller sein. Das Budget steht in den Generierungseinstellungen.</translation>
+            <source>A tree did not promise to pay, or there was nothing to guess from.</source>
+            <translation>Kein Baum versprach sich zu lohnen, oder es gab nichts, woraus sich etwas vermuten ließ.</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
@@ -2277,8 +2291,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>Compute-bound: for {compute} of the time the target computed</source>
-            <translation>Rechengebunden: {compute} der Zeit rechnete das Zielmodell</translation>
+            <source>Compute-bound: for {compute} of the writing time the target computed</source>
+            <translation>Rechengebunden: {compute} der Schreibzeit rechnete das Zielmodell</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
@@ -2297,11 +2311,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>In most passes nothing was guessed: as measured here, a tree did not promise to pay.</source>
-            <translation>In den meisten Durchläufen wurde nichts geraten: Nach dem, was hier gemessen wurde, versprach ein Baum nicht, sich zu lohnen.</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine/why.py" />
             <source>Its passes are what takes the time, not drafting and not waiting for weights.</source>
             <translation>Die Zeit geht in seine Durchläufe, nicht in das Entwerfen und nicht in das Warten auf Gewichte.</translation>
         </message>
@@ -2312,18 +2321,13 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>Link-bound: for {link} of the time the target waited for its weights</source>
-            <translation>Übertragungsgebunden: {link} der Zeit wartete das Zielmodell auf seine Gewichte</translation>
+            <source>Link-bound: for {link} of the writing time the target waited for its weights</source>
+            <translation>Übertragungsgebunden: {link} der Schreibzeit wartete das Zielmodell auf seine Gewichte</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>Long question: reading it took {reading} of the time</source>
-            <translation>Lange Frage: Sie zu lesen nahm {reading} der Zeit</translation>
-        </message>
-        <message>
-            <location filename="../../app/engine/why.py" />
-            <source>More than drafting, and more than the target's passes can win back. Very small models do that.</source>
-            <translation>Mehr als das Entwerfen, und mehr, als die Durchläufe des Zielmodells hereinholen können. Bei sehr kleinen Modellen ist das so.</translation>
+            <source>Much to read: {reading} of the time went into reading the question and what stands before it</source>
+            <translation>Viel zu lesen: {reading} der Zeit gingen in das Lesen der Frage und dessen, was davor steht</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
@@ -2332,8 +2336,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
+            <source>Nothing was guessed: every token took a pass of its own, {time} each</source>
+            <translation>Nichts vermutet: Jedes Token brauchte einen eigenen Durchlauf von {time}</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
             <source>On average fewer than one guess in a pass was right: the draft does not foresee what comes.</source>
             <translation>Im Mittel traf weniger als eine Vermutung je Durchlauf zu: Das Entwurfsmodell sieht nicht voraus, was kommt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>On average there was less than one guess in a pass: a tree did not promise to pay, or there was nothing to guess from.</source>
+            <translation>Im Mittel gab es weniger als eine Vermutung je Durchlauf: Kein Baum versprach sich zu lohnen, oder es gab nichts, woraus sich etwas vermuten ließ.</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>One token per pass would have been as fast. A smaller tree or a smaller draft may be faster; the budget is in Generation settings.</source>
+            <translation>Ein Token je Durchlauf wäre ebenso schnell gewesen. Ein kleinerer Baum oder ein kleineres Entwurfsmodell kann schneller sein; das Budget steht in den Generierungseinstellungen.</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
@@ -2342,8 +2361,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>Overhead: accepting, caches and text took {other} of the time</source>
-            <translation>Nebenarbeit: Annehmen, Zwischenspeicher und Text nahmen {other} der Zeit</translation>
+            <source>Overhead: accepting, caches and text took {other} of the writing time</source>
+            <translation>Nebenarbeit: Annehmen, Zwischenspeicher und Text nahmen {other} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
@@ -2352,28 +2371,33 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>Tree too dear: drafting took {draft} of the time for {rate:.1f} tokens per pass</source>
-            <translation>Baum zu teuer: Das Entwerfen nahm {draft} der Zeit für {rate:.1f} Token je Durchlauf</translation>
+            <source>Together with drafting it took more than the guesses won: one token per pass would have been as fast. Very small models do that.</source>
+            <translation>Zusammen mit dem Entwerfen nahm sie mehr, als die Vermutungen einbrachten: Ein Token je Durchlauf wäre ebenso schnell gewesen. Das ist bei sehr kleinen Modellen so.</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the time was computing</source>
-            <translation>{words}; {share} der Zeit Rechnen</translation>
+            <source>Tree too dear: drafting took {draft} of the writing time for {rate:.1f} tokens per pass</source>
+            <translation>Baum zu teuer: Das Entwerfen nahm {draft} der Schreibzeit für {rate:.1f} Token je Durchlauf</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the time was drafting</source>
-            <translation>{words}; {share} der Zeit Entwerfen</translation>
+            <source>{words}; computing took {share} of the writing time</source>
+            <translation>{words}; Rechnen nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the time was overhead</source>
-            <translation>{words}; {share} der Zeit Nebenarbeit</translation>
+            <source>{words}; drafting took {share} of the writing time</source>
+            <translation>{words}; Entwerfen nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/engine/why.py" />
-            <source>{words}; {share} of the time was waiting for weights</source>
-            <translation>{words}; {share} der Zeit Warten auf Gewichte</translation>
+            <source>{words}; overhead took {share} of the writing time</source>
+            <translation>{words}; Nebenarbeit nahm {share} der Schreibzeit</translation>
+        </message>
+        <message>
+            <location filename="../../app/engine/why.py" />
+            <source>{words}; waiting for weights took {share} of the writing time</source>
+            <translation>{words}; Warten auf Gewichte nahm {share} der Schreibzeit</translation>
         </message>
         <message>
             <location filename="../../app/hub/client.py" />

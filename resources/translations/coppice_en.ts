@@ -77,6 +77,30 @@
         </message>
         <message numerus="yes">
             <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; then {first} in A, {second} in B.</source>
+            <translation>
+                <numerusform>The same for %n token; then {first} in A, {second} in B.</numerusform>
+                <numerusform>The same for %n tokens; then {first} in A, {second} in B.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; there A ends.</source>
+            <translation>
+                <numerusform>The same for %n token; there A ends.</numerusform>
+                <numerusform>The same for %n tokens; there A ends.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n tokens; there B ends.</source>
+            <translation>
+                <numerusform>The same for %n token; there B ends.</numerusform>
+                <numerusform>The same for %n tokens; there B ends.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
             <source>{method}, %n nodes</source>
             <translation>
                 <numerusform>{method}, %n node</numerusform>

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation.context_use import ContextUse
+from app.chat.history.conversation import Conversation
 from app.chat.panel import ATTACHMENT_NOTICE
 from app.chat.view.question_view import NOT_READ
 from app.engine.state import EngineState, Phase
@@ -227,6 +228,12 @@ def test_what_the_next_question_pushes_out_is_marked_before_and_a_click_leads_to
     assert "reading begins here" in (previews[2].accessibleName() if previews[2] else "")
     assert "– one\n– two" in meter.accessibleDescription()
     assert "2 oldest turns will be left out" in meter.accessibleName()
+    talk = window.chat.conversation
+    window.chat.show_conversation(Conversation())
+    window.chat.show_conversation(talk)
+    assert not any(each.preview for each in view.questions), "it is foreseen anew"
+    window.chat_panel.show_use(ContextUse(1990, 2048, 60, DROP, ("one", "two"), 2, 1000))
+    assert any(each.preview for each in view.questions)
     window.chat_panel.show_use(ContextUse(100, 2048, 60, DROP))
     assert not any(each.preview for each in view.questions)
     meter.click()

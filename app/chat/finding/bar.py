@@ -111,7 +111,7 @@ class FindBar(QFrame):
             self.count.style().unpolish(self.count)
             self.count.style().polish(self.count)
         for tool in (self.previous, self.next):
-            tool.setEnabled(count > 0)
+            tool.setEnabled(count > 0 or not is_done)  # who stands on one stays there while an answer grows
 
     def announce(self) -> None:
         """Have a screen reader say what is found."""

@@ -57,6 +57,8 @@ class Finder(QObject):
         """Show the first hit in a message, or of the conversation where that is not shown; the focus stays."""
         ids = [each.id for each in self._view.column.messages]
         self._from = Place((ids.index(message) if message in ids else 0, THOUGHT, 0))
+        self._current = None  # also where the same words were looked for before
+        self._goes_there = True
         self._bar.show_words(words)
 
     def step(self, step: int) -> None:
@@ -78,7 +80,7 @@ class Finder(QObject):
         if wanted != self._search.needle.wanted:
             self._start(wanted, goes_there=True)
         elif self._current is None:
-            self._show()
+            self._work()
 
     def _on_closed(self) -> None:
         self._turn.stop()

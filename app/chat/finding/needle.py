@@ -3,8 +3,10 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from html import unescape
 
 _MARKUP = str.maketrans("", "", "*_~`\\")  # may stand within a word that is read without it
+_AIM = re.compile(r"\]\((?:[^()]|\([^()]*\))*\)|\]\[[^\]]*\]")  # where a link leads to
 _WORD = re.compile(r"[^\W_]+")
 _NO_BREAK_SPACE = "\u00a0"
 
@@ -41,7 +43,7 @@ class Needle:
         if wanted.is_whole:
             pattern = rf"(?<!\w){pattern}(?!\w)"
         self._pattern = re.compile(pattern, re.NOFLAG if wanted.matches_case else re.IGNORECASE)
-        self._words = [each.lower() for each in _WORD.findall(self._read(wanted.words))]
+        self._words = [each.casefold() for each in _WORD.findall(self._read(wanted.words))]
 
     def spans(self, line: str) -> list[tuple[int, int]]:
         """From which letter to before which it stands in a line."""
@@ -56,12 +58,17 @@ class Needle:
     def may_be_in(self, markdown: str) -> bool:
         """Whether what is seen of a text can have it; quick, since most messages of a long chat have not.
 
-        What a link or an entity hides or adds within a word is not known here.
+        A word may begin before a link, and have letters that are written as entities.
         """
-        if "](" in markdown or "&" in markdown:
-            return True
-        plain = self._read(markdown).translate(_MARKUP).lower()
-        return all(each in plain for each in self._words)
+        plain = self._folded(markdown)
+        missing = [each for each in self._words if each not in plain]
+        if missing and ("[" in markdown or "&" in markdown):
+            seen = self._folded(_AIM.sub("", unescape(markdown)).replace("[", "").replace("]", ""))
+            missing = [each for each in missing if each not in seen]
+        return not missing
+
+    def _folded(self, markdown: str) -> str:
+        return self._read(markdown).translate(_MARKUP).casefold()
 
     def _read(self, text: str) -> str:
         if text.isascii():

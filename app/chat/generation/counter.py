@@ -106,6 +106,7 @@ class TokenCounter(QObject):
     def _take(self, counted: Counted) -> None:
         """One of the counts has come: ask for the next one that is needed, or tell what they mean."""
         if self._is_first:
+            self._context_tokens = counted.context_tokens  # only so is it known of engines elsewhere
             self.costs_changed.emit(counted.texts)
         self._is_first = False
         if self._foreseeing is None:

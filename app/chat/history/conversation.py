@@ -152,8 +152,8 @@ class Conversation:
         return (*system, *(each for turn in self.turns()[first:] for each in turn))
 
     def prompt_of(self, answer: int, system_prompt: str) -> tuple[ChatMessage, ...]:
-        """What the engine would be asked for another answer in the place of this one of the path."""
-        turn = self._path.index(answer) // 2
+        """What the engine would be asked for another answer in the place of this one, to a question of the path."""
+        turn = self._path.index(self._all[answer].parent) // 2
         first = self.first_read if self.first_read <= turn else 0
         told = with_summary(system_prompt, self.summary if first else "")
         question, before = self._all[self._path[2 * turn]], self.turns()[first:turn]

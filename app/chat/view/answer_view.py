@@ -100,8 +100,8 @@ class AnswerView(QWidget):
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
-        self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
         self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
+        self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
         self.editor: MessageEditor | None = None
         self._lay_out()
         self._throttle = Throttle(self._flush, parent=self)

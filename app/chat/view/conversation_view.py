@@ -13,6 +13,7 @@ from app.chat.history.message import Message, Version, as_markdown
 from app.chat.history.token_origins import RoundMarks, TokenOrigins
 from app.chat.text.document_style import Look
 from app.chat.typesetting.formulas import Formulas
+from app.chat.typesetting.layout_cost import Budget
 from app.chat.view.message_column import MessageColumn, MessageView
 from app.chat.view.message_selection import DragScroll, MessageSelection, said
 from app.chat.view.question_view import QuestionView
@@ -30,6 +31,7 @@ COLUMN_WIDTH = 760
 SIDE_MARGIN = 24
 _AT_BOTTOM = 8  # pixels from the end that still count as the end
 _BUTTON_MARGIN = 14
+_SLICE_SECONDS = 0.012  # of building views, one of which takes about 20 ms on a slow processor
 
 
 class ConversationView(QScrollArea):
@@ -68,7 +70,7 @@ class ConversationView(QScrollArea):
         self._sought: tuple[int, PlaceOf] | None = None  # a message, and what tells a place in it, as yet only guessed
         self.verticalScrollBar().actionTriggered.connect(self._give_up)
         self._building = QTimer(self, singleShot=True, interval=0)
-        self._building.timeout.connect(self._show_near)
+        self._building.timeout.connect(lambda: self._show_near(Budget(_SLICE_SECONDS)))
         self.column.resized.connect(self._fit)
         self.column.shifted.connect(self._on_shifted)
         bar = self.verticalScrollBar()
@@ -281,9 +283,9 @@ class ConversationView(QScrollArea):
         self.texts_changed.emit()
         return view
 
-    def _show_near(self) -> None:
+    def _show_near(self, budget: Budget | None = None) -> None:
         bar = self.verticalScrollBar()
-        if self.column.show_part(bar.value(), bar.value() + self.viewport().height()):
+        if self.column.show_part(bar.value(), bar.value() + self.viewport().height(), budget):
             self._building.start()
 
     # ---- scrolling --------------------------------------------------------------------------------------------------

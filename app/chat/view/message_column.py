@@ -10,6 +10,7 @@ from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.history.message import Message
+from app.chat.typesetting.layout_cost import Budget
 from app.chat.view.question_view import QuestionView
 
 if TYPE_CHECKING:
@@ -107,22 +108,27 @@ class MessageColumn(QWidget):
                     self._heights[index] = self._estimate(message)
         self._measure(force=True)
 
-    def show_part(self, top: int, bottom: int) -> bool:
-        """Build what can be seen between these heights, and a little around it; True if more is to be built."""
+    def show_part(self, top: int, bottom: int, budget: Budget | None = None) -> bool:
+        """Build what can be seen between these heights, and a little around it; True if more is to be built.
+
+        With a `budget` at least one view is built, and then as many as there is time for.
+        """
         self._seen = (top, bottom)
         margin = bottom - top
         seen = self._between(top, bottom)
         near = [each for each in self._between(top - margin, bottom + margin) if each not in seen]
         missing = [each for each in (*reversed(seen), *reversed(near)) if each not in self._views]
-        for index in missing[:_AT_ONCE]:
-            self._ensure(index)
+        built = 0
+        while built < min(len(missing), _AT_ONCE) and not (built and budget is not None and budget.is_spent):
+            self._ensure(missing[built])
+            built += 1
         if missing:
             self._measure()
         for each in (*reversed(seen), *reversed(near)):
             if (view := self._views.get(each)) is not None:
                 view.show_part(top - self._tops[each], bottom - self._tops[each])
         self._drop_far((top + bottom) // 2)
-        return len(missing) > _AT_ONCE
+        return built < len(missing)
 
     def settle(self) -> None:
         """Give every view the height that it wants by now."""

@@ -1,8 +1,10 @@
 """Reading a conversation: views near the reader only, zoom, selections across messages, thinking, copies."""
 
+import math
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QCursor, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -10,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.panel import ChatPanel
+from app.chat.typesetting.layout_cost import Budget
 from app.chat.view.conversation_view import ConversationView
 from app.chat.view_options import ViewOptions
 from app.settings.store import SettingsFile
@@ -22,7 +25,8 @@ from tests.campaigns.extent import choose
 
 @pytest.fixture
 def view(qtbot: QtBot) -> ConversationView:
-    """An empty list of messages on the screen."""
+    """An empty list of messages on the screen; the mouse, which other tests have left somewhere, is not over it."""
+    QCursor.setPos(QGuiApplication.primaryScreen().geometry().bottomRight())
     made = ConversationView(LIGHT)
     qtbot.addWidget(made)
     made.resize(900, 500)
@@ -48,6 +52,18 @@ def test_only_what_is_near_is_built_and_scrolling_builds_the_rest(view: Conversa
     view.verticalScrollBar().setValue(0)
     qtbot.waitUntil(lambda: view.questions[0].text.toPlainText() == "Question 0")
     assert len(view.column.views) < 120
+
+
+def test_views_are_built_as_long_as_there_is_time_and_at_least_one(view: ConversationView) -> None:
+    conversation = Conversation()
+    for number in range(20):
+        conversation.ask(f"Question {number}")
+    view.show_conversation(conversation)
+    before = len(view.column.views)
+    assert view.column.show_part(0, 4000, Budget(0.0))
+    assert len(view.column.views) == before + 1
+    assert view.column.show_part(0, 4000, Budget(math.inf))
+    assert len(view.column.views) > before + 2
 
 
 def test_the_size_of_the_text_is_remembered(settings: SettingsFile, qtbot: QtBot) -> None:
@@ -99,6 +115,15 @@ def test_a_code_block_is_copied_by_key(view: ConversationView, qtbot: QtBot) -> 
     QTest.keyClick(text, Qt.Key.Key_Tab)
     QTest.keyClick(text, Qt.Key.Key_Return)
     assert QGuiApplication.clipboard().text() == "x = 1"
+
+
+def test_tab_goes_through_the_tools_as_they_stand(view: ConversationView) -> None:
+    add_turn(view, "q", "a")
+    names, tool = [], view.answers[0].edit_tool
+    for _ in range(3):
+        names.append(tool.accessibleName())
+        tool = tool.nextInFocusChain()  # type: ignore[assignment]
+    assert names == ["Edit answer", "Regenerate answer", "Compare answers"]
 
 
 def test_the_figures_say_where_the_time_went(view: ConversationView) -> None:

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.comparison.candidates import Candidate
@@ -100,8 +101,9 @@ def test_the_same_question_is_asked_and_both_stand_beside_each_other(
     qtbot.waitUntil(lambda: dialog.columns[1].button.text() == "Cancel")
     write(link)
     qtbot.waitUntil(lambda: dialog.speed.text() == "A was 2.50 times as fast as B: 4.0 against 1.6 tokens/s.")
-    assert dialog.difference.text() == "The texts are the same, token for token."
+    assert dialog.difference.text() == "The texts are the same."
     assert "Tokens per pass | 2.00 | 1.00 | 2.00" in dialog.figures.text
+    assert "Tokens per pass, B: 1.00" in [each.accessibleName() for each in dialog.figures.findChildren(QLabel)]
     assert window.chat.conversation.messages == before, "the conversation never hears of it"
     dialog.copy.click()
     assert QGuiApplication.clipboard().text() == dialog.text
@@ -262,3 +264,59 @@ def test_an_answer_without_rounds_is_said_to_be_spread_evenly(window: MainWindow
     qtbot.waitUntil(lambda: column.about.text().endswith("they are spread evenly"))
     window.comparison.dialog.playback.go_to(0.6)
     assert column.standing.text().startswith("2 tokens")
+
+
+def test_another_version_may_be_shown_meanwhile(
+    session: ComparisonSession, dialog: ComparisonDialog, window: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    first, prompt = window.chat.conversation.messages[-1].id, link.last_question.chat
+    window.chat.regenerate()
+    request = link.last_question.id
+    qtbot.waitUntil(lambda: not dialog.columns[1].button.isEnabled())
+    link.answer(*rounds(request, ("An", " oak"), 2, 0.5), Finished(request, "stop", "", FAST))
+    qtbot.waitUntil(dialog.columns[1].button.isEnabled)
+    words = [each.words.partition(" (")[0] for each in dialog.columns[0].candidates[:2]]
+    assert words == ["Version 1 of 2", "The answer as it is, version 2 of 2"]
+    session.start(1)
+    assert link.last_question.chat == prompt, "the question is the same"
+    write(link)
+    assert dialog.isVisible()
+    window.chat.show_version(window.chat.conversation.messages[-1].id, 0)
+    assert session.candidates[0].words.startswith("The answer as it is, version 1 of 2")
+    assert session.sides[0].candidate.message == window.chat.conversation.messages[-1]
+    assert window.chat.conversation.messages[-1].id == first
+    assert session.sides[1].transcript is not None, "what is written is kept"
+
+
+def test_a_continued_answer_is_shown_as_it_is_by_now(
+    session: ComparisonSession, window: MainWindow, link: FakeLink
+) -> None:
+    window.chat.regenerate()
+    request = link.last_question.id
+    link.answer(*rounds(request, WORDS, 2, 0.5), Finished(request, "length", "", FAST))
+    session.choose(0, session.candidates[1])
+    window.chat.continue_answer()
+    request = link.last_question.id
+    link.answer(*rounds(request, (" and", " old"), 2, 0.5), Finished(request, "stop", "", FAST))
+    transcript = shown(session, 0)
+    assert transcript is not None
+    assert transcript.text == "A larch is tall and old"
+
+
+def test_another_question_in_its_place_closes_the_comparison(
+    session: ComparisonSession, dialog: ComparisonDialog, window: MainWindow
+) -> None:
+    window.chat.edit(window.chat.conversation.messages[0].id, "Which flower?")
+    assert not dialog.isVisible()
+    assert session.sides == ()
+    dialog.columns[0].pane.pointed.emit(-1)  # the mouse leaves it
+
+
+def test_what_was_written_is_there_when_the_same_answer_is_compared_again(
+    session: ComparisonSession, dialog: ComparisonDialog, window: MainWindow, link: FakeLink
+) -> None:
+    session.start(1)
+    write(link)
+    dialog.close()
+    window.actions_.compare.trigger()
+    assert shown(session, 1) is not None

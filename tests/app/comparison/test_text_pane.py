@@ -4,7 +4,11 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.history.message import Message
+from app.comparison.candidates import Candidate
+from app.comparison.column import AnswerColumn, Running
 from app.comparison.playback import Playback
+from app.comparison.session import Side
 from app.comparison.text_pane import TextPane, showable, utf16_places
 from app.comparison.transcript import Transcript
 from app.engine.token_times import TokenTimes
@@ -67,6 +71,27 @@ def test_a_growing_text_is_added_to(panes: tuple[TextPane, TextPane]) -> None:
     assert pane.toPlainText() == "Oak"
     pane.show_transcript(None)
     assert pane.toPlainText() == ""
+
+
+def test_a_growing_text_stays_where_a_person_reads(panes: tuple[TextPane, TextPane]) -> None:
+    pane, words = panes[0], [f"line\u00a0{number}\n" for number in range(60)]
+    pane.show_transcript(of_words(words[:40]))
+    QApplication.processEvents()
+    bar = pane.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    pane.show_transcript(of_words(words[:50]))
+    assert bar.value() == bar.maximum() > 10, "it follows"
+    bar.setValue(5)
+    pane.show_transcript(of_words(words))
+    assert bar.value() == 5
+
+
+def test_a_text_that_is_too_long_for_a_field_is_cut_and_that_is_told(panes: tuple[TextPane, TextPane]) -> None:
+    column = AnswerColumn("A", LIGHT, panes[0])
+    for text, is_cut in (("x" * 300_000, True), ("short", False)):
+        candidate = Candidate("version:1", "The answer", "Tree", Message("assistant", text))
+        column.show_side(Side(candidate, of_words([text])), Running(0, 0, "", has_same_seed=True))
+        assert ("its first 20,000 characters" in column.about.text()) is is_cut
 
 
 def test_texts_are_shown_as_a_field_can_hold_them() -> None:

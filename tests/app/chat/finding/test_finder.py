@@ -1,6 +1,7 @@
 """Ctrl+F in the window: a bar, hits that are marked, and ways from one to the next."""
 
 import pytest
+import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -83,6 +84,8 @@ def test_case_and_whole_words(told: MainWindow, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not finder.is_at_work)
     assert count(told) == "Nothing found"
     assert not bar.next.isEnabled()
+    bar.show_count(0, 0, is_done=False)
+    assert bar.next.isEnabled(), "it may be found yet"
 
 
 def test_escape_closes_the_bar_and_does_not_stop_the_answer(told: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
@@ -148,6 +151,28 @@ def test_a_hit_of_the_list_is_shown_in_its_chat(told: MainWindow, qtbot: QtBot) 
     told.chat.show_conversation(other)
     qtbot.waitUntil(lambda: count(told) == "1 of 12")
     assert first != other.id
+
+
+def test_another_hit_of_the_list_in_the_same_chat(window: MainWindow, qtbot: QtBot) -> None:
+    window.chat.show_conversation(long_talk())
+    talk = window.chat.conversation
+    for turn in (3, 40, 3):
+        window.conversations.panel.hit_opened.emit(talk.id, "Paragraph 0", talk.messages[2 * turn + 1].id)
+        qtbot.waitUntil(lambda turn=turn: count(window) == f"{turn + 1} of 60")  # type: ignore[misc]
+
+
+def test_the_text_that_had_the_focus_may_be_gone(window: MainWindow, qtbot: QtBot) -> None:
+    window.chat.show_conversation(long_talk())
+    window.activateWindow()
+    view = window.chat_panel.view
+    text = view.answers[-1].text
+    text.setFocus()
+    qtbot.waitUntil(text.hasFocus)
+    window.finding.find()
+    view.column.truncate(2)
+    qtbot.waitUntil(lambda: not shiboken6.isValid(text))
+    window.chat_panel.find_bar.end()
+    assert not window.chat_panel.find_bar.isVisible()
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,10 @@ def test_a_message_is_passed_over_only_if_nothing_of_it_can_be_meant() -> None:
     assert needle.may_be_in("say **Hel**lo *World*")
     assert needle.may_be_in("[hel](http://x)lo wor&#108;d")
     assert not needle.may_be_in("hello there")
+    assert needle.may_be_in("hel[lo](http://x.y/a_(b)) w&ouml;rld")
+    assert needle.may_be_in("hel[lo][1] world")
+    assert not needle.may_be_in("hello [there](http://x) &amp; here"), "a link alone is no reason to read a message"
+    assert Needle(Wanted("ΟΔΟΣ")).may_be_in("η οδοσποιία")
     assert Needle(Wanted("…")).may_be_in("anything")
 
 

@@ -96,6 +96,17 @@ def test_a_growing_answer_tells_by_its_own_figures(desk: Desk) -> None:
     assert desk.uses[-1] == ContextUse(104, 2048, 0)
 
 
+def test_a_growing_answer_of_an_engine_elsewhere_that_counts(desk: Desk, qtbot: QtBot) -> None:
+    desk.counter.on_engine_state(EngineState(Phase.READY, host="elsewhere"))
+    desk.counter.follow_draft("one", ())
+    wait_for_count(desk, qtbot)
+    desk.link.answer(Counted(desk.link.counts[-1].id, 12, 4096))
+    desk.chat.ask("one")
+    desk.link.answer(Prefilled(desk.link.last_question.id, 100, 0, 0.1))
+    desk.link.say("a", "b")
+    assert desk.uses[-1] == ContextUse(104, 4096, 0)
+
+
 def test_without_a_model_nothing_is_counted_or_shown(desk: Desk, qtbot: QtBot) -> None:
     desk.counter.follow_draft("one", ())
     wait_for_count(desk, qtbot)

@@ -29,7 +29,10 @@ def test_it_speaks_of_finished_answers_with_figures_only(qtbot: QtBot) -> None:
         line.show_message(message)
         assert (line.sentence, line.isHidden()) == ("", True)
     line.show_message(Message("assistant", "a", statistics=EASY))
-    assert (line.sentence, line.isHidden()) == ("Easy text: 5.0 tokens per pass; 80% of the time was computing", False)
+    assert (line.sentence, line.isHidden()) == (
+        "Easy text: 5.0 tokens per pass; computing took 80% of the writing time",
+        False,
+    )
     assert line.accessibleName() == line.sentence
     line.resize(60, 20)
     assert line.text().endswith("…")
@@ -39,7 +42,7 @@ def test_a_cause_that_telemetry_does_not_show_is_no_link(qtbot: QtBot) -> None:
     line = WhyLine()
     qtbot.addWidget(line)
     line.show_message(Message("assistant", "a", statistics=replace(EASY, seconds=replace(SPENT, prefill=30))))
-    assert line.sentence == "Long question: reading it took 75% of the time"
+    assert line.sentence == "Much to read: 75% of the time went into reading the question and what stands before it"
     assert not line.isEnabled()
     with qtbot.assertNotEmitted(line.chosen):
         line.click()
