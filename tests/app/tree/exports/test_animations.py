@@ -131,12 +131,13 @@ def test_closing_the_window_leaves_nothing_half_written(qtbot: QtBot, window: Ma
 
 
 def test_a_frame_is_painted_in_steps_as_it_is_at_once() -> None:
-    scene = Scene(QSize(*SIZE), CHIPS, DARK.tree, QFont())
+    scene, other = (Scene(QSize(*SIZE), CHIPS, DARK.tree, QFont()) for _ in range(2))
     frame = Frame(snapshot(HARD), "Told. ", 100, *added(HARD))
     *before, image = scene.steps(frame)
     assert before == [None, None], "a window that is used meanwhile has a turn between them"
-    assert image == scene.image(frame)
+    assert image == other.image(frame)
     scene.close()
+    other.close()
 
 
 def test_without_rounds_there_is_none(panel: TreePanel) -> None:
