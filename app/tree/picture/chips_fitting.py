@@ -19,7 +19,7 @@ from app.tree.rounds.snapshot import Snapshot
 SIZES = (3.0, 2.6, 2.2, 1.9, 1.65, 1.4, 1.2, 1.0)
 """Of letters, times the font's own. Few, so that they do not change a little with every round."""
 
-_COMFORTABLE = 2.2  # larger letters are for those who zoom
+_COMFORTABLE, _COMFORTABLE_WIDE = 2.2, 2.6  # in wide views; larger letters are for those who zoom
 _MOST_STRETCHED = 3.0  # times as wide as they must be gaps may be
 _HOPEFUL = 1.1  # times the size of letters at which all nodes would fit in proportion is worth a try
 _FEW = 0.7  # of the nodes: where less is shown levels may show more
@@ -48,7 +48,8 @@ class Fitting:
     @property
     def sizes(self) -> list[float]:
         """Those of letters that may be tried, the largest first."""
-        most = min(self.most, _COMFORTABLE * self.zoom)
+        comfortable = _COMFORTABLE_WIDE if self.view.width > _WIDE else _COMFORTABLE
+        most = min(self.most, comfortable * self.zoom)
         return [size for size in SIZES if size <= most]
 
     def extent(self, size: float, least_row: int) -> Extent:

@@ -1,5 +1,7 @@
 """The tree as nested bands: one graphics item that lays out and paints up to thousands of them."""
 
+import math
+
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import TreeColors
 
 _INDENT = 5.0  # logical pixels from the edge of a band to its text
+_SIZES = (1.35, 1.8)  # of letters, times the font's own; few, as each is laid out
+_MOST_COMPARED = 64  # nodes
 _GAPPED = 3.0  # bands that are thinner are drawn without a gap
 _OUTLINED = 6.0  # bands of guesses that are thinner have no outline, but its colour: their own would hardly be seen
 
@@ -39,11 +43,9 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, _opened: tuple[int, ...] = ()
     ) -> IciclePicture:
         """Lay a tree out and show it; too thin bands have no counts that could be opened."""
-        path = [(tree.pieces[node], int(tree.tokens[node])) for node in tree.accepted]
-        if tree.has_bonus:
-            path.append((tree.bonus_piece, tree.bonus))
-        widths = [letters.label(*token).bold_width + 2 * _INDENT + 1 for token in path]
-        picture = compose_icicle(tree, widths, view=view, zoom=zoom, text=letters.type)
+        held = self._picture if self._picture and not tree.has_bonus and self._picture.view == view else None
+        most = self._letters.type.line if held else math.inf  # what grows does not begin large only to shrink
+        picture, letters = _fitted(tree, letters, view, zoom, most)
         self.prepareGeometryChange()
         self._picture, self._letters = picture, letters
         self._nodes = np.flatnonzero(picture.bands.shown)
@@ -155,6 +157,47 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         if text and band.height() >= letters.type.line:
             start = QPointF(box.x + _INDENT, round(band.center().y() + letters.baseline))
             letters.draw(painter, start, text, bold=True)
+
+
+def _fitted(
+    tree: Snapshot, letters: Lettering, view: Size, zoom: float, most: float
+) -> tuple[IciclePicture, Lettering]:
+    """Letters as large as they can be with no fewer bands and texts than in their own size, lines up to `most` high.
+
+    Large trees have no room to spare, and would take long to compare.
+    """
+    usual = _composed(tree, letters, view, zoom)
+    if tree.drafted > _MOST_COMPARED:
+        return usual, letters
+    found, needed = (usual, letters), _readable(usual, letters)
+    for size in _SIZES:
+        larger = letters.times(size)
+        if larger.type.line > most:
+            break
+        picture = _composed(tree, larger, view, zoom)
+        if picture.shown < usual.shown or _readable(picture, larger) < needed:
+            break
+        found = picture, larger
+    return found
+
+
+def _composed(tree: Snapshot, letters: Lettering, view: Size, zoom: float) -> IciclePicture:
+    path = [(tree.pieces[node], int(tree.tokens[node])) for node in tree.accepted]
+    if tree.has_bonus:
+        path.append((tree.bonus_piece, tree.bonus))
+    widths = [_room(letters, *token) for token in path]
+    return compose_icicle(tree, widths, view=view, zoom=zoom, text=letters.type)
+
+
+def _readable(picture: IciclePicture, letters: Lettering) -> int:
+    tree = picture.tree
+    tokens = zip(tree.pieces, tree.tokens.tolist(), strict=True)
+    widths = np.array([_room(letters, *token) for token in tokens])
+    return picture.readable(widths, _room(letters, tree.bonus_piece, tree.bonus) if tree.has_bonus else 0.0)
+
+
+def _room(letters: Lettering, piece: str, token: int) -> float:
+    return letters.label(piece, token).bold_width + 2 * _INDENT + 1
 
 
 def _rectangles(picture: IciclePicture, nodes: NDArray[np.intp]) -> NDArray[np.float64]:

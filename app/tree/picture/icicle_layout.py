@@ -165,6 +165,17 @@ class IciclePicture(Picture):
         least = self.line * (_TOKEN_LINES if self.is_downward else 1.0)
         return not self.bands.folded and bool(self.bands.heights.min() > least)
 
+    def readable(self, widths: NDArray[np.float64], bonus_width: float) -> int:
+        """How many bands have room for their texts, which are so wide; the bonus token's, too."""
+        low = self.levels[self.tree.depths]
+        along, across = self.levels[self.tree.depths + 1] - low, self.bands.heights
+        wide, high = (across, along) if self.is_downward else (along, across)
+        count = int((self.bands.shown & (wide >= widths) & (high >= self.line)).sum())
+        if self.bands.bonus is None:
+            return count
+        bonus = self.chip(BONUS_NODE)
+        return count + (bonus.width >= bonus_width and bonus.height >= self.line)
+
     def nodes(self) -> Iterable[int]:
         """Those whose band is not too thin."""
         found: list[int] = np.flatnonzero(self.bands.shown).tolist()

@@ -58,6 +58,17 @@ class Lettering:
         self._shaped: dict[tuple[str, bool], QStaticText] = {}
         self._labels: dict[tuple[str, int], Label] = {}
         self._fitted: dict[tuple[str, int, bool], str] = {}
+        self._larger: dict[float, Lettering] = {}
+
+    def times(self, size: float) -> "Lettering":
+        """The same, so many times as large; kept, as they come again and again."""
+        if size == 1.0:
+            return self
+        if size not in self._larger:
+            font = QFont(self.plain)
+            font.setPixelSize(round(QFontInfo(self.plain).pixelSize() * size))
+            self._larger[size] = Lettering(font)
+        return self._larger[size]
 
     def _least_size(self) -> float:
         """Times their own size at which the small letters are as small as any may be."""

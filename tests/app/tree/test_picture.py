@@ -35,7 +35,7 @@ def test_fitted_picture_is_legible_and_whole(nodes: int, view: Size) -> None:
     picture = picture_of(nodes, view)
     grid, is_folded = picture.grid, bool(picture.layout.folded)
     assert TEXT.least_row <= grid.row <= TEXT.largest_row
-    assert TEXT.least_size <= grid.scale <= (1.0 if is_folded else 2.2)
+    assert TEXT.least_size <= grid.scale <= (1.0 if is_folded else 2.6 if view == LARGE else 2.2)
     assert TEXT.line <= grid.chip_height < grid.row
     assert picture.size.height <= view.height
     assert picture.layout.bonus

@@ -4,8 +4,9 @@ import pytest
 from PySide6.QtGui import QFont
 from pytestqt.qtbot import QtBot
 
-from app.tree.picture.canvas import CHIPS, WAYS, TreeCanvas
+from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, TreeCanvas
 from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.icicle_layout import IciclePicture
 from app.tree.picture.lettering import LEAST_PIXELS, Lettering
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import DARK
@@ -69,3 +70,12 @@ def test_few_nodes_are_set_in_large_letters(view: TreeCanvas) -> None:
     picture = view.picture
     assert isinstance(picture, ChipsPicture)
     assert picture.grid.scale > 2
+
+
+def test_letters_of_bands_are_larger_where_there_is_room(view: TreeCanvas) -> None:
+    for name, room, larger in (("easy 16", WINDOW, True), ("easy 64", DOCK, False), ("hard 1024", WINDOW, False)):
+        found = measured(view, recorded_trees()[name], room, ICICLE)
+        assert name == "hard 1024" or found.seen == 1.0
+        picture = view.picture
+        assert isinstance(picture, IciclePicture)
+        assert (picture.line > 1.3 * Lettering(view.font()).type.line) == larger, name

@@ -1,5 +1,6 @@
 """What an animation is made of, before it is made: how many rounds, how long, how large, and how a frame looks."""
 
+import math
 from functools import cached_property
 
 from PySide6.QtCore import QSize
@@ -14,6 +15,7 @@ from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import TreeColors
 from engine.protocol.messages import Round
 
+_MEASURED_PIXELS = math.prod(SIZES["wide"])
 _LOOKED_AT = 40  # rounds whose time is looked up, spread over the answer
 
 
@@ -39,7 +41,8 @@ class Footage:
         """About how large the file will be."""
         form, (width, height) = format_of(choice.suffix), SIZES[choice.size]
         frames = min(MOST_FRAMES, self.rounds * (waves_of(self.rounds, choice) + 2 if choice.grows else 1))
-        return frames * width * height * form.bytes_per_pixel if form else 0.0
+        pixels = math.sqrt(width * height * _MEASURED_PIXELS)  # larger frames show the same, in longer lines
+        return frames * pixels * form.bytes_per_pixel if form else 0.0
 
     def sample(self, choice: AnimationChoice, colors: TreeColors) -> QImage:
         """The round that is looked at, as a frame."""

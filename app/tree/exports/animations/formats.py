@@ -30,7 +30,7 @@ EncoderOf = Callable[[BinaryIO, tuple[int, int], TreeColors, bool], Encoder]
 
 @dataclass(frozen=True, slots=True)
 class AnimationFormat:
-    """`encoder` is a module of this room and a class in it. `bytes_per_pixel`: of a frame, on average, to estimate."""
+    """`encoder` is a module of this room and a class in it. `bytes_per_pixel`: of a wide frame, on average."""
 
     name: str
     suffix: str
@@ -49,10 +49,10 @@ class AnimationFormat:
 
 
 FORMATS = (
-    AnimationFormat("WebP", ".webp", mark("WebP animations (*.webp)"), ("webp", "WebpEncoder"), 0.017),
-    AnimationFormat("GIF", ".gif", mark("GIF animations (*.gif)"), ("gif", "GifEncoder"), 0.016),
+    AnimationFormat("WebP", ".webp", mark("WebP animations (*.webp)"), ("webp", "WebpEncoder"), 0.020),
+    AnimationFormat("GIF", ".gif", mark("GIF animations (*.gif)"), ("gif", "GifEncoder"), 0.023),
 )
-"""All, in the order in which they are offered; sizes per pixel as measured on trees of 64 nodes."""
+"""All, in the order in which they are offered; sizes per pixel by `tests/bench/tree_animations.py`."""
 
 
 def format_of(suffix: str) -> AnimationFormat | None:
