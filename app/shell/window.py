@@ -22,6 +22,8 @@ from app.chat.conversations import Conversations
 from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
+from app.chat.history.answering import waiting_words
+from app.chat.history.message import Message
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
 from app.comparison.feature import ComparisonFeature
@@ -276,6 +278,7 @@ class StatusArea(QWidget):
         super().__init__(parent)
         self._state = EngineState()
         self._answering = False
+        self._waiting = ""
         self._dot = QLabel(self)
         self._dot.setObjectName("dot")
         self.words = QLabel(self)
@@ -307,15 +310,25 @@ class StatusArea(QWidget):
         self._answering = answering
         self._show()
 
+    def show_answer(self, answer: Message, _added: str) -> None:
+        """Show whether it waits for others; every piece of an answer comes by here."""
+        waiting = waiting_words(answer)
+        if waiting != self._waiting:
+            self._waiting = waiting
+            self._show()
+
     def _show(self) -> None:
         state = self._state
         loading = state.phase is Phase.LOADING
-        self.words.setText(tr("Answering") if self._answering and state.ready else state.words)
+        words, phase = state.words, state.phase.value
+        if self._answering and state.ready:
+            words, phase = (self._waiting, "waiting") if self._waiting else (tr("Answering"), "answering")
+        self.words.setText(words)
         self.progress.setVisible(loading)
         self.progress.setRange(0, state.total)  # an empty range shows that something goes on
         self.progress.setValue(state.done)
         self.cancel.setVisible(loading)
-        self._dot.setProperty("phase", "answering" if self._answering and state.ready else state.phase.value)
+        self._dot.setProperty("phase", phase)
         self._dot.style().unpolish(self._dot)
         self._dot.style().polish(self._dot)
 

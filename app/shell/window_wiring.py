@@ -64,6 +64,7 @@ class WindowWiring(QObject):
         window = self._window
         window.chat_panel.follow(window.chat)
         window.chat.answering_changed.connect(window.status_area.show_answering)
+        window.chat.answer_changed.connect(window.status_area.show_answer)
         window.chat.answering_changed.connect(self._on_answering_changed)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
         autosave = window.conversations.autosave

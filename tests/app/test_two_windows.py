@@ -92,9 +92,12 @@ def test_both_ask_at_once_and_each_hears_its_own_answer(
     link.answer(Queued(two, 1))
     figures = other.chat_panel.view.answers[-1].figures
     qtbot.waitUntil(lambda: figures.text.startswith("Waiting: 1 request"))
+    states = [each.status_area.words for each in (window, other)]
+    assert [each.text() for each in states] == ["Answering", figures.text]
     link.answer(
         Prefilled(one, 9, 0, 0.1), round_of(one, 0, "Red"), Prefilled(two, 7, 0, 0.1), round_of(two, 0, "Brown")
     )
+    assert [each.text() for each in states] == ["Answering", "Answering"]
     rounds = [each.tree_panel.player.current for each in (window, other)]
     assert [each and each.id for each in rounds] == [one, two]
     link.answer(finished(one, "stop", 1))
