@@ -7,7 +7,10 @@ import shiboken6
 from PySide6.QtGui import QAction
 from pytestqt.qtbot import QtBot
 
+from app.chat.archive.store import Store
+from app.chat.conversations import SAVING_NOTICE
 from app.chat.history.message import AnswerEnding
+from app.chat.history.records import MessageRecord
 from app.chat.sidebar.rows import ChatRow
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from engine.protocol.messages import Cancel, Finished, Generate, Prefilled, Queued, Statistics
@@ -138,6 +141,31 @@ def test_a_conversation_has_one_window(window: MainWindow, other: MainWindow, li
     window.conversations.panel.opened.emit(fox)
     qtbot.waitUntil(lambda: other.chat.conversation.id == fox)
     assert window.chat.conversation.is_empty, "it was on its way to the other window"
+
+
+def unreadable(_store: Store, _conversation: int) -> list[MessageRecord]:
+    raise OSError(5, "Input/output error")
+
+
+def test_a_chat_that_could_not_be_opened_is_free_for_another_window(
+    window: MainWindow, other: MainWindow, link: FakeLink, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(window, "A fox?")
+    link.finish()
+    fox = window.chat.conversation.id
+    window.actions_.new_chat.trigger()
+    autosave = window.conversations.autosave
+    with monkeypatch.context() as broken, qtbot.waitSignal(window.program.chats.archive.open_failed):
+        broken.setattr(Store, "messages", unreadable)
+        autosave.open(fox)
+    assert not autosave.holds(fox)
+    assert keys(window) == keys(other) == [SAVING_NOTICE]
+    autosave.open(fox)
+    other.conversations.delete(fox)
+    assert not autosave.holds(fox), "it was deleted on its way"
+    other.conversations.undo_delete()
+    qtbot.waitUntil(lambda: other.chat.conversation.id == fox)
+    assert window.chat.conversation.is_empty
 
 
 def test_a_chat_of_the_list_opens_in_a_window_of_its_own(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
