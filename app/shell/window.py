@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
-LOAD_NOTICE = "load-failed"
 
 _SIZE = (1400, 860)
 _CHATS_WIDTH = 240
@@ -230,9 +229,8 @@ class MainWindow(QMainWindow):
             self.program.on_activated(self)
 
     def come_forward(self) -> None:
-        """Be seen, in front of all others."""
-        if self.isMinimized():
-            self.showNormal()
+        """Be seen, in front of all others, as large as before."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()
         self.program.on_activated(self)
@@ -249,7 +247,7 @@ class MainWindow(QMainWindow):
             self.chat.leave()
             self.engine.close()
             self.deleteLater()
-        for part in (self.comparison, self.conversations, self.chat_panel):
+        for part in (self.tree, self.comparison, self.conversations, self.chat_panel):
             part.leave()
 
     # ---- notices ----------------------------------------------------------------------------------------------------
@@ -259,11 +257,6 @@ class MainWindow(QMainWindow):
         words = tr("Restart engine")
         restart = self.library.restart
         self.notices.add(Notice(ENGINE_NOTICE, ending.message, ending.hint, action=words, on_action=restart))
-
-    def tell_of_failed_load(self, failed: Failed) -> None:
-        """Say why a pair could not be loaded, and offer to choose another one."""
-        words = tr("Models…")
-        self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint, action=words, on_action=self.open_models))
 
 
 _BAR_WIDTH = 120

@@ -1,6 +1,7 @@
 """Two windows over one engine: each has its own chat, list, answers and stops; what they share is said once."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import shiboken6
@@ -12,11 +13,16 @@ from app.chat.conversations import SAVING_NOTICE
 from app.chat.history.message import AnswerEnding
 from app.chat.history.records import MessageRecord
 from app.chat.sidebar.rows import ChatRow
+from app.shell.instance import Instance
+from app.shell.lifecycle import Lifecycle
 from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.ui.notices import Notice
 from engine.protocol.messages import Cancel, Finished, Generate, Prefilled, Queued, Statistics
 from engine.protocol.watching import Watch
 from tests.app.fake_engine import finished, round_of
 from tests.app.fake_link import FakeLink
+from tests.app.tree.exports.rounds import answer
+from tests.app.tree.exports.test_animations import dialog_of
 
 
 @pytest.fixture
@@ -246,6 +252,53 @@ def test_a_dead_engine_is_told_in_every_window_and_in_those_to_come(
     assert keys(third) == [ENGINE_NOTICE]
     link.become_ready()
     assert keys(window) == keys(third) == []
+
+
+def test_what_concerns_the_program_outlives_the_window_that_said_it(window: MainWindow, other: MainWindow) -> None:
+    program = window.program
+    program.tell(Notice("crash-report", "The last time"))
+    program.tell(Notice("news", "Newer"))
+    other.notices.add(Notice("of-its-chat", "A file"))
+    window.notices.add(Notice("news", "Newest"))
+    other.notices.dismiss("news")
+    program.tell(Notice("news", "Newer"))
+    other.close()
+    assert [each.message for each in window.notices.notices] == ["Newest", "The last time"]
+    program.withdraw("crash-report")
+    assert keys(window) == ["news"]
+
+
+def test_an_animation_ends_with_its_window(window: MainWindow, other: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    folder.mkdir()
+    dialog = dialog_of(other.tree_panel, answer(40))
+    dialog.begin(folder / "a.webp")
+    qtbot.waitUntil(lambda: len(list(folder.iterdir())) == 1)
+    other.close()
+    qtbot.waitUntil(lambda: not list(folder.iterdir()))
+    assert window.isVisible()
+
+
+def test_a_later_start_opens_its_file_in_the_window_in_front(
+    window: MainWindow, other: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: dict[MainWindow, list[Path]] = {window: [], other: []}
+    for each, paths in opened.items():
+        monkeypatch.setattr(each.tree_panel.exports, "open_from", paths.append)
+    life = Lifecycle(window.program, Instance(tmp_path))
+    window.showMaximized()
+    window.showMinimized()
+    window.program.on_activated(window)
+    life.on_asked("a.coppice")
+    assert opened == {window: [Path("a.coppice")], other: []}
+    assert window.isMaximized(), "as large as before"
+    assert not window.isMinimized()
+
+
+def test_a_key_that_is_held_opens_one_window(window: MainWindow) -> None:
+    assert not window.actions_.new_window.autoRepeat()
+    assert not window.actions_.open_in_window.autoRepeat()
+    assert window.actions_.zoom_in.autoRepeat()
 
 
 def test_quitting_closes_all_windows(window: MainWindow, other: MainWindow, link: FakeLink) -> None:
