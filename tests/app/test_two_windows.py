@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import shiboken6
+from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QAction
 from pytestqt.qtbot import QtBot
 
@@ -304,10 +305,17 @@ def test_a_key_that_is_held_opens_one_window(window: MainWindow) -> None:
 def test_quitting_closes_all_windows(window: MainWindow, other: MainWindow, link: FakeLink) -> None:
     closed: list[bool] = []
     window.program.closing.connect(lambda: closed.append(True))
+    window.resize(777, 555)
+    window.program.on_activated(window)
+    ask(other, "A bear?")
     window.actions_.quit.trigger()
     assert not window.isVisible()
     assert not other.isVisible()
     assert closed == [True]
+    assert ending(other) is AnswerEnding.OPEN, "nobody has stopped it"
+    window.resize(600, 600)
+    window.restoreGeometry(QByteArray.fromBase64(window.settings.current.geometry.encode()))
+    assert window.height() == 555 != other.height(), "the next start begins with the window in front"
     assert link.said[-1] == "close"
     other.deleteLater()
 
