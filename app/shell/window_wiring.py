@@ -135,6 +135,7 @@ class WindowWiring(QObject):
         window, program, do = self._window, self._window.program, self._window.actions_
         do.register(
             new_window=program.show_new_window,
+            close_window=window.close,
             search_chats=self._on_search_chats,
             chats=self._on_chats_triggered,
             models=window.open_models,

@@ -33,6 +33,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("new_chat", mark("&New chat"), "Ctrl+N", icon="new-chat"),
         Command("new_window", mark("New &window"), "Ctrl+Shift+M", repeats=False),
         Command("open_in_window", mark("Open &chat in new window"), "Ctrl+Shift+O", repeats=False),
+        Command("close_window", mark("Clo&se window"), "Ctrl+W", repeats=False),
         Command("duplicate_chat", mark("D&uplicate chat"), "Ctrl+D"),
         Command("rename_chat", mark("Ren&ame chat"), "F2"),
         Command("pin_chat", mark("&Pin or unpin chat"), "Ctrl+Shift+I"),

@@ -207,7 +207,7 @@ def test_a_window_that_closes_ends_its_answer_and_leaves_the_other(
     panel.command_wanted.emit(Watch(drafts=True))
     assert link.looks[-1] == Watch(verdicts=True, drafts=True), "what any window wants to see"
     bear = other.chat.conversation.id
-    other.close()
+    other.actions_.close_window.trigger()
     assert Cancel(two, 2) in link.sent
     assert link.looks[-1] == Watch(verdicts=True), "what the other one wants to see"
     assert not [each for each in link.sent if isinstance(each, Cancel) and each.asker != 2]
