@@ -174,6 +174,9 @@ class MainWindow(QMainWindow):
         if not self.restoreState(layout, _LAYOUT_VERSION):
             docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
             self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
+        for dock in (self.chats_dock, self.tree_dock, self.telemetry.dock) if beside else ():
+            if dock.isFloating():  # else it would cover that of the other window
+                dock.move(_place_beside(dock))
 
     def begin(self, beside: "MainWindow | None" = None) -> None:
         """Take up the last layout, or that of another window; for when all parts are connected."""

@@ -93,6 +93,17 @@ def test_a_second_window_stands_beside_the_first_and_knows_what_it_knows(
     assert link.said == ["start"], "one engine"
 
 
+def test_a_pane_that_floats_does_not_cover_that_of_the_other_window(window: MainWindow, qtbot: QtBot) -> None:
+    window.tree_dock.setFloating(True)
+    window.tree_dock.move(40, 30)
+    window.actions_.new_window.trigger()
+    other = wait_for_another(window, qtbot)
+    assert other.tree_dock.isFloating()
+    apart = other.tree_dock.pos() - window.tree_dock.pos()
+    assert apart.x() == apart.y() > 0
+    assert not other.chats_dock.isFloating()
+
+
 def test_both_ask_at_once_and_each_hears_its_own_answer(
     window: MainWindow, other: MainWindow, link: FakeLink, qtbot: QtBot
 ) -> None:
