@@ -91,7 +91,7 @@ class MainWindow(QMainWindow):
         self.server_indicator = program.server.make_indicator(self)
         self.download_indicator = program.models.make_indicator(self)
         self.generation_actions = GenerationActions(self.engine, self.chat, self.chat_panel, settings, self)
-        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations.panel, self)
+        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations, self)
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, program.folders, theme)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QByteArray
+from PySide6.QtCore import QByteArray, QCoreApplication
 from PySide6.QtGui import QAction
 from pytestqt.qtbot import QtBot
 
@@ -159,6 +159,24 @@ def test_a_conversation_has_one_window(window: MainWindow, other: MainWindow, li
     window.conversations.panel.opened.emit(fox)
     qtbot.waitUntil(lambda: other.chat.conversation.id == fox)
     assert window.chat.conversation.is_empty, "it was on its way to the other window"
+
+
+def test_words_that_are_found_in_the_chat_of_another_window_are_shown_there(
+    window: MainWindow, other: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    ask(window, "A fox?")
+    link.finish()
+    fox, message = window.chat.conversation.id, window.chat.conversation.messages[0].id
+    panel = other.conversations.panel
+    panel.hit_opened.emit(fox, "fox", message)
+    panel.opened.emit(fox)
+    assert window.program.front is window
+    assert window.chat_panel.find_bar.is_open
+    window.actions_.new_chat.trigger()
+    panel.opened.emit(fox)
+    qtbot.waitUntil(lambda: other.chat.conversation.id == fox)
+    QCoreApplication.processEvents()
+    assert not other.chat_panel.find_bar.is_open, "it was shown already"
 
 
 def unreadable(_store: Store, _conversation: int) -> list[MessageRecord]:
