@@ -61,8 +61,8 @@ def _describe_ending(message: Message) -> AnswerFigure | None:
             tr("Cut off at %n tokens", n=tokens),
             tr("The answer reached the length limit or filled the context. The limit is in Generation settings."),
         )
-    if words := waiting_words(message):
-        return AnswerFigure(words, tr("Others have asked the same models before. Whoever asks is answered in turn."))
+    if waiting := waiting_words(message):
+        return AnswerFigure(waiting, tr("Others have asked the same models before. Whoever asks is answered in turn."))
     if message.ending is AnswerEnding.OPEN and not _is_begun(message):
         return AnswerFigure(
             tr("Reading the question"), tr("The models take in the conversation before the first token comes")
