@@ -84,11 +84,6 @@ class TreeDock(QObject):
         if self._panel is not None:
             self._panel.set_motion(wanted)
 
-    def leave(self) -> None:
-        """The window goes: no export of it goes on."""
-        if self._panel is not None:
-            self._panel.exports.stop()
-
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""
         self._colors = colors
