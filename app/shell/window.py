@@ -250,7 +250,7 @@ class MainWindow(QMainWindow):
             self.chat.leave()
             self.engine.close()
             self.deleteLater()
-        for part in (self.comparison, self.conversations, self.chat_panel):
+        for part in (self.comparison, self.conversations, self.chat_panel, self.tree):
             part.leave()
 
     # ---- notices ----------------------------------------------------------------------------------------------------

@@ -57,6 +57,11 @@ class TreeDock(QObject):
         """Connect the panel by this as soon as there is one."""
         self._connect = connect
 
+    def leave(self) -> None:
+        """The window goes: nothing half written stays."""
+        if self._panel is not None:
+            self._panel.exports.leave()
+
     def on_events(self, events: list[Event]) -> None:
         """Remember the pair that was loaded, as long as there is no panel that is told itself."""
         if self._panel is None:

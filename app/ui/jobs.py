@@ -5,7 +5,8 @@
 """
 
 import logging
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from queue import SimpleQueue
 
@@ -68,11 +69,15 @@ class Job(QObject):
             _log.debug("The result is not waited for any more")  # the window is gone
 
     def _follow(self, steps: Iterator[object]) -> object:
-        """The last step; each is announced on the way."""
+        """The last step; each is announced on the way. What the work cleans up, it cleans up in this thread."""
         last = None
-        for last in steps:
-            self._stop.check()
-            self._made_step.emit(last)
+        try:
+            for last in steps:
+                self._stop.check()
+                self._made_step.emit(last)
+        finally:
+            if isinstance(steps, Generator):
+                steps.close()
         return last
 
     def _on_step(self, step: object) -> None:
@@ -96,8 +101,7 @@ class Jobs(QObject):
         self._waiting: SimpleQueue[Job | None] = SimpleQueue()
         self._at_a_time = at_a_time
         self._going: set[Job] = set()
-        for _ in range(at_a_time):
-            start(name, partial(_work_off, self._waiting))
+        self._threads = [start(name, partial(_work_off, self._waiting)) for _ in range(at_a_time)]
 
     def start(self, work: Work) -> Job:
         """Put a piece of work into the queue; connect to its signals at once: nothing is sent before that."""
@@ -117,6 +121,13 @@ class Jobs(QObject):
             job.cancel()
         for _ in range(self._at_a_time):
             self._waiting.put(None)
+
+    def wait(self, seconds: float) -> bool:
+        """After `close`, until the threads have ended; returns whether they have in so many seconds."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
 
 def _work_off(waiting: "SimpleQueue[Job | None]") -> None:

@@ -53,6 +53,7 @@ class Exports(QObject):
         self._own = LIGHT.tree
         self._picture, self._animation = POST, AnimationChoice()
         self._dialog: QDialog | None = None
+        self._film: Film | None = None  # the last that was begun
         self.recordings = Recordings(player, panel)
         self.recordings.told.connect(self.told)
         self.open_from, self.save_to = self.recordings.open_from, self.recordings.save_to
@@ -82,6 +83,12 @@ class Exports(QObject):
         self.recordings.stop()
         if self._dialog:
             self._dialog.reject()
+
+    def leave(self) -> None:
+        """The window goes: nothing half written stays."""
+        self.stop()
+        if self._film:  # also where its dialog is closed already
+            self._film.leave()
 
     # ---- pictures and texts ------------------------------------------------------------------------------------------
 
@@ -135,11 +142,15 @@ class Exports(QObject):
         places = answer_around(len(history), history.key, place)
         footage = Footage(history, places, looked_at.tree, looked_at.round, self._panel.font())
         choice = replace(self._animation, way=looked_at.canvas.way)
-        make = partial(Film, self._player, places, self)
+        make = partial(self._make_film, places)
         dialog = AnimationDialog(footage, self._own, choice, make, self._panel)
         dialog.chosen.connect(self._on_animation_chosen)
         dialog.made.connect(self.told)
         self._open(dialog, was_live)
+
+    def _make_film(self, places: range) -> Film:
+        self._film = Film(self._player, places, self)
+        return self._film
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What a thread does of an animation: it encodes frames as they come, into a file that is whole or not there."""
 
 import logging
+import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,10 @@ from engine.errors import InputError
 
 _log = logging.getLogger(__name__)
 
+_RGB32 = "BGRX" if sys.byteorder == "little" else "XRGB"  # Pillow's name for it
+
 Painted = tuple[QImage, int]
-"""A frame, as RGB of 8 bits each, and how many milliseconds it stays."""
+"""A frame, in the format RGB32, and how many milliseconds it stays."""
 
 Written = tuple[int, int]
 """How many frames are encoded, into how many bytes."""
@@ -67,7 +70,7 @@ class Encoding:
             stop.check()
             image, milliseconds = painted
             pixels = bytes(image.constBits())
-            encoder.add(Image.frombytes("RGB", self.size, pixels, "raw", "RGB", image.bytesPerLine(), 1), milliseconds)
+            encoder.add(Image.frombytes("RGB", self.size, pixels, "raw", _RGB32, image.bytesPerLine(), 1), milliseconds)
             count += 1
             yield count, file.tell()
         stop.check()

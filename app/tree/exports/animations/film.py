@@ -1,12 +1,13 @@
-"""Makes an animation: paints its frames one by one between the turns of the event loop; a thread encodes them."""
+"""Makes an animation: paints its frames step by step between the turns of the event loop; a thread encodes them."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
 from PySide6.QtCore import QObject, QSize, QTimer, Signal
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QImage
 
 from app.i18n.number_text import Number, size_text
 from app.i18n.sentences import error_text
@@ -25,7 +26,8 @@ from engine.protocol.messages import Round
 
 _log = logging.getLogger(__name__)
 
-_MOST_WAITING = 4  # frames that are painted and not yet encoded: of 6 MB each, where they are largest
+_MOST_WAITING = 4  # frames that are painted and not yet encoded: of 8 MB each, where they are largest
+_PATIENCE_SECONDS = 3.0  # with an encoder that is to stop: a frame takes half a second at most
 _AGAIN_MS = 15  # until a round that is on its way is looked for again
 
 
@@ -65,6 +67,7 @@ class Film(QObject):
         self._owed_ms = 0  # the time of rounds that are not shown
         self._total_ms = 0
         self._waiting: list[Frame] = []  # of the round before the next one, to be painted
+        self._painting: Iterator[QImage | None] = iter(())  # of the first that waits
         self._frames: SimpleQueue[Painted | None] = SimpleQueue()
         self._scene: Scene | None = None
         self._jobs: Jobs | None = None
@@ -100,20 +103,31 @@ class Film(QObject):
             self._job.cancel()
         self._end()
 
+    def leave(self) -> None:
+        """The same, and what is written is gone on return: with the program the thread would end before that."""
+        self.cancel()
+        if self._jobs and not self._jobs.wait(_PATIENCE_SECONDS):
+            _log.warning("%s is still being written while the program ends", self._path.name)
+
     # ---- in the window's thread --------------------------------------------------------------------------------------
 
     def _paint_on(self) -> None:
-        """One frame; then the window has its turn."""
+        """One step of a frame; then the window has its turn."""
         if self._frames.qsize() >= _MOST_WAITING:
             return  # goes on once one of them is encoded
         if not self._waiting and not self._take_round():
             return
-        if self._waiting:
-            frame = self._waiting.pop(0)
-            assert self._scene, "there is one as long as frames are painted"
-            self._total_ms += frame.milliseconds
-            self._frames.put((self._scene.image(frame), frame.milliseconds))
+        if image := next(self._painting, None):
+            lasting = self._waiting.pop(0).milliseconds
+            self._total_ms += lasting
+            self._frames.put((image, lasting))
+            self._begin_frame()
         self._timer.start(0)
+
+    def _begin_frame(self) -> None:
+        """The next that waits, if there is one."""
+        assert self._scene, "there is one as long as frames are painted"
+        self._painting = self._scene.steps(self._waiting[0]) if self._waiting else iter(())
 
     def _take_round(self) -> bool:
         """Make frames of the next round; whether to go on at once."""
@@ -143,6 +157,7 @@ class Film(QObject):
                 _log.warning("Round %d is left out: %s", of.index, error)
             if is_last and self._waiting:
                 self._waiting.append(self._held(self._waiting.pop()))
+            self._begin_frame()
         self._told += "".join(added(of))
 
     def _held(self, last: Frame) -> Frame:
@@ -171,6 +186,7 @@ class Film(QObject):
     def _end(self) -> None:
         self._timer.stop()
         self._waiting.clear()
+        self._painting = iter(())
         self._frames.put(None)  # whoever waits for one is to look whether to stop
         self._job = None
         if self._scene:

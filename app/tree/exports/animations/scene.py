@@ -1,6 +1,7 @@
 """Paints the frames of an animation: the tree, the answer so far beside or below it, and the figures of the round."""
 
 import math
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
@@ -54,17 +55,29 @@ class Scene:
         self._canvas.deleteLater()
 
     def image(self, frame: Frame) -> QImage:
-        """The frame, as RGB of 8 bits each."""
+        """The frame, in the format RGB32."""
+        *_, image = self.steps(frame)
+        assert image, "the last step is the frame"
+        return image
+
+    def steps(self, frame: Frame) -> Iterator[QImage | None]:
+        """The frame, painted in steps that are short enough for a window that is used meanwhile; it comes last."""
+        self._canvas.show_tree(frame.tree)
+        yield None
         image = QImage(self.size, QImage.Format.Format_RGB32)  # the format that is painted fastest
         image.fill(QColor(self._colors.background))
+        self._paint(image, frame, self._paint_tree)
+        yield None
+        self._paint(image, frame, self._paint_text)
+        self._paint(image, frame, self._paint_caption)
+        yield image
+
+    def _paint(self, image: QImage, frame: Frame, paint: Callable[[QPainter, Frame], None]) -> None:
         painter = QPainter(image)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.scale(self._scale, self._scale)
-        self._paint_tree(painter, frame)
-        self._paint_text(painter, frame)
-        self._paint_caption(painter, frame)
+        paint(painter, frame)
         painter.end()
-        return image.convertToFormat(QImage.Format.Format_RGB888)
 
     def _areas(self) -> tuple[QRectF, QRectF, QRectF]:
         """Of tree, text and caption, in logical pixels."""
@@ -82,8 +95,8 @@ class Scene:
             tree.setBottom(text.top() - 2 * _MARGIN)
         return tree, text, caption
 
-    def _paint_tree(self, painter: QPainter, frame: Frame) -> None:
-        self._canvas.show_tree(frame.tree)
+    def _paint_tree(self, painter: QPainter, _frame: Frame) -> None:
+        """The one that was laid out."""
         painter.save()
         painter.translate(self._tree.topLeft())
         painter.setClipRect(QRectF(0, 0, self._tree.width(), self._tree.height()))

@@ -7,15 +7,22 @@ from pathlib import Path
 
 import pytest
 from PIL import Image, ImageChops
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QFont
 from pytestqt.qtbot import QtBot
 
+from app.shell.window import MainWindow
 from app.tree.exports.animations import formats
 from app.tree.exports.animations.dialog import AnimationDialog
 from app.tree.exports.animations.formats import FORMATS, AnimationFormat
 from app.tree.exports.animations.gif import GifEncoder
+from app.tree.exports.animations.scene import Scene
+from app.tree.exports.animations.story import Frame, added
 from app.tree.exports.animations.webp import WebpEncoder
 from app.tree.exports.choices import SAME_TIME, AnimationChoice
 from app.tree.panel import TreePanel
+from app.tree.picture.canvas import CHIPS
+from app.tree.rounds.snapshot import snapshot
 from app.ui.colors import DARK
 from engine.protocol.messages import Round
 from tests.app.tree.exports.rounds import HARD, answer
@@ -107,6 +114,29 @@ def test_another_conversation_ends_it(qtbot: QtBot, panel: TreePanel, tmp_path: 
     with qtbot.waitSignal(dialog.finished):
         panel.clear()
     qtbot.waitUntil(lambda: not list(tmp_path.iterdir()))
+
+
+def test_closing_the_window_leaves_nothing_half_written(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    dialog = dialog_of(window.tree_panel, answer(40))
+    dialog.begin(folder / "a.webp")
+    film = dialog.film
+    assert film
+    with qtbot.waitSignal(film.progressed, timeout=20_000):
+        pass
+    assert len(list(folder.iterdir())) == 1
+    window.close()
+    assert list(folder.iterdir()) == [], "the thread ends with the process, so nothing may be left to it"
+
+
+def test_a_frame_is_painted_in_steps_as_it_is_at_once() -> None:
+    scene = Scene(QSize(*SIZE), CHIPS, DARK.tree, QFont())
+    frame = Frame(snapshot(HARD), "Told. ", 100, *added(HARD))
+    *before, image = scene.steps(frame)
+    assert before == [None, None], "a window that is used meanwhile has a turn between them"
+    assert image == scene.image(frame)
+    scene.close()
 
 
 def test_without_rounds_there_is_none(panel: TreePanel) -> None:
