@@ -118,7 +118,7 @@ def test_a_prompt_in_one_pass_writes_down_no_more_than_was_counted(family: str, 
     taken = peak_bytes(lambda: context.prefill(tokens))
     counted = needs.shape.pass_bytes(64, len(tokens), logit_rows=1) + needs.carried_bytes * 2000
     assert needs.carried_bytes * 2000 > counted / 3, "or nothing was tested"
-    assert 0.9 * taken < counted < 2.2 * taken
+    assert 0.9 * taken < counted < 2.5 * taken
 
 
 def peak_bytes(run: Any) -> int:

@@ -25,6 +25,7 @@ from engine.weights.planning.needs import FixedBytes, ModelNeeds, Workload, fixe
 Verdict = Literal["device", "offload", "ssd", "no"]
 
 PARTS_TOLD = 3  # in the explanation of what does not fit
+NANO = 9  # decimals of seconds: sums in another order are the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,8 @@ class _Planner:
     def _rank(self, arrangement: Arrangement) -> tuple[float, float, int, int]:
         seconds = self.forecast(arrangement)
         on_device, in_ram = arrangement.count("device"), arrangement.count("ram")
-        return seconds.seconds_per_pass, seconds.seconds_per_round, -on_device, -in_ram
+        of_pass, of_round = round(seconds.seconds_per_pass, NANO), round(seconds.seconds_per_round, NANO)
+        return of_pass, of_round, -on_device, -in_ram
 
 
 _NO_OVERRIDE = Override()

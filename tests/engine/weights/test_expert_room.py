@@ -1,4 +1,4 @@
-"""What single experts are given: from what is left, within every limit, and never at a layer's cost."""
+"""What single experts are given: from what is left, within every limit, and never at the cost of time."""
 
 from dataclasses import replace
 
@@ -16,14 +16,14 @@ many = settings(max_examples=choose(30, 150), deadline=None)
 
 @many
 @given(models(), machines())
-def test_experts_take_half_of_what_is_left_and_move_no_layer(target: ModelNeeds, machine: Machine) -> None:
+def test_experts_take_half_of_what_is_left_and_make_no_pass_slower(target: ModelNeeds, machine: Machine) -> None:
     found = plan(target, None, machine, WORK)
     dense = replace(target, layers=tuple(replace(layer, expert_bytes=0) for layer in target.layers))
     without = plan(dense, None, machine, WORK)
-    assert found.arrangement == without.arrangement
-    assert found.forecast == without.forecast
-    assert replace(found.bytes, expert_cache=0, expert_stack=0) == without.bytes
-    assert 0 <= found.bytes.experts * 2 <= max(0, found.room.device - without.bytes.device)
+    plain = replace(found.bytes, expert_cache=0, expert_stack=0)
+    assert found.forecast.seconds_per_pass <= without.forecast.seconds_per_pass * (1 + 1e-9)
+    assert found.arrangement != without.arrangement or plain == without.bytes
+    assert 0 <= found.bytes.experts * 2 <= max(0, found.room.device - plain.device)
     assert found.fits == without.fits
 
 
