@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return refuse(application, error)
     ending = Ending()
-    ending.asked.connect(application.quit)  # it closes the window as a person would
+    ending.asked.connect(application.quit)  # it closes the windows as a person would
     link = begin_engine(folders)
     from app.shell.lifecycle import Lifecycle  # noqa: PLC0415
     from app.shell.wiring import begin_life, build_window  # noqa: PLC0415  # most of the start, beside the engine's
@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faults.notice_raised.connect(program.tell)
     life = Lifecycle(program, instance)
     application.file_asked.connect(life.on_asked)
+    application.quit_asked.connect(program.quit)  # the window in front last, which Qt does not know of
     begin_life(life, program, report, options.recording)
     if not (options.no_tour or options.recording):
         window.deferred.do(window.offer_tour)

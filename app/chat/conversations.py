@@ -39,6 +39,7 @@ class Conversations(QObject):
     notice_raised = Signal(Notice)
     notice_withdrawn = Signal(str)
     window_wanted = Signal(object)  # another window for this conversation
+    hit_wanted = Signal(object, str, object)  # a conversation that is shown here, or will be; words in it; a message
 
     def __init__(self, chat: ChatController, chats: ChatList, colors: Colors, parent: QWidget, number: int = 1) -> None:
         """`number`: of the window, by which it searches."""
@@ -70,6 +71,8 @@ class Conversations(QObject):
         archive.set_aside.connect(self._on_set_aside)
         archive.write_failed.connect(self._on_write_failed)
         archive.write_recovered.connect(self._on_write_recovered)
+        self.chats.hit_opened.connect(self._on_hit_elsewhere)
+        panel.hit_opened.connect(self._on_hit_opened)
         panel.opened.connect(autosave.open)
         panel.renamed.connect(autosave.rename)
         panel.pinned.connect(autosave.pin)
@@ -170,6 +173,15 @@ class Conversations(QObject):
             self.autosave.pin(conversation, not record.is_pinned)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _on_hit_opened(self, conversation: int, words: str, message: int) -> None:
+        """It is shown where the conversation is."""
+        is_elsewhere = self.chats.holder(conversation, (self.autosave,)) is not None
+        (self.chats.hit_opened if is_elsewhere else self.hit_wanted).emit(conversation, words, message)
+
+    def _on_hit_elsewhere(self, conversation: int, words: str, message: int) -> None:
+        if self.autosave.holds(conversation):
+            self.hit_wanted.emit(conversation, words, message)
 
     def _on_search_requested(self, words: str) -> None:
         self._search = self.archive.search(words, self._number)

@@ -7,10 +7,10 @@ import shiboken6
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.chat.conversations import Conversations
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.panel import ChatPanel
-from app.chat.sidebar.panel import ConversationsPanel
 from app.ui.actions import Actions
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _LONGEST_SELECTION = 200  # letters that are taken for what is looked for
 class FindingActions(QObject):
     """The finder is made when something is first looked for: all of Markdown comes with it."""
 
-    def __init__(self, panel: ChatPanel, chat: ChatController, chats: ConversationsPanel, parent: QObject) -> None:
+    def __init__(self, panel: ChatPanel, chat: ChatController, chats: Conversations, parent: QObject) -> None:
         super().__init__(parent)
         self._panel = panel
         self._chat = chat
@@ -31,7 +31,7 @@ class FindingActions(QObject):
         self._soon = QTimer(self, singleShot=True, interval=0)  # when everybody knows the conversation
         self._soon.timeout.connect(self._show_expected)
         panel.find_bar.closed.connect(self._on_closed)
-        chats.hit_opened.connect(self._on_hit_opened)
+        chats.hit_wanted.connect(self._on_hit_wanted)
         chat.conversation_replaced.connect(self._on_replaced)
 
     @cached_property
@@ -83,7 +83,7 @@ class FindingActions(QObject):
             is_there = before is not None and shiboken6.isValid(before) and before.isVisible()
             (before if before is not None and is_there else self._panel).setFocus()
 
-    def _on_hit_opened(self, conversation: int, words: str, message: int) -> None:
+    def _on_hit_wanted(self, conversation: int, words: str, message: int) -> None:
         self._expected = conversation, words, message
         if conversation == self._chat.conversation.id:
             self._show_expected()

@@ -26,7 +26,7 @@ class KeptController(Protocol):
 
 
 class KeptBox(QWidget):
-    """What is kept takes so much, and can be deleted at once, whatever OK and Cancel decide about."""
+    """How much is kept, and a button that deletes it at once: OK and Cancel do not concern it."""
 
     def __init__(self, controller: KeptController, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -25,9 +25,13 @@ from PySide6.QtWidgets import QApplication
 
 
 class Application(QApplication):
-    """`file_asked` comes for every such file: macOS sends an event where other systems start the program once more."""
+    """`file_asked` comes for every such file: macOS sends an event where other systems start the program once more.
+
+    `quit_asked` comes before windows are closed because the system or a signal wants the program to end.
+    """
 
     file_asked = Signal(str)
+    quit_asked = Signal()
 
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(list(arguments))
@@ -37,6 +41,8 @@ class Application(QApplication):
         if isinstance(event, QFileOpenEvent) and event.file():
             self.file_asked.emit(event.file())
             return True
+        if event.type() == QEvent.Type.Quit:
+            self.quit_asked.emit()
         return super().event(event)
 
 

@@ -1,4 +1,4 @@
-"""One window per data folder: a second start hands over what it was asked for, and ends."""
+"""One program per data folder: a second start hands over what it was asked for, and ends."""
 
 import hashlib
 import logging

@@ -11,6 +11,7 @@ from app.engine.interface import EngineSwitch
 from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
 from app.engine.unheard_stop import UnheardStop
+from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.library.estimates import last_load
 from app.library.feature import ModelsFeature
@@ -25,6 +26,8 @@ from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
+
+LOAD_NOTICE = "load-failed"
 
 _PAUSE_MS = 8  # between the steps in which a window is opened, or they would be one turn of the event loop
 
@@ -48,6 +51,7 @@ class Program(QObject):
         self._front: MainWindow | None = None
         self._numbers = 0
         self._is_quitting = False
+        self._told: set[str] = set()  # keys of notices that concern the program
         self.ending: Failed | None = None  # why the engine has stopped, as long as it has
         self.switch = EngineSwitch(link, self)
         previous = last_load(settings.current, LoadOptions(settings.current.target, settings.current.draft))
@@ -150,8 +154,8 @@ class Program(QObject):
             self.windows.remove(window)
         if not self.windows:
             self.switch.close()
-        elif self._front is window:
-            self._front = self.windows[-1]
+        else:
+            self._hand_over(window)
         window.leave(goes_alone=bool(self.windows) and not self._is_quitting)
         for feature in (self.models, self.server, self.preferences):
             feature.leave(window)
@@ -172,7 +176,8 @@ class Program(QObject):
         self._is_quitting = False
 
     def tell(self, notice: Notice) -> None:
-        """Say something in the window in front, if there is one."""
+        """Say something in the window in front, if there is one; in another one, once that has closed."""
+        self._told.add(notice.key)
         if self.windows:
             self.front.notices.add(notice)
 
@@ -180,6 +185,15 @@ class Program(QObject):
         """It is so no longer, wherever it was said."""
         for window in self.windows:
             window.notices.dismiss(key)
+
+    def _hand_over(self, window: MainWindow) -> None:
+        """Another window is in front, and says what concerns the program and is still said in the one that goes."""
+        if self._front is window:
+            self._front = self.windows[-1]
+        newer = [each.key for each in self.front.notices.notices]
+        for notice in window.notices.notices:
+            if notice.key in self._told and notice.key not in newer:
+                self.tell(notice)
 
     def _window_in_front(self) -> MainWindow:
         return self.front
@@ -245,4 +259,5 @@ class Program(QObject):
         if self.models.is_open:
             self.models.on_load_failed(failed)
         else:
-            self.front.tell_of_failed_load(failed)
+            words = tr("Models…")
+            self.tell(Notice(LOAD_NOTICE, failed.message, failed.hint, action=words, on_action=self.models.open))

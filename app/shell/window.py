@@ -22,6 +22,8 @@ from app.chat.conversations import Conversations
 from app.chat.finding_actions import FindingActions
 from app.chat.generation.controller import ChatController
 from app.chat.generation_actions import GenerationActions
+from app.chat.history.answering import waiting_words
+from app.chat.history.message import Message
 from app.chat.panel import ChatPanel
 from app.chat.view_options import ViewOptions
 from app.comparison.feature import ComparisonFeature
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
-LOAD_NOTICE = "load-failed"
 
 _SIZE = (1400, 860)
 _CHATS_WIDTH = 240
@@ -90,7 +91,7 @@ class MainWindow(QMainWindow):
         self.server_indicator = program.server.make_indicator(self)
         self.download_indicator = program.models.make_indicator(self)
         self.generation_actions = GenerationActions(self.engine, self.chat, self.chat_panel, settings, self)
-        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations.panel, self)
+        self.finding = FindingActions(self.chat_panel, self.chat, self.conversations, self)
         self.view_options = ViewOptions(self.chat_panel, settings, self)
         self.actions_ = Actions(self)
         self.tools = WindowTools(self, settings, program.folders, theme)
@@ -173,6 +174,9 @@ class MainWindow(QMainWindow):
         if not self.restoreState(layout, _LAYOUT_VERSION):
             docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
             self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
+        for dock in (self.chats_dock, self.tree_dock, self.telemetry.dock) if beside else ():
+            if dock.isFloating():  # else it would cover that of the other window
+                dock.move(_place_beside(dock))
 
     def begin(self, beside: "MainWindow | None" = None) -> None:
         """Take up the last layout, or that of another window; for when all parts are connected."""
@@ -228,9 +232,8 @@ class MainWindow(QMainWindow):
             self.program.on_activated(self)
 
     def come_forward(self) -> None:
-        """Be seen, in front of all others."""
-        if self.isMinimized():
-            self.showNormal()
+        """Be seen, in front of all others, as large as before."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()
         self.program.on_activated(self)
@@ -258,11 +261,6 @@ class MainWindow(QMainWindow):
         restart = self.library.restart
         self.notices.add(Notice(ENGINE_NOTICE, ending.message, ending.hint, action=words, on_action=restart))
 
-    def tell_of_failed_load(self, failed: Failed) -> None:
-        """Say why a pair could not be loaded, and offer to choose another one."""
-        words = tr("Models…")
-        self.notices.add(Notice(LOAD_NOTICE, failed.message, failed.hint, action=words, on_action=self.open_models))
-
 
 _BAR_WIDTH = 120
 
@@ -276,6 +274,7 @@ class StatusArea(QWidget):
         super().__init__(parent)
         self._state = EngineState()
         self._answering = False
+        self._waiting = ""
         self._dot = QLabel(self)
         self._dot.setObjectName("dot")
         self.words = QLabel(self)
@@ -307,15 +306,25 @@ class StatusArea(QWidget):
         self._answering = answering
         self._show()
 
+    def show_answer(self, answer: Message, _added: str) -> None:
+        """Show whether it waits for others; every piece of an answer comes by here."""
+        waiting = waiting_words(answer)
+        if waiting != self._waiting:
+            self._waiting = waiting
+            self._show()
+
     def _show(self) -> None:
         state = self._state
         loading = state.phase is Phase.LOADING
-        self.words.setText(tr("Answering") if self._answering and state.ready else state.words)
+        words, phase = state.words, state.phase.value
+        if self._answering and state.ready:
+            words, phase = (self._waiting, "waiting") if self._waiting else (tr("Answering"), "answering")
+        self.words.setText(words)
         self.progress.setVisible(loading)
         self.progress.setRange(0, state.total)  # an empty range shows that something goes on
         self.progress.setValue(state.done)
         self.cancel.setVisible(loading)
-        self._dot.setProperty("phase", "answering" if self._answering and state.ready else state.phase.value)
+        self._dot.setProperty("phase", phase)
         self._dot.style().unpolish(self._dot)
         self._dot.style().polish(self._dot)
 

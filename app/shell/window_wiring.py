@@ -64,6 +64,7 @@ class WindowWiring(QObject):
         window = self._window
         window.chat_panel.follow(window.chat)
         window.chat.answering_changed.connect(window.status_area.show_answering)
+        window.chat.answer_changed.connect(window.status_area.show_answer)
         window.chat.answering_changed.connect(self._on_answering_changed)
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
         autosave = window.conversations.autosave
@@ -134,6 +135,7 @@ class WindowWiring(QObject):
         window, program, do = self._window, self._window.program, self._window.actions_
         do.register(
             new_window=program.show_new_window,
+            close_window=window.close,
             search_chats=self._on_search_chats,
             chats=self._on_chats_triggered,
             models=window.open_models,

@@ -13,7 +13,10 @@ from app.system.plain_text import tip
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`name` is the attribute of `Actions` that has the action, and names the command across sessions."""
+    """`name` is the attribute of `Actions` that has the action, and names the command across sessions.
+
+    `repeats`: it is done again as long as its keys are held.
+    """
 
     name: str
     text: str
@@ -21,14 +24,16 @@ class Command:
     icon: str = ""
     also: str = ""
     checkable: bool = False
+    repeats: bool = True
     role: QAction.MenuRole = QAction.MenuRole.TextHeuristicRole
 
 
 MENUS: Mapping[str, tuple[Command | None, ...]] = {
     mark("&File"): (
         Command("new_chat", mark("&New chat"), "Ctrl+N", icon="new-chat"),
-        Command("new_window", mark("New &window"), "Ctrl+Shift+M"),
-        Command("open_in_window", mark("Open &chat in new window"), "Ctrl+Shift+O"),
+        Command("new_window", mark("New &window"), "Ctrl+Shift+M", repeats=False),
+        Command("open_in_window", mark("Open &chat in new window"), "Ctrl+Shift+O", repeats=False),
+        Command("close_window", mark("Clo&se window"), "Ctrl+W", repeats=False),
         Command("duplicate_chat", mark("D&uplicate chat"), "Ctrl+D"),
         Command("rename_chat", mark("Ren&ame chat"), "F2"),
         Command("pin_chat", mark("&Pin or unpin chat"), "Ctrl+Shift+I"),
@@ -153,6 +158,7 @@ def _action(command: Command, window: QMainWindow) -> QAction:
     action.setObjectName(command.name)
     action.setData(command.icon)
     action.setCheckable(command.checkable)
+    action.setAutoRepeat(command.repeats)
     action.setMenuRole(command.role)
     action.setShortcuts([QKeySequence(keys) for keys in (command.keys, command.also) if keys])
     action.setToolTip(tip(f"{plain(tr(command.text))} ({command.keys})"))

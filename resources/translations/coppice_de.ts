@@ -789,6 +789,14 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>{name} guesses ahead.</source>
             <translation>{name} rät voraus.</translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Waiting: %n requests before this one</source>
+            <translation>
+                <numerusform>Wartet: noch %n Anfrage davor</numerusform>
+                <numerusform>Wartet: noch %n Anfragen davor</numerusform>
+            </translation>
+        </message>
         <message>
             <location filename="../../app/chat/history/records.py" />
             <source>New chat</source>
@@ -1177,14 +1185,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>Waiting for the model</source>
             <translation>Wartet auf das Modell</translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Waiting: %n requests before this one</source>
-            <translation>
-                <numerusform>Wartet: noch %n Anfrage davor</numerusform>
-                <numerusform>Wartet: noch %n Anfragen davor</numerusform>
-            </translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -6382,6 +6382,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Dieses System hat keinen Schlüsselbund, der das Passwort des Proxys oder der Hub-Adresse aufbewahren würde.</translation>
         </message>
         <message>
+            <location filename="../../app/shell/program.py" />
+            <source>Models…</source>
+            <translation>Modelle…</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/thread_faults.py" />
             <source>A download has ended because of an error in this program ({error}).</source>
             <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
@@ -6774,11 +6779,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/updates.py" />
             <source>{server} answered with {status}</source>
             <translation>{server} antwortete mit {status}</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/window.py" />
-            <source>Models…</source>
-            <translation>Modelle…</translation>
         </message>
         <message>
             <location filename="../../app/shell/window.py" />
@@ -8523,7 +8523,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/ui/actions.py" />
             <source>&amp;Local server…</source>
-            <translation>Lokaler &amp;Server…</translation>
+            <translation>Lo&amp;kaler Server…</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />
@@ -8589,6 +8589,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>C&amp;ontinue answer</source>
             <translation>Antw&amp;ort fortsetzen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Clo&amp;se window</source>
+            <translation>Fenster &amp;schließen</translation>
         </message>
         <message>
             <location filename="../../app/ui/actions.py" />

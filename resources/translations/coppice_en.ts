@@ -28,6 +28,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/chat/history/answering.py" />
+            <source>Waiting: %n requests before this one</source>
+            <translation>
+                <numerusform>Waiting: %n request before this one</numerusform>
+                <numerusform>Waiting: %n requests before this one</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
             <source>%n passes</source>
             <translation>
@@ -49,14 +57,6 @@
             <translation>
                 <numerusform>Cut off at %n token</numerusform>
                 <numerusform>Cut off at %n tokens</numerusform>
-            </translation>
-        </message>
-        <message numerus="yes">
-            <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Waiting: %n requests before this one</source>
-            <translation>
-                <numerusform>Waiting: %n request before this one</numerusform>
-                <numerusform>Waiting: %n requests before this one</numerusform>
             </translation>
         </message>
         <message numerus="yes">

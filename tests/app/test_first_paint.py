@@ -39,7 +39,12 @@ HEAVY = {
         "app.shell.diagnostics",
         "app.shell.dialogs",
         "app.shell.updates",
+        "app.shell.tour",
+        "app.comparison.dialog",
+        "app.chat.finding.search",
+        "PIL",
     ),
+    *(("ctypes",) if sys.platform == "linux" else ()),
     *LATER,
 }
 

@@ -159,8 +159,8 @@ def test_the_language_is_the_one_that_is_wanted_or_the_systems(
 
 TRANSLATED = (
     "app/ui/actions.py",
-    "app/shell/window.py",
-    "app/shell/wiring.py",
+    "app/shell",
+    "app/comparison",
     "app/ui/notices.py",
     "app/preferences",
     "app/palette",

@@ -1,19 +1,29 @@
 """Two windows over one engine: each has its own chat, list, answers and stops; what they share is said once."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import shiboken6
+from PySide6.QtCore import QByteArray, QCoreApplication
 from PySide6.QtGui import QAction
 from pytestqt.qtbot import QtBot
 
+from app.chat.archive.store import Store
+from app.chat.conversations import SAVING_NOTICE
 from app.chat.history.message import AnswerEnding
+from app.chat.history.records import MessageRecord
 from app.chat.sidebar.rows import ChatRow
+from app.shell.instance import Instance
+from app.shell.lifecycle import Lifecycle
 from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.ui.notices import Notice
 from engine.protocol.messages import Cancel, Finished, Generate, Prefilled, Queued, Statistics
 from engine.protocol.watching import Watch
 from tests.app.fake_engine import finished, round_of
 from tests.app.fake_link import FakeLink
+from tests.app.tree.exports.rounds import answer
+from tests.app.tree.exports.test_animations import dialog_of
 
 
 @pytest.fixture
@@ -83,6 +93,17 @@ def test_a_second_window_stands_beside_the_first_and_knows_what_it_knows(
     assert link.said == ["start"], "one engine"
 
 
+def test_a_pane_that_floats_does_not_cover_that_of_the_other_window(window: MainWindow, qtbot: QtBot) -> None:
+    window.tree_dock.setFloating(True)
+    window.tree_dock.move(40, 30)
+    window.actions_.new_window.trigger()
+    other = wait_for_another(window, qtbot)
+    assert other.tree_dock.isFloating()
+    apart = other.tree_dock.pos() - window.tree_dock.pos()
+    assert apart.x() == apart.y() > 0
+    assert not other.chats_dock.isFloating()
+
+
 def test_both_ask_at_once_and_each_hears_its_own_answer(
     window: MainWindow, other: MainWindow, link: FakeLink, qtbot: QtBot
 ) -> None:
@@ -92,9 +113,12 @@ def test_both_ask_at_once_and_each_hears_its_own_answer(
     link.answer(Queued(two, 1))
     figures = other.chat_panel.view.answers[-1].figures
     qtbot.waitUntil(lambda: figures.text.startswith("Waiting: 1 request"))
+    states = [each.status_area.words for each in (window, other)]
+    assert [each.text() for each in states] == ["Answering", figures.text]
     link.answer(
         Prefilled(one, 9, 0, 0.1), round_of(one, 0, "Red"), Prefilled(two, 7, 0, 0.1), round_of(two, 0, "Brown")
     )
+    assert [each.text() for each in states] == ["Answering", "Answering"]
     rounds = [each.tree_panel.player.current for each in (window, other)]
     assert [each and each.id for each in rounds] == [one, two]
     link.answer(finished(one, "stop", 1))
@@ -137,6 +161,49 @@ def test_a_conversation_has_one_window(window: MainWindow, other: MainWindow, li
     assert window.chat.conversation.is_empty, "it was on its way to the other window"
 
 
+def test_words_that_are_found_in_the_chat_of_another_window_are_shown_there(
+    window: MainWindow, other: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    ask(window, "A fox?")
+    link.finish()
+    fox, message = window.chat.conversation.id, window.chat.conversation.messages[0].id
+    panel = other.conversations.panel
+    panel.hit_opened.emit(fox, "fox", message)
+    panel.opened.emit(fox)
+    assert window.program.front is window
+    assert window.chat_panel.find_bar.is_open
+    window.actions_.new_chat.trigger()
+    panel.opened.emit(fox)
+    qtbot.waitUntil(lambda: other.chat.conversation.id == fox)
+    QCoreApplication.processEvents()
+    assert not other.chat_panel.find_bar.is_open, "it was shown already"
+
+
+def unreadable(_store: Store, _conversation: int) -> list[MessageRecord]:
+    raise OSError(5, "Input/output error")
+
+
+def test_a_chat_that_could_not_be_opened_is_free_for_another_window(
+    window: MainWindow, other: MainWindow, link: FakeLink, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(window, "A fox?")
+    link.finish()
+    fox = window.chat.conversation.id
+    window.actions_.new_chat.trigger()
+    autosave = window.conversations.autosave
+    with monkeypatch.context() as broken, qtbot.waitSignal(window.program.chats.archive.open_failed):
+        broken.setattr(Store, "messages", unreadable)
+        autosave.open(fox)
+    assert not autosave.holds(fox)
+    assert keys(window) == keys(other) == [SAVING_NOTICE]
+    autosave.open(fox)
+    other.conversations.delete(fox)
+    assert not autosave.holds(fox), "it was deleted on its way"
+    other.conversations.undo_delete()
+    qtbot.waitUntil(lambda: other.chat.conversation.id == fox)
+    assert window.chat.conversation.is_empty
+
+
 def test_a_chat_of_the_list_opens_in_a_window_of_its_own(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
     ask(window, "A fox?")
     link.say("Red")
@@ -169,7 +236,7 @@ def test_a_window_that_closes_ends_its_answer_and_leaves_the_other(
     panel.command_wanted.emit(Watch(drafts=True))
     assert link.looks[-1] == Watch(verdicts=True, drafts=True), "what any window wants to see"
     bear = other.chat.conversation.id
-    other.close()
+    other.actions_.close_window.trigger()
     assert Cancel(two, 2) in link.sent
     assert link.looks[-1] == Watch(verdicts=True), "what the other one wants to see"
     assert not [each for each in link.sent if isinstance(each, Cancel) and each.asker != 2]
@@ -217,13 +284,67 @@ def test_a_dead_engine_is_told_in_every_window_and_in_those_to_come(
     assert keys(window) == keys(third) == []
 
 
+def test_what_concerns_the_program_outlives_the_window_that_said_it(window: MainWindow, other: MainWindow) -> None:
+    program = window.program
+    program.tell(Notice("crash-report", "The last time"))
+    program.tell(Notice("news", "Newer"))
+    other.notices.add(Notice("of-its-chat", "A file"))
+    window.notices.add(Notice("news", "Newest"))
+    other.notices.dismiss("news")
+    program.tell(Notice("news", "Newer"))
+    other.close()
+    assert [each.message for each in window.notices.notices] == ["Newest", "The last time"]
+    program.withdraw("crash-report")
+    assert keys(window) == ["news"]
+
+
+def test_an_animation_ends_with_its_window(window: MainWindow, other: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    folder.mkdir()
+    dialog = dialog_of(other.tree_panel, answer(40))
+    dialog.begin(folder / "a.webp")
+    qtbot.waitUntil(lambda: len(list(folder.iterdir())) == 1)
+    other.close()
+    qtbot.waitUntil(lambda: not list(folder.iterdir()))
+    assert window.isVisible()
+
+
+def test_a_later_start_opens_its_file_in_the_window_in_front(
+    window: MainWindow, other: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: dict[MainWindow, list[Path]] = {window: [], other: []}
+    for each, paths in opened.items():
+        monkeypatch.setattr(each.tree_panel.exports, "open_from", paths.append)
+    life = Lifecycle(window.program, Instance(tmp_path))
+    window.showMaximized()
+    window.showMinimized()
+    window.program.on_activated(window)
+    life.on_asked("a.coppice")
+    assert opened == {window: [Path("a.coppice")], other: []}
+    assert window.isMaximized(), "as large as before"
+    assert not window.isMinimized()
+
+
+def test_a_key_that_is_held_opens_one_window(window: MainWindow) -> None:
+    assert not window.actions_.new_window.autoRepeat()
+    assert not window.actions_.open_in_window.autoRepeat()
+    assert window.actions_.zoom_in.autoRepeat()
+
+
 def test_quitting_closes_all_windows(window: MainWindow, other: MainWindow, link: FakeLink) -> None:
     closed: list[bool] = []
     window.program.closing.connect(lambda: closed.append(True))
+    window.resize(777, 555)
+    window.program.on_activated(window)
+    ask(other, "A bear?")
     window.actions_.quit.trigger()
     assert not window.isVisible()
     assert not other.isVisible()
     assert closed == [True]
+    assert ending(other) is AnswerEnding.OPEN, "nobody has stopped it"
+    window.resize(600, 600)
+    window.restoreGeometry(QByteArray.fromBase64(window.settings.current.geometry.encode()))
+    assert window.height() == 555 != other.height(), "the next start begins with the window in front"
     assert link.said[-1] == "close"
     other.deleteLater()
 

@@ -11,7 +11,8 @@ from app.chat.sidebar.rows import ChatRow
 from app.engine.state import Phase
 from app.library.estimates import last_load
 from app.settings.store import SettingsFile
-from app.shell.window import ENGINE_NOTICE, LOAD_NOTICE, MainWindow
+from app.shell.program import LOAD_NOTICE
+from app.shell.window import ENGINE_NOTICE, MainWindow
 from engine.protocol.keeping import ForgetTexts
 from engine.protocol.messages import Cancel, Failed, Generate, Round
 from engine.protocol.options import LoadOptions

@@ -8,7 +8,7 @@ import torch
 
 from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
-from engine.loading.planning import Question, expected_tokens_per_pass, needs_of, plan_pair, yields
+from engine.loading.planning import Question, expected_tokens_per_pass, needs_of, plan_pair, tree_yields
 from engine.loading.rates import LastAnswer, RatesFile
 from engine.loading.ways import small_trees, ways_for
 from engine.model.checkpoint import open_checkpoint
@@ -22,15 +22,15 @@ CPU = torch.device("cpu")
 
 
 def test_trees_give_what_is_published_or_scaled_or_what_the_pair_showed() -> None:
-    published = yields(Question())
+    published = tree_yields(Question())
     assert all(each.tokens_per_pass <= each.nodes + 1 for each in published), "no more tokens than rows"
     assert [each.tokens_per_pass for each in published] == sorted(each.tokens_per_pass for each in published)
     assert {each.nodes: each.tokens_per_pass for each in published}[64] == expected_tokens_per_pass(64)
-    halved = yields(Question(tokens_per_pass=1 + (expected_tokens_per_pass(64) - 1) / 2))
+    halved = tree_yields(Question(tokens_per_pass=1 + (expected_tokens_per_pass(64) - 1) / 2))
     for whole, half in zip(published, halved, strict=True):
         assert half.tokens_per_pass - 1 == pytest.approx((whole.tokens_per_pass - 1) / 2)
     own = (TreeYield(4, 2.0, 3.0),)
-    assert yields(Question(tokens_per_pass=3.0, trees=own)) == list(own)
+    assert tree_yields(Question(tokens_per_pass=3.0, trees=own)) == list(own)
 
 
 def test_what_trees_gave_is_kept_with_the_last_answer(tmp_path: Path) -> None:

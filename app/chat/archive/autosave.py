@@ -48,6 +48,7 @@ class Autosave(QObject):
         chat.turn_added.connect(self._forget_opening)
         chat.path_changed.connect(self._forget_opening)
         archive.opened.connect(self._on_opened)
+        archive.open_failed.connect(self._on_open_failed)
         archive.duplicated.connect(self._on_duplicated)
         chats.changed.connect(self.conversations_changed)
         chats.flush_wanted.connect(self._on_flush_wanted)
@@ -160,6 +161,8 @@ class Autosave(QObject):
             self.save()
 
     def _on_removed(self, conversation: int) -> None:
+        if conversation == self._opened:
+            self._forget_opening()
         if conversation == self._current.id:
             self._current = Conversation()  # nothing of the deleted one is saved any more
             self._chat.show_conversation(self._current)
@@ -184,9 +187,14 @@ class Autosave(QObject):
         self._opening = 0
 
     def _on_opened(self, number: int, record: ConversationRecord, messages: list[MessageRecord]) -> None:
-        """Show what was asked for last, unless it was deleted meanwhile."""
-        if number == self._opening and self._chats.record(record.id):
+        """Show what was asked for last."""
+        if number == self._opening:
             self._chat.show_conversation(conversation_of(record, messages))
+
+    def _on_open_failed(self, number: int) -> None:
+        """Another window may try it."""
+        if number == self._opening:
+            self._forget_opening()
 
     def _on_duplicated(self, number: int, record: ConversationRecord) -> None:
         if number == self._copying:

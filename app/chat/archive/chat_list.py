@@ -23,12 +23,14 @@ class ChatList(QObject):
     """Holds the records of all conversations, and starts and ends the archive's thread.
 
     A conversation has one writer: `holder` tells who shows it. `flush_wanted` asks that one to write what is new, as
-    something is about to be done with what is in the file; `removed` tells it that the conversation was deleted.
+    something is about to be done with what is in the file; `removed` tells it that the conversation was deleted, and
+    `hit_opened` that words of it were found in another window.
     """
 
     changed = Signal(list)  # of ConversationRecord, as the list shows them
     flush_wanted = Signal(object)  # the id of a conversation
     removed = Signal(object)  # the same
+    hit_opened = Signal(object, str, object)  # the same, words, and in which message
 
     def __init__(self, archive: Archive, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -61,6 +61,7 @@ class Archive(QThread):
     listed = Signal(list)  # of ConversationRecord
     found = Signal(int, list)  # number of the search, list of SearchHit
     opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
+    open_failed = Signal(int)  # number of the order to open
     exported = Signal(object)  # path
     export_failed = Signal(object, str)  # path, reason
     duplicated = Signal(int, object)  # number of the order, ConversationRecord
@@ -110,12 +111,13 @@ class Archive(QThread):
         return number
 
     def open(self, conversation: ConversationRecord) -> int:
-        """Ask for `opened`, to show it; returns the number it will carry."""
+        """Ask for `opened` or `open_failed`, to show it; returns the number they will carry."""
         number = self._next_number()
         self._orders.put(
             _Order(
                 "open",
                 lambda store: self.opened.emit(number, conversation, store.messages(conversation.id)),
+                lambda _: self.open_failed.emit(number),
                 failure=_Failure.NOT_READ,
             )
         )

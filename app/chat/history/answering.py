@@ -7,6 +7,7 @@ from app.chat.history.message import AnswerEnding, Message
 from app.chat.history.reasoning import LONGEST_MARK, split
 from app.chat.history.token_probabilities import TokenProbabilities, with_round
 from app.engine.steps import MOST, plausible
+from app.i18n.translation import tr
 from engine.protocol.messages import Event, Finished, Prefilled, Queued, Round, Seconds, Statistics, Wrote
 
 _ENDINGS = {"stop": AnswerEnding.COMPLETE, "length": AnswerEnding.LENGTH, "cancelled": AnswerEnding.STOPPED}
@@ -31,6 +32,13 @@ def grown(answer: Message, events: Sequence[Event], before: Statistics | None) -
             case Finished():
                 answer = _after_end(answer, event, before)
     return answer
+
+
+def waiting_words(answer: Message) -> str:
+    """How many requests of others it waits for; empty when its turn has come."""
+    if answer.ending is not AnswerEnding.OPEN or not answer.ahead:
+        return ""
+    return tr("Waiting: %n requests before this one", n=min(answer.ahead, MOST))
 
 
 def _after_end(answer: Message, event: Finished, before: Statistics | None) -> Message:

@@ -6,8 +6,9 @@ from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QEnterEvent, QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
+from app.chat.history.answering import waiting_words
 from app.chat.history.message import AnswerEnding, Message
-from app.engine.steps import MOST, plausible
+from app.engine.steps import plausible
 from app.i18n.number_text import Number, share_text
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
@@ -60,11 +61,8 @@ def _describe_ending(message: Message) -> AnswerFigure | None:
             tr("Cut off at %n tokens", n=tokens),
             tr("The answer reached the length limit or filled the context. The limit is in Generation settings."),
         )
-    if message.ending is AnswerEnding.OPEN and message.ahead:
-        return AnswerFigure(
-            tr("Waiting: %n requests before this one", n=min(message.ahead, MOST)),
-            tr("Others have asked the same models before. Whoever asks is answered in turn."),
-        )
+    if waiting := waiting_words(message):
+        return AnswerFigure(waiting, tr("Others have asked the same models before. Whoever asks is answered in turn."))
     if message.ending is AnswerEnding.OPEN and not _is_begun(message):
         return AnswerFigure(
             tr("Reading the question"), tr("The models take in the conversation before the first token comes")

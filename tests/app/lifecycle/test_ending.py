@@ -1,4 +1,4 @@
-"""The system wants the program to end, or hands it a file: the window hears of both."""
+"""The system wants the program to end, or hands it a file: the program hears of both."""
 
 import json
 import os
@@ -21,8 +21,9 @@ BETWEEN_MS = 20  # two signals: the first one is not awaited
 
 OPENED = """
 import sys
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import QTimer, QUrl
 from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QWidget
 from app.shell.application import Application
 
 application = Application(["coppice"])
@@ -30,6 +31,14 @@ asked = []
 application.file_asked.connect(asked.append)
 application.sendEvent(application, QFileOpenEvent(QUrl.fromLocalFile(sys.argv[1])))
 assert asked == [sys.argv[1]], asked
+window = QWidget()
+window.show()
+seen = []
+application.quit_asked.connect(lambda: seen.append(window.isVisible()))
+QTimer.singleShot(0, application.quit)
+application.exec()
+assert seen[0], "before the window is closed"
+assert not window.isVisible()
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.chat.history.message import AnswerEnding
 from app.settings.generation import GenerationSettings
-from app.shell.window import LOAD_NOTICE
+from app.shell.program import LOAD_NOTICE
 from app.telemetry.comparison import Stage
 from app.telemetry.figures.history import PARTS
 from engine.protocol.messages import Round
