@@ -1,4 +1,4 @@
-"""A tree as nested bands, a column per level, or a row in a tall view: the overview of large trees. Pure arithmetic.
+"""A tree as nested bands, a column per level, or a row where a view is not wide: the overview of large trees.
 
 A child's band lies within its parent's, beside its siblings', likeliest first. The extent of a band, a column's height
 or a row's width, follows the square root of the path probability, so that the unlikely can be seen beside the likely;
@@ -134,7 +134,7 @@ _READABLE_LINES = 2.2  # so much a column of the path has
 _LEAST_LINES = 1.6  # or so much, where it would be out of view otherwise
 _HIGHEST_LINES = 3.0  # no row is higher
 _TOKEN_LINES = 4.5  # so wide a short token is
-_TALL = 1.15  # times as high as wide: in such a view levels are rows
+_TALL = 0.85  # times as high as wide: in such a view levels are rows, which hold words where columns are narrow
 
 
 @dataclass(frozen=True, eq=False)

@@ -212,7 +212,10 @@ class Picture(ABC):
         """
         end = self.chip(self.path[-1])
         wanted = reveal(origin, end._replace(width=end.width + self.tail), self.view, self.size)
-        if wanted.x <= self.chip(0).x or not self.goes_right:
+        if not self.goes_right:
+            # Of a chip wider than the view, the beginning.
+            return Point(min(wanted.x, max(0.0, end.x - MARGIN)), wanted.y)
+        if wanted.x <= self.chip(0).x:
             return wanted
         starts = [max(0, math.floor(self.chip(node).x - self.lead)) for node in self.path]
         return Point(next((start for start in starts if start >= wanted.x), starts[-1]), wanted.y)

@@ -107,7 +107,7 @@ def test_middle_of_every_band_leads_back_to_its_node(nodes: int, view: Size) -> 
     assert picture.node_at(Point(picture.size.width + 1, 50)) is None
 
 
-@pytest.mark.parametrize("view", [Size(560, 600), Size(1100, 760)])
+@pytest.mark.parametrize("view", [Size(720, 600), Size(1100, 760)])
 def test_parents_stand_left_of_their_children_and_columns_of_the_path_are_readable(view: Size) -> None:
     picture = picture_of(1024, view)
     for node in picture.nodes():
