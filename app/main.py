@@ -32,14 +32,7 @@ _LOG_BYTES = 500_000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Open the window and return when it has been closed."""
-    parser = build_parser()
-    options = parser.parse_args(arguments)
-    if "" in (options.target, options.draft):
-        parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
-    if options.data_dir and str(options.data_dir) != well_formed(str(options.data_dir)):
-        parser.error("the name of the folder after --data-dir is not UTF-8; give another folder")
-    if options.recording and not options.recording.is_file():
-        parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
+    options = _options(arguments)
     become_private()
     folders = chosen_folders(options.data_dir, options.portable)
     application = build_application()
@@ -82,6 +75,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ending.release()
     faults.end()
     return code
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was asked for; ends the program where that cannot be."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if "" in (options.target, options.draft):
+        parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
+    if options.data_dir and str(options.data_dir) != well_formed(str(options.data_dir)):
+        parser.error("the name of the folder after --data-dir is not UTF-8; give another folder")
+    if options.recording and not options.recording.is_file():
+        parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
+    return options
 
 
 def _leave(program: "Program", crashes: CrashWatch, instance: Instance) -> int:
