@@ -167,10 +167,11 @@ class IciclePicture(Picture):
 
     def readable(self, widths: NDArray[np.float64], bonus_width: float) -> int:
         """How many bands have room for their texts, which are so wide; the bonus token's, too."""
-        low = self.levels[self.tree.depths]
-        along, across = self.levels[self.tree.depths + 1] - low, self.bands.heights
+        shown = self.bands.shown  # there are levels for these alone
+        depths = self.tree.depths[shown]
+        along, across = self.levels[depths + 1] - self.levels[depths], self.bands.heights[shown]
         wide, high = (across, along) if self.is_downward else (along, across)
-        count = int((self.bands.shown & (wide >= widths) & (high >= self.line)).sum())
+        count = int(((wide >= widths[shown]) & (high >= self.line)).sum())
         if self.bands.bonus is None:
             return count
         bonus = self.chip(BONUS_NODE)

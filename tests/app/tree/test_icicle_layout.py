@@ -164,3 +164,10 @@ def test_keys_lead_along_the_tree() -> None:
     assert tall.neighbour(1, Way.CHILD) == 2
     assert tall.neighbour(2, Way.PARENT) == 1
     assert tall.neighbour(1, Way.PARENT) == 0
+
+
+@pytest.mark.parametrize("nodes", [16, 64, 1024])
+def test_texts_are_counted_where_deep_levels_are_folded_away(nodes: int) -> None:
+    for height in (8.0, 20.0, 60.0):
+        picture = picture_of(nodes, Size(300, height))
+        assert 0 <= picture.readable(np.zeros(nodes + 1), 0.0) <= picture.shown + 2, "root and bonus token count, too"
