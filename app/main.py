@@ -13,9 +13,9 @@ from app.engine.link import EngineLink
 from app.engine.program import engine_program
 from app.installation.runtime.manager import runtime_manager
 from app.shell.application import Application, DisplayWatch, Ending
-from app.shell.crash import CrashWatch, refuse, unusable
+from app.shell.faults.crash import CrashWatch, refuse, unusable
+from app.shell.faults.thread_faults import ThreadFaults
 from app.shell.instance import Instance
-from app.shell.thread_faults import ThreadFaults
 from app.system.command_line import CommandParser
 from app.system.files import become_private
 from app.system.paths import Folders, chosen_folders

@@ -27,7 +27,7 @@ def load(
 ) -> Generator[Event, None, "Engine"]:
     """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine.
 
-    `keeps_texts`: in RAM, for several who ask in turn; see `engine.loading.kept_texts`. Raises `InputError`,
+    `keeps_texts`: in RAM, for several who ask in turn; see `engine.loading.kept.kept_texts`. Raises `InputError`,
     `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     begin = time.perf_counter()

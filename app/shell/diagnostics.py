@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from app.engine.state import EngineState
 from app.settings.preferences import Preferences
 from app.settings.store import Settings
-from app.shell.crash import log_excerpt
+from app.shell.faults.crash import log_excerpt
 from app.system.paths import Folders
 from engine import __version__
 from engine.protocol.messages import ModelInfo

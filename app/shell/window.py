@@ -43,7 +43,7 @@ from engine.protocol.messages import Failed
 if TYPE_CHECKING:
     from app.chat.generation.popover import GenerationPopover
     from app.shell.program import Program
-    from app.shell.tour import Tour
+    from app.shell.tour.tour import Tour
     from app.tree.panel import TreePanel
 
 ENGINE_NOTICE = "engine-stopped"
@@ -158,7 +158,7 @@ class MainWindow(QMainWindow):
     @cached_property
     def tour(self) -> "Tour":
         """The tour of the first run; made when it is offered, or asked for."""
-        from app.shell.tour import Tour  # noqa: PLC0415
+        from app.shell.tour.tour import Tour  # noqa: PLC0415
 
         return Tour(self)
 

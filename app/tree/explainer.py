@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.tree.picture.growth import stages
+from app.tree.picture.moving.growth import stages
 from app.tree.rounds.snapshot import Snapshot, partial
 from app.tree.rounds.text import visible
 from app.tree.widgets import tool_button

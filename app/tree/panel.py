@@ -15,9 +15,9 @@ from app.tree.header import Header, figures
 from app.tree.picture.branching import Branching
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, ZOOM_STEP, TreeCanvas
 from app.tree.picture.description import described
-from app.tree.picture.layer_strip import LayerStrip
-from app.tree.picture.live import Live, look_ms
-from app.tree.picture.motion import Motion
+from app.tree.picture.moving.layer_strip import LayerStrip
+from app.tree.picture.moving.live import Live, look_ms
+from app.tree.picture.moving.motion import Motion
 from app.tree.picture.picture import Way
 from app.tree.rounds.filling import Filling
 from app.tree.rounds.player import Player

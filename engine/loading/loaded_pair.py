@@ -11,9 +11,9 @@ from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation
 from engine.kept_files import kept_bytes, kept_folder
 from engine.loading.arithmetic import find_arithmetic
+from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
-from engine.loading.kept_texts import KeptTexts, texts_of
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_draft, load_planned
 from engine.loading.memory_limits import MemoryLimits
@@ -193,7 +193,7 @@ def load_pair(
 ) -> Generator[Event, None, LoadedPair]:
     """Load the weights of both models, with less of them in memory if it runs out; yields `Loading`.
 
-    `keeps_texts`: for several who ask in turn; see `engine.loading.kept_texts`. Raises `InputError`, `ModelError`,
+    `keeps_texts`: for several who ask in turn; see `engine.loading.kept.kept_texts`. Raises `InputError`, `ModelError`,
     `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     give_back_large_blocks()

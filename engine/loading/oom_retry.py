@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import Cancellation, InputError, OutOfMemory
-from engine.loading.kept_texts import KeptTexts
+from engine.loading.kept.kept_texts import KeptTexts
 from engine.loading.loading import plan_target
 from engine.loading.memory_limits import Limits, MemoryLimits
 from engine.loading.out_of_memory import HINT, give_back_memory, out_of_memory_of

@@ -3973,82 +3973,82 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Noch einmal versuchen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Asking the hub</source>
             <translation>Fragt den Hub</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Cancelled</source>
             <translation>Abgebrochen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Comparing checksums</source>
             <translation>Vergleicht Prüfsummen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Done</source>
             <translation>Fertig</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Downloading</source>
             <translation>Lädt herunter</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Failed</source>
             <translation>Fehlgeschlagen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Paused</source>
             <translation>Angehalten</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Stalled: nothing arrives</source>
             <translation>Stockt: Es kommt nichts an</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Waiting for its turn</source>
             <translation>Wartet, bis es dran ist</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>Waiting to try again</source>
             <translation>Wartet auf den nächsten Versuch</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>again in {time}</source>
             <translation>wieder in {time}</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/download_list.py" />
+            <location filename="../../app/library/picker/downloads/download_list.py" />
             <source>{time} left</source>
             <translation>noch {time}</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>No downloads. What you get from the hub shows up here, and goes on when this dialog is closed.</source>
             <translation>Keine Downloads. Was Sie vom Hub holen, erscheint hier und läuft weiter, wenn dieses Fenster zu ist.</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>Retry</source>
             <translation>Erneut versuchen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>Stop it and remove what is partial</source>
             <translation>Abbrechen und Unvollständiges entfernen</translation>
         </message>
         <message>
-            <location filename="../../app/library/picker/downloads_page.py" />
+            <location filename="../../app/library/picker/downloads/downloads_page.py" />
             <source>Take off the list</source>
             <translation>Von der Liste nehmen</translation>
         </message>
@@ -6178,46 +6178,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>der Zwischenspeicher-Ordner des Systems</translation>
         </message>
         <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>Back</source>
-            <translation>Zurück</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>Ctrl+F1 leads to it.</source>
-            <translation>Strg+F1 führt dorthin.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>End the tour (Esc)</source>
-            <translation>Den Rundgang beenden (Esc)</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>Next</source>
-            <translation>Weiter</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>Skip</source>
-            <translation>Überspringen</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>The next step (Enter)</source>
-            <translation>Der nächste Schritt (Eingabe)</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>The step before</source>
-            <translation>Der Schritt davor</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/callout.py" />
-            <source>Tour</source>
-            <translation>Rundgang</translation>
-        </message>
-        <message>
             <location filename="../../app/shell/command_palette.py" />
             <source>Command palette</source>
             <translation>Befehlspalette</translation>
@@ -6241,21 +6201,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/shell/command_palette.py" />
             <source>What do you want to do, or which chat to open?</source>
             <translation>Was möchten Sie tun, oder welchen Chat öffnen?</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/crash.py" />
-            <source>Coppice cannot start</source>
-            <translation>Coppice kann nicht starten</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/crash.py" />
-            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
-            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/crash.py" />
-            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
-            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
         </message>
         <message>
             <location filename="../../app/shell/dialogs.py" />
@@ -6347,6 +6292,286 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Aktualisieren…</translation>
         </message>
         <message>
+            <location filename="../../app/shell/faults/crash.py" />
+            <source>Coppice cannot start</source>
+            <translation>Coppice kann nicht starten</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/crash.py" />
+            <source>Coppice cannot write its settings and logs: {folder}: {reason}.</source>
+            <translation>Coppice kann Einstellungen und Protokolle nicht schreiben: {folder}: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/crash.py" />
+            <source>Make the folder writable, or start Coppice with --data-dir and another folder.</source>
+            <translation>Machen Sie den Ordner beschreibbar, oder starten Sie Coppice mit --data-dir und einem anderen Ordner.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A download has ended because of an error in this program ({error}).</source>
+            <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A file could not be attached because of an error in this program ({error}).</source>
+            <translation>Eine Datei konnte wegen eines Fehlers in diesem Programm ({error}) nicht angehängt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A formula could not be drawn because of an error in this program ({error}).</source>
+            <translation>Eine Formel konnte wegen eines Fehlers in diesem Programm ({error}) nicht gezeichnet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>A password could not be read or kept because of an error in this program ({error}).</source>
+            <translation>Ein Passwort konnte wegen eines Fehlers in diesem Programm nicht gelesen oder aufbewahrt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>An animation could not be made because of an error in this program ({error}).</source>
+            <translation>Eine Animation konnte wegen eines Fehlers in diesem Programm nicht erstellt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>An engine elsewhere could not be asked because of an error in this program ({error}).</source>
+            <translation>Eine Engine an anderem Ort konnte wegen eines Fehlers in diesem Programm nicht gefragt werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Ask again, or connect to it anew in Models.</source>
+            <translation>Frage noch einmal oder verbinde dich unter Modelle neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Attach it as plain text, or try another file.</source>
+            <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Change the connection in Models, and enter it again.</source>
+            <translation>Ändere die Verbindung unter Modelle und gib ihn noch einmal ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Choose a draft by hand.</source>
+            <translation>Wählen Sie selbst einen Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Choose the engine that fits your card.</source>
+            <translation>Wählen Sie die Engine, die zu Ihrer Karte passt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Choose the model again, or load it to find out.</source>
+            <translation>Wählen Sie das Modell noch einmal, oder laden Sie es, um es zu erfahren.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Choose the model again.</source>
+            <translation>Wählen Sie das Modell noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Close Models, open it again and repeat what you did.</source>
+            <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Delete it in Preferences, on the page Memory.</source>
+            <translation>Lösche es in den Einstellungen auf der Seite „Speicher“.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Details are in the log.</source>
+            <translation>Einzelheiten stehen im Protokoll.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Drafts for this model could not be compared because of an error in this program ({error}).</source>
+            <translation>Entwürfe für dieses Modell konnten wegen eines Fehlers in diesem Programm ({error}) nicht verglichen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Enter it again in Preferences.</source>
+            <translation>Geben Sie es in den Einstellungen noch einmal ein.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Formulas and code could not be drawn because of an error in this program ({error}).</source>
+            <translation>Formeln und Code konnten wegen eines Fehlers in diesem Programm nicht gezeichnet werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>If something is missing, restart Coppice.</source>
+            <translation>Falls etwas fehlt, starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>It is tried again with the next change. If this comes again, export the chats and restart Coppice.</source>
+            <translation>Mit der nächsten Änderung wird es noch einmal versucht. Kommt dies wieder, exportieren Sie die Chats, und starten Sie Coppice neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>It is tried again with the next start.</source>
+            <translation>Beim nächsten Start wird es noch einmal versucht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Its source is shown instead.</source>
+            <translation>Stattdessen wird ihr Quelltext gezeigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>News of versions could not be read because of an error in this program ({error}).</source>
+            <translation>Nachrichten über neue Versionen konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Opening them takes a little longer.</source>
+            <translation>Sie zu öffnen dauert etwas länger.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Parts of the window could not be prepared because of an error in this program ({error}).</source>
+            <translation>Teile des Fensters konnten wegen eines Fehlers in diesem Programm ({error}) nicht vorbereitet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Restart Coppice, then try again.</source>
+            <translation>Starten Sie Coppice neu, und versuchen Sie es dann noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Restart the engine if it does not answer.</source>
+            <translation>Starten Sie die Engine neu, wenn sie nicht antwortet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Restart the engine.</source>
+            <translation>Starten Sie die Engine neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Resume it in Models. What has arrived is kept.</source>
+            <translation>Setzen Sie ihn in „Modelle“ fort. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Search again.</source>
+            <translation>Suchen Sie noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Some earlier downloads could not be listed because of an error in this program ({error}).</source>
+            <translation>Einige frühere Downloads konnten wegen eines Fehlers in diesem Programm ({error}) nicht aufgelistet werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Some of what the engine printed was not written to its log because of an error in this program ({error}).</source>
+            <translation>Ein Teil der Ausgaben der Engine fehlt wegen eines Fehlers in diesem Programm in ihrem Protokoll ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Start them again in Models. What has arrived is kept.</source>
+            <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The chats could not be read or saved because of an error in this program ({error}).</source>
+            <translation>Die Chats konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder gespeichert werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The engine could not be removed because of an error in this program ({error}).</source>
+            <translation>Die Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The engine goes on. Restart it if this comes again.</source>
+            <translation>Die Engine läuft weiter. Wenn dies wieder vorkommt, starten Sie sie neu.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The engine's process could not be watched because of an error in this program ({error}).</source>
+            <translation>Der Prozess der Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht überwacht werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The hub's token could not be read or kept because of an error in this program ({error}).</source>
+            <translation>Das Token des Hubs konnte wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder aufbewahrt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The installation of the engine has ended because of an error in this program ({error}).</source>
+            <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The key of an engine could not be kept or forgotten because of an error in this program ({error}).</source>
+            <translation>Der Schlüssel einer Engine konnte wegen eines Fehlers in diesem Programm nicht aufbewahrt oder vergessen werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The search for models has ended because of an error in this program ({error}).</source>
+            <translation>Die Suche nach Modellen endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>The versions of a model could not be listed because of an error in this program ({error}).</source>
+            <translation>Die Fassungen eines Modells konnten wegen eines Fehlers in diesem Programm nicht aufgelistet werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>They are asked for again with the next start.</source>
+            <translation>Beim nächsten Start werden sie noch einmal abgefragt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>They are shown as they were written; the next ones are drawn again.</source>
+            <translation>Sie erscheinen, wie sie geschrieben wurden; die nächsten werden wieder gezeichnet.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>This computer's graphics cards could not be looked at because of an error in this program ({error}).</source>
+            <translation>Die Grafikkarten dieses Rechners konnten wegen eines Fehlers in diesem Programm ({error}) nicht erkannt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Try again. What has arrived is kept.</source>
+            <translation>Versuchen Sie es noch einmal. Was angekommen ist, bleibt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Try another format or size.</source>
+            <translation>Versuche ein anderes Format oder eine andere Größe.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>What a model needs could not be found out because of an error in this program ({error}).</source>
+            <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>What is kept of chats on disk could not be deleted because of an error in this program ({error}).</source>
+            <translation>Das Aufbewahrte der Chats konnte wegen eines Fehlers in diesem Programm nicht gelöscht werden ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>What is left of earlier engines could not be removed because of an error in this program ({error}).</source>
+            <translation>Reste früherer Engines konnten wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Work in the background has ended because of an error in this program ({error}).</source>
+            <translation>Eine Arbeit im Hintergrund endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/faults/thread_faults.py" />
+            <source>Work on the models of this computer has ended because of an error in this program ({error}).</source>
+            <translation>Eine Arbeit an den Modellen dieses Rechners endete durch einen Fehler in diesem Programm ({error}).</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/instance.py" />
             <source>Close it, or end its process; or give another folder with --data-dir.</source>
             <translation>Schließen Sie es, oder beenden Sie seinen Prozess; oder geben Sie mit --data-dir einen anderen Ordner an.</translation>
@@ -6387,271 +6612,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Modelle…</translation>
         </message>
         <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>A download has ended because of an error in this program ({error}).</source>
-            <translation>Ein Download endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>A file could not be attached because of an error in this program ({error}).</source>
-            <translation>Eine Datei konnte wegen eines Fehlers in diesem Programm ({error}) nicht angehängt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>A formula could not be drawn because of an error in this program ({error}).</source>
-            <translation>Eine Formel konnte wegen eines Fehlers in diesem Programm ({error}) nicht gezeichnet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>A password could not be read or kept because of an error in this program ({error}).</source>
-            <translation>Ein Passwort konnte wegen eines Fehlers in diesem Programm nicht gelesen oder aufbewahrt werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>An animation could not be made because of an error in this program ({error}).</source>
-            <translation>Eine Animation konnte wegen eines Fehlers in diesem Programm nicht erstellt werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>An engine elsewhere could not be asked because of an error in this program ({error}).</source>
-            <translation>Eine Engine an anderem Ort konnte wegen eines Fehlers in diesem Programm nicht gefragt werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Ask again, or connect to it anew in Models.</source>
-            <translation>Frage noch einmal oder verbinde dich unter Modelle neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Attach it as plain text, or try another file.</source>
-            <translation>Hängen Sie sie als reinen Text an, oder versuchen Sie es mit einer anderen Datei.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Change the connection in Models, and enter it again.</source>
-            <translation>Ändere die Verbindung unter Modelle und gib ihn noch einmal ein.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Choose a draft by hand.</source>
-            <translation>Wählen Sie selbst einen Entwurf.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Choose the engine that fits your card.</source>
-            <translation>Wählen Sie die Engine, die zu Ihrer Karte passt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Choose the model again, or load it to find out.</source>
-            <translation>Wählen Sie das Modell noch einmal, oder laden Sie es, um es zu erfahren.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Choose the model again.</source>
-            <translation>Wählen Sie das Modell noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Close Models, open it again and repeat what you did.</source>
-            <translation>Schließen Sie „Modelle“, öffnen Sie es wieder, und wiederholen Sie den Schritt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Delete it in Preferences, on the page Memory.</source>
-            <translation>Lösche es in den Einstellungen auf der Seite „Speicher“.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Details are in the log.</source>
-            <translation>Einzelheiten stehen im Protokoll.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Drafts for this model could not be compared because of an error in this program ({error}).</source>
-            <translation>Entwürfe für dieses Modell konnten wegen eines Fehlers in diesem Programm ({error}) nicht verglichen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Enter it again in Preferences.</source>
-            <translation>Geben Sie es in den Einstellungen noch einmal ein.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Formulas and code could not be drawn because of an error in this program ({error}).</source>
-            <translation>Formeln und Code konnten wegen eines Fehlers in diesem Programm nicht gezeichnet werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>If something is missing, restart Coppice.</source>
-            <translation>Falls etwas fehlt, starten Sie Coppice neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>It is tried again with the next change. If this comes again, export the chats and restart Coppice.</source>
-            <translation>Mit der nächsten Änderung wird es noch einmal versucht. Kommt dies wieder, exportieren Sie die Chats, und starten Sie Coppice neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>It is tried again with the next start.</source>
-            <translation>Beim nächsten Start wird es noch einmal versucht.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Its source is shown instead.</source>
-            <translation>Stattdessen wird ihr Quelltext gezeigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>News of versions could not be read because of an error in this program ({error}).</source>
-            <translation>Nachrichten über neue Versionen konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Opening them takes a little longer.</source>
-            <translation>Sie zu öffnen dauert etwas länger.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Parts of the window could not be prepared because of an error in this program ({error}).</source>
-            <translation>Teile des Fensters konnten wegen eines Fehlers in diesem Programm ({error}) nicht vorbereitet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Restart Coppice, then try again.</source>
-            <translation>Starten Sie Coppice neu, und versuchen Sie es dann noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Restart the engine if it does not answer.</source>
-            <translation>Starten Sie die Engine neu, wenn sie nicht antwortet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Restart the engine.</source>
-            <translation>Starten Sie die Engine neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Resume it in Models. What has arrived is kept.</source>
-            <translation>Setzen Sie ihn in „Modelle“ fort. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Search again.</source>
-            <translation>Suchen Sie noch einmal.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Some earlier downloads could not be listed because of an error in this program ({error}).</source>
-            <translation>Einige frühere Downloads konnten wegen eines Fehlers in diesem Programm ({error}) nicht aufgelistet werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Some of what the engine printed was not written to its log because of an error in this program ({error}).</source>
-            <translation>Ein Teil der Ausgaben der Engine fehlt wegen eines Fehlers in diesem Programm in ihrem Protokoll ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Start them again in Models. What has arrived is kept.</source>
-            <translation>Starten Sie sie in „Modelle“ noch einmal. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The chats could not be read or saved because of an error in this program ({error}).</source>
-            <translation>Die Chats konnten wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder gespeichert werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The engine could not be removed because of an error in this program ({error}).</source>
-            <translation>Die Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The engine goes on. Restart it if this comes again.</source>
-            <translation>Die Engine läuft weiter. Wenn dies wieder vorkommt, starten Sie sie neu.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The engine's process could not be watched because of an error in this program ({error}).</source>
-            <translation>Der Prozess der Engine konnte wegen eines Fehlers in diesem Programm ({error}) nicht überwacht werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The hub's token could not be read or kept because of an error in this program ({error}).</source>
-            <translation>Das Token des Hubs konnte wegen eines Fehlers in diesem Programm ({error}) nicht gelesen oder aufbewahrt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The installation of the engine has ended because of an error in this program ({error}).</source>
-            <translation>Die Installation der Engine endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The key of an engine could not be kept or forgotten because of an error in this program ({error}).</source>
-            <translation>Der Schlüssel einer Engine konnte wegen eines Fehlers in diesem Programm nicht aufbewahrt oder vergessen werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The search for models has ended because of an error in this program ({error}).</source>
-            <translation>Die Suche nach Modellen endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>The versions of a model could not be listed because of an error in this program ({error}).</source>
-            <translation>Die Fassungen eines Modells konnten wegen eines Fehlers in diesem Programm nicht aufgelistet werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>They are asked for again with the next start.</source>
-            <translation>Beim nächsten Start werden sie noch einmal abgefragt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>They are shown as they were written; the next ones are drawn again.</source>
-            <translation>Sie erscheinen, wie sie geschrieben wurden; die nächsten werden wieder gezeichnet.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>This computer's graphics cards could not be looked at because of an error in this program ({error}).</source>
-            <translation>Die Grafikkarten dieses Rechners konnten wegen eines Fehlers in diesem Programm ({error}) nicht erkannt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Try again. What has arrived is kept.</source>
-            <translation>Versuchen Sie es noch einmal. Was angekommen ist, bleibt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Try another format or size.</source>
-            <translation>Versuche ein anderes Format oder eine andere Größe.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>What a model needs could not be found out because of an error in this program ({error}).</source>
-            <translation>Was ein Modell braucht, konnte wegen eines Fehlers in diesem Programm ({error}) nicht ermittelt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>What is kept of chats on disk could not be deleted because of an error in this program ({error}).</source>
-            <translation>Das Aufbewahrte der Chats konnte wegen eines Fehlers in diesem Programm nicht gelöscht werden ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>What is left of earlier engines could not be removed because of an error in this program ({error}).</source>
-            <translation>Reste früherer Engines konnten wegen eines Fehlers in diesem Programm ({error}) nicht entfernt werden.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Work in the background has ended because of an error in this program ({error}).</source>
-            <translation>Eine Arbeit im Hintergrund endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/thread_faults.py" />
-            <source>Work on the models of this computer has ended because of an error in this program ({error}).</source>
-            <translation>Eine Arbeit an den Modellen dieses Rechners endete durch einen Fehler in diesem Programm ({error}).</translation>
-        </message>
-        <message>
             <location filename="../../app/shell/tools.py" />
             <source>Diagnostics are on the clipboard: versions, hardware, settings and the end of the logs.</source>
             <translation>Die Diagnose liegt in der Zwischenablage: Versionen, Hardware, Einstellungen und das Ende der Protokolle.</translation>
@@ -6672,27 +6632,67 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{action} (jetzt ein)</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>Back</source>
+            <translation>Zurück</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>Ctrl+F1 leads to it.</source>
+            <translation>Strg+F1 führt dorthin.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>End the tour (Esc)</source>
+            <translation>Den Rundgang beenden (Esc)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>Next</source>
+            <translation>Weiter</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>Skip</source>
+            <translation>Überspringen</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>The next step (Enter)</source>
+            <translation>Der nächste Schritt (Eingabe)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>The step before</source>
+            <translation>Der Schritt davor</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/callout.py" />
+            <source>Tour</source>
+            <translation>Rundgang</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, and what of it the target accepts in one pass.</source>
             <translation>Fragen Sie etwas, und hier steht der Baum (Strg+T): was der Entwurf, ein kleines Modell, in jeder Runde rät, und was das Ziel davon in einem Durchlauf annimmt.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Below every answer stands how many tokens a pass of the target gave. The more, the faster: without guesses it is one.</source>
             <translation>Unter jeder Antwort steht, wie viele Token ein Durchlauf des Ziels ergab. Je mehr, desto schneller: Ohne Raten ist es eines.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>In Models (Ctrl+M) you choose a target and a draft for it. The target may be bigger than your GPU: its layers are streamed from memory and disk, and the text stays exactly its own.</source>
             <translation>Unter „Modelle“ (Strg+M) wählen Sie ein Ziel und einen Entwurf dazu. Das Ziel darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und der Text bleibt genau der seine.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Now a bigger model</source>
             <translation>Nun ein größeres Modell</translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
                 <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
@@ -6700,12 +6700,12 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             </translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>The target checked all of them in one pass and accepted none; it added a token of its own.</source>
             <translation>Das Ziel hat sie alle in einem Durchlauf geprüft und keines angenommen; es hat ein eigenes Token angefügt.</translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>The target checked all of them in one pass, accepted %n (green), and added one.</source>
             <translation>
                 <numerusform>Das Ziel hat alle in einem Durchlauf geprüft, %n angenommen (grün) und eines angefügt.</numerusform>
@@ -6713,22 +6713,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             </translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>This button shows the tree (Ctrl+T).</source>
             <translation>Diese Schaltfläche zeigt den Baum (Strg+T).</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>This was one pass of the target. Nothing was guessed for it, so it gave one token. With a draft this is a tree of guesses.</source>
             <translation>Das war ein Durchlauf des Ziels. Geraten wurde dafür nichts, also ergab er ein Token. Mit einem Entwurf steht hier ein Baum aus Geratenem.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>This was the embedded demo, a tiny model. In Models (Ctrl+M) you choose a target of your own. It may be bigger than your GPU: its layers are streamed from memory and disk, and guesses make up for the time.</source>
             <translation>Das war die eingebaute Vorführung, ein winziges Modell. Unter „Modelle“ (Strg+M) wählen Sie ein eigenes Ziel. Es darf größer sein als Ihre Grafikkarte: Seine Schichten kommen nacheinander aus Arbeitsspeicher und Platte, und das Raten gleicht die Zeit aus.</translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Token by token, that would have been %n passes.</source>
             <translation>
                 <numerusform>Token für Token wäre das %n Durchlauf gewesen.</numerusform>
@@ -6736,17 +6736,17 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             </translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>What the draft guessed</source>
             <translation>Was der Entwurf geraten hat</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Why it is fast</source>
             <translation>Warum es schnell ist</translation>
         </message>
         <message>
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>{tokens} tokens in {passes} passes of the target: {rate:.1f} tokens per pass. Without guesses every token takes a pass of its own. Point here to see where the time went; Ctrl+Alt+T shows in the text which tokens were guessed.</source>
             <translation>{tokens} Token in {passes} Durchläufen des Ziels: {rate:.1f} Token je Durchlauf. Ohne Raten braucht jedes Token einen eigenen. Zeigen Sie hierher, um zu sehen, wohin die Zeit ging; Strg+Alt+T zeigt im Text, welche Token geraten waren.</translation>
         </message>
@@ -8026,6 +8026,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Von hier an weiter: „{text}“</translation>
         </message>
         <message>
+            <location filename="../../app/tree/picture/chips/left_edge.py" />
+            <source>The path begins 1 token to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/chips/left_edge.py" />
+            <source>The path begins {count} tokens to the left: drag, or press Home</source>
+            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/chips/left_edge.py" />
+            <source>‹ {count} more</source>
+            <translation>‹ {count} weitere</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/picture/description.py" />
             <source>Accepted: {tokens}</source>
             <translation>Angenommen: {tokens}</translation>
@@ -8151,49 +8166,34 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Hier sind {count} geratene Token eingeklappt: Ein Klick oder O klappt sie auf</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/layer_strip.py" />
+            <location filename="../../app/tree/picture/moving/layer_strip.py" />
             <source>A pass of the target goes through all of its layers, from left to right. ▼: the layer that is computed, or waited for (hollow). ▲: layers whose weights are on their way. Full cells are kept where they are computed, half-filled ones in RAM, empty ones on the SSD.</source>
             <translation>Ein Durchlauf des Zielmodells geht durch alle seine Schichten, von links nach rechts. ▼: die Schicht, die gerechnet oder auf die gewartet wird (hohl). ▲: Schichten, deren Gewichte unterwegs sind. Volle Zellen liegen dort, wo sie gerechnet werden, halb gefüllte im RAM, leere auf der SSD.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/layer_strip.py" />
+            <location filename="../../app/tree/picture/moving/layer_strip.py" />
             <source>Computing layer {layer} of {count}</source>
             <translation>Rechnet Schicht {layer} von {count}</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/layer_strip.py" />
+            <location filename="../../app/tree/picture/moving/layer_strip.py" />
             <source>Layer {layer}, kept in {place}.</source>
             <translation>Schicht {layer}, Platz: {place}.</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/layer_strip.py" />
+            <location filename="../../app/tree/picture/moving/layer_strip.py" />
             <source>Layers of the target</source>
             <translation>Schichten des Zielmodells</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/layer_strip.py" />
+            <location filename="../../app/tree/picture/moving/layer_strip.py" />
             <source>Waiting for layer {layer} of {count}, from {place}</source>
             <translation>Wartet auf Schicht {layer} von {count}, aus: {place}</translation>
         </message>
         <message>
-            <location filename="../../app/tree/picture/layer_strip.py" />
+            <location filename="../../app/tree/picture/moving/layer_strip.py" />
             <source>loading {layer} from {place}</source>
             <translation>lädt {layer} aus: {place}</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/left_edge.py" />
-            <source>The path begins 1 token to the left: drag, or press Home</source>
-            <translation>Der Pfad beginnt 1 Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/left_edge.py" />
-            <source>The path begins {count} tokens to the left: drag, or press Home</source>
-            <translation>Der Pfad beginnt {count} Token weiter links: Ziehen Sie, oder drücken Sie Pos1</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/left_edge.py" />
-            <source>‹ {count} more</source>
-            <translation>‹ {count} weitere</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/steps.py" />

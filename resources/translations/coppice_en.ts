@@ -156,7 +156,7 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>The draft, a small model, guessed a tree of %n tokens.</source>
             <translation>
                 <numerusform>The draft, a small model, guessed a tree of %n token.</numerusform>
@@ -164,7 +164,7 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>The target checked all of them in one pass, accepted %n (green), and added one.</source>
             <translation>
                 <numerusform>The target checked all of them in one pass, accepted %n (green), and added one.</numerusform>
@@ -172,7 +172,7 @@
             </translation>
         </message>
         <message numerus="yes">
-            <location filename="../../app/shell/tour.py" />
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Token by token, that would have been %n passes.</source>
             <translation>
                 <numerusform>Token by token, that would have been %n pass.</numerusform>

@@ -9,8 +9,8 @@ from app.chat.history.records import ConversationRecord, MessageRecord
 from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
 from app.settings.store import Settings
-from app.shell.crash import hide_secrets
 from app.shell.diagnostics import diagnostics
+from app.shell.faults.crash import hide_secrets
 from app.system.paths import Folders
 from tests.app.fake_engine import loaded
 

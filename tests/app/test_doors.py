@@ -79,7 +79,7 @@ SAFE_WITHOUT = {
     "app/tree/exports/pictures/formats.py": "SVG that Qt has written, which is well-formed",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
-    "app/shell/crash.py": "lines read from files with errors replaced",
+    "app/shell/faults/crash.py": "lines read from files with errors replaced",
     "app/engine/remote/wire.py": "JSON",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",
 }  # fmt: skip

@@ -20,7 +20,7 @@ from app.shell.deferred import LATER, DeferredWork
 from app.shell.window import MainWindow
 from app.shell.wiring import connected_window
 from app.system.paths import Folders
-from app.tree.picture.layer_strip import LayerStrip
+from app.tree.picture.moving.layer_strip import LayerStrip
 from app.tree.widgets import EMPTY
 from app.ui.theme import Theme
 from engine.protocol.options import LoadOptions
@@ -39,7 +39,7 @@ HEAVY = {
         "app.shell.diagnostics",
         "app.shell.dialogs",
         "app.shell.updates",
-        "app.shell.tour",
+        "app.shell.tour.tour",
         "app.comparison.dialog",
         "app.chat.finding.search",
         "PIL",

@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.state import EngineState
 from app.settings.store import SettingsFile
-from app.shell.crash import hide_secrets
 from app.shell.diagnostics import diagnostics
+from app.shell.faults.crash import hide_secrets
 from app.shell.preferences import UNKEPT_NOTICE
 from app.system.addresses import join_password, split_password
 from app.system.passwords import Passwords

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QLabel, QMessageBox, Q
 from pytestqt.qtbot import QtBot
 
 from app.chat.text.message_text import MessageText
-from app.shell.crash import refusal_box
 from app.shell.dialogs import about_box
+from app.shell.faults.crash import refusal_box
 from app.system.plain_text import tip, unsteered
 from app.ui.theme import Theme
 from app.ui.widgets import SealedBrowser

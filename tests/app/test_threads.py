@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from app.installation.runtime.builds import UNKNOWN
 from app.installation.runtime.hardware import Hardware
 from app.installation.runtime.manager import RuntimeManager
-from app.shell.thread_faults import FAULTS, ThreadFaults
+from app.shell.faults.thread_faults import FAULTS, ThreadFaults
 from app.system import background
 from app.ui.notices import Notice
 from tests.app.installation.conftest import make_dependencies

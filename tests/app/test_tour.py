@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.settings.store import SettingsFile
-from app.shell.callout import Callout, Side, placed
+from app.shell.tour.callout import Callout, Side, placed
 from app.shell.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink

@@ -25,8 +25,8 @@ from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.shell.wiring import build_window, connected_window
 from app.system.paths import ROOT, folders_below
-from app.tree.picture.growth import stages
-from app.tree.picture.live import Live
+from app.tree.picture.moving.growth import stages
+from app.tree.picture.moving.live import Live
 from app.tree.rounds.recording import read_recording
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from app.ui.theme import Theme

@@ -10,7 +10,7 @@ from engine.errors import Cancelled
 from engine.files import Replacement
 from engine.kept_files import all_files, forget, kept_bytes, kept_folder, owner_of
 from engine.loading.kept import texts_on_disk
-from engine.loading.kept_texts import KeptTexts
+from engine.loading.kept.kept_texts import KeptTexts
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.model.passes.kept_text import KeptText

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.errors import OutOfMemory
-from engine.loading import kept_texts
-from engine.loading.kept_texts import LEAST_TOKENS, KeptTexts, texts_of
+from engine.loading.kept import kept_texts
+from engine.loading.kept.kept_texts import LEAST_TOKENS, KeptTexts, texts_of
 from engine.loading.oom_retry import GuardedContext
 from engine.model.context import Context, same_tokens
 from engine.model.network import Network

@@ -22,7 +22,7 @@ from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
-from app.library.picker.downloads_page import DownloadsPage
+from app.library.picker.downloads.downloads_page import DownloadsPage
 from app.library.picker.engines_page import EnginesPage
 from app.library.picker.entry import Entry, Verdict
 from app.library.picker.entry_view import EntryView

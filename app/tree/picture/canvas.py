@@ -9,14 +9,14 @@ from PySide6.QtWidgets import QApplication, QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.tree.picture.chips import ChipsItem
-from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.chips.chips import ChipsItem
+from app.tree.picture.chips.chips_picture import ChipsPicture
+from app.tree.picture.chips.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.explanation import Inspection
 from app.tree.picture.folds import Folds, definition
 from app.tree.picture.icicle import IcicleItem
-from app.tree.picture.left_edge import LeftClip, Marker, marker, paint_marker
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.parts import Part
+from app.tree.picture.moving.parts import Part
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.colors import TreeColors

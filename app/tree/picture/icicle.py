@@ -9,10 +9,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from app.tree.picture.chips.left_edge import LeftClip
 from app.tree.picture.icicle_layout import IciclePicture, compose_icicle
-from app.tree.picture.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.parts import Part, guesses
+from app.tree.picture.moving.parts import Part, guesses
 from app.tree.picture.picture import BONUS_NODE, MARGIN, Size
 from app.tree.picture.styles import BOLD_STYLES, BONUS, PATH_STYLES, STYLES, ink, mark, node_styles, outline
 from app.tree.rounds.snapshot import Snapshot

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.shell.crash import CrashWatch, reports
 from app.shell.dialogs import ReportDialog
+from app.shell.faults.crash import CrashWatch, reports
 from app.system.paths import ROOT, Folders
 
 TOKEN = "hf_" + "a" * 30
 CRASH = """
 import ctypes, sys
 from pathlib import Path
-from app.shell.crash import CrashWatch
+from app.shell.faults.crash import CrashWatch
 from app.system.paths import folders_below
 
 def fall() -> None:

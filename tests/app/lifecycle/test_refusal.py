@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.shell import crash
+from app.shell.faults import crash
 from app.system.paths import folders_below
 from engine.errors import InputError
 

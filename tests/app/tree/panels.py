@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.tree.header import Caption
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.chips_picture import ChipsPicture as Picture
+from app.tree.picture.chips.chips_picture import ChipsPicture as Picture
 from app.tree.widgets import News
 from engine.protocol.messages import Round
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.chips_layout import Extent, Layout, Place, arrange
+from app.tree.picture.chips.chips_layout import Extent, Layout, Place, arrange
 from app.tree.rounds.snapshot import Snapshot, snapshot
 from engine.protocol.messages import Round
 from tests.app.tree.trees import random_round, round_of

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.bars import LARGER_BUDGET, Advice
 from app.tree.explainer import explain_steps
-from app.tree.picture.growth import Growth, stages, waves
+from app.tree.picture.moving.growth import Growth, stages, waves
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from tests.app.tree.test_chips_layout import trees
 from tests.app.tree.trees import random_round, round_of

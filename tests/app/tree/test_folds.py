@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import ICICLE, TreeCanvas
-from app.tree.picture.chips_layout import likeliest_first
+from app.tree.picture.chips.chips_layout import likeliest_first
 from app.tree.picture.picture import BONUS_NODE
 from tests.app.tree.panels import canvas, show, shown
 from tests.app.tree.recorded import recorded_rounds, recorded_trees

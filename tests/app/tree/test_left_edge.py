@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.chips_picture import ChipsPicture as Picture
+from app.tree.picture.chips.chips_picture import ChipsPicture as Picture
 from app.tree.picture.picture import BONUS_NODE, Point
 from app.tree.rounds.snapshot import snapshot
 from app.ui.colors import DARK, LIGHT, Colors

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.chips_fitting import compose_chips
-from app.tree.picture.chips_layout import Extent, Place
-from app.tree.picture.chips_picture import ChipsPicture
-from app.tree.picture.levels_layout import arrange_in_levels
+from app.tree.picture.chips.chips_fitting import compose_chips
+from app.tree.picture.chips.chips_layout import Extent, Place
+from app.tree.picture.chips.chips_picture import ChipsPicture
+from app.tree.picture.chips.levels_layout import arrange_in_levels
 from app.tree.picture.picture import BONUS_NODE, Size, Type
 from app.tree.rounds.snapshot import Snapshot, snapshot
 from tests.app.tree.test_chips_layout import GAP, LINK, trees

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.chips_layout import Extent, Layout, Place
-from app.tree.picture.lines_layout import Lines
+from app.tree.picture.chips.chips_layout import Extent, Layout, Place
+from app.tree.picture.chips.lines_layout import Lines
 from app.tree.picture.picture import BONUS_NODE
 from app.tree.rounds.snapshot import Snapshot, snapshot
 from tests.app.tree.recorded import NAMES, recorded_trees

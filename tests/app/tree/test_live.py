@@ -11,8 +11,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
-from app.tree.picture.growth import Growth
-from app.tree.picture.layer_strip import LayerStrip, cell_edges
+from app.tree.picture.moving.growth import Growth
+from app.tree.picture.moving.layer_strip import LayerStrip, cell_edges
 from app.tree.picture.picture import BONUS_NODE, Way
 from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.panel import TreePanel
 from app.tree.picture.canvas import CHIPS, ICICLE
-from app.tree.picture.motion import LONGEST_MS, SHORTEST_MS, Cost, Motion, moment
-from app.tree.picture.veil import Moment, grows_downwards, path_region
+from app.tree.picture.moving.motion import LONGEST_MS, SHORTEST_MS, Cost, Motion, moment
+from app.tree.picture.moving.veil import Moment, grows_downwards, path_region
 from app.ui.colors import DARK, LIGHT
 from engine.protocol.messages import Round, Seconds
 from tests.app.tree.panels import canvas, colours, image, wheel

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.chips_fitting import compose_chips as compose
-from app.tree.picture.chips_picture import ChipsPicture as Picture
+from app.tree.picture.chips.chips_fitting import compose_chips as compose
+from app.tree.picture.chips.chips_picture import ChipsPicture as Picture
 from app.tree.picture.picture import BONUS_NODE, Point, Size, Type, confine, reveal
 from app.tree.rounds.snapshot import snapshot
 from tests.app.tree.trees import random_round, round_of

@@ -5,7 +5,7 @@ from PySide6.QtGui import QFont
 from pytestqt.qtbot import QtBot
 
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, TreeCanvas
-from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.chips.chips_picture import ChipsPicture
 from app.tree.picture.icicle_layout import IciclePicture
 from app.tree.picture.lettering import LEAST_PIXELS, Lettering
 from app.tree.rounds.snapshot import Snapshot

@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.tree.picture.chips_fitting import compose_chips
-from app.tree.picture.chips_layout import Extent, Layout, arrange
-from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.chips.chips_fitting import compose_chips
+from app.tree.picture.chips.chips_layout import Extent, Layout, arrange
+from app.tree.picture.chips.chips_picture import ChipsPicture
 from app.tree.picture.icicle_layout import stack
 from app.tree.picture.picture import Size, Type
 from app.tree.rounds.snapshot import Snapshot, snapshot

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from app.tree.exports.choices import SAME_TIME, AnimationChoice
-from app.tree.picture.growth import stages
+from app.tree.picture.moving.growth import stages
 from app.tree.rounds.history import Key
 from app.tree.rounds.snapshot import Snapshot, partial, snapshot
 from engine.protocol.messages import Round

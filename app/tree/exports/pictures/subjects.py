@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QWidget
 
 from app.tree.elsewhere import Elsewhere
 from app.tree.picture.canvas import CHIPS, ICICLE, TreeCanvas, TreeItem
-from app.tree.picture.chips import ChipsItem
+from app.tree.picture.chips.chips import ChipsItem
 from app.tree.picture.icicle import IcicleItem
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.parts import Part
+from app.tree.picture.moving.parts import Part
 from app.tree.picture.picture import MARGIN, Picture, Size
 from app.tree.rounds.snapshot import Snapshot
 from app.ui.colors import DARK, LIGHT, TreeColors

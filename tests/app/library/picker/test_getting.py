@@ -9,7 +9,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtTest import QTest
 
 from app.downloads.progress import State
-from app.library.picker.download_list import DownloadList
+from app.library.picker.downloads.download_list import DownloadList
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
 from engine.protocol.options import LoadOptions

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPixmap, QRegion
 from PySide6.QtWidgets import QWidget
 
 from app.tree.picture.canvas import TreeCanvas
-from app.tree.picture.parts import Part
+from app.tree.picture.moving.parts import Part
 from app.tree.picture.picture import Box, Picture, Point
 
 _SOFT = 48  # logical pixels: from what is shown of a growing tree to what is not

@@ -12,7 +12,7 @@ from app.chat.history.message import AnswerEnding, Message
 from app.engine.steps import plausible
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
-from app.shell.callout import Callout, Ring
+from app.shell.tour.callout import Callout, Ring
 from engine.protocol.options import EMBEDDED
 
 if TYPE_CHECKING:

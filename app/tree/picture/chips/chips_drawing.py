@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
-from app.tree.picture.chips_picture import ChipsPicture
+from app.tree.picture.chips.chips_picture import ChipsPicture
 from app.tree.picture.lettering import Lettering
 from app.tree.picture.picture import BONUS_NODE, Box
 from app.tree.picture.styles import ACCEPTED, BONUS, STYLES, node_styles

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.tree.picture.chips_layout import Layout, Place
+from app.tree.picture.chips.chips_layout import Layout, Place
 from app.tree.picture.picture import BONUS_NODE, MARGIN, Box, Picture, Point
 
 LARGEST_SCALE = 3.0

@@ -7,12 +7,12 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.tree.picture.chips_drawing import Chip, Drawing, draw
-from app.tree.picture.chips_fitting import compose_chips
-from app.tree.picture.chips_picture import ChipsPicture
-from app.tree.picture.left_edge import LeftClip
+from app.tree.picture.chips.chips_drawing import Chip, Drawing, draw
+from app.tree.picture.chips.chips_fitting import compose_chips
+from app.tree.picture.chips.chips_picture import ChipsPicture
+from app.tree.picture.chips.left_edge import LeftClip
 from app.tree.picture.lettering import Lettering
-from app.tree.picture.parts import Part, guesses
+from app.tree.picture.moving.parts import Part, guesses
 from app.tree.picture.picture import Size
 from app.tree.picture.styles import BOLD_STYLES, PATH_STYLES, REJECTED, edge, ink, mark, outline
 from app.tree.rounds.snapshot import Snapshot

@@ -9,7 +9,7 @@ from app.hub.failures import HubError
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.download_link import DownloadLink
-from app.library.picker.download_list import DownloadDelegate, DownloadList
+from app.library.picker.downloads.download_list import DownloadDelegate, DownloadList
 from app.ui.theme import Colors
 from app.ui.widgets import label
 

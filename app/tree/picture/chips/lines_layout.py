@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from app.tree.picture.chips_layout import Extent, Layout, Place, Shape, folded_into, likeliest_first, sort_siblings
+from app.tree.picture.chips.chips_layout import (
+    Extent,
+    Layout,
+    Place,
+    Shape,
+    folded_into,
+    likeliest_first,
+    sort_siblings,
+)
 from app.tree.rounds.snapshot import Snapshot
 
 _CLOSE = 0.93  # of the lines are taken: looking on for some node more is not worth its time

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from app.tree.picture.chips_layout import Extent, Layout, Shape, arrange, stretched
-from app.tree.picture.chips_picture import ChipsPicture, Grid
-from app.tree.picture.levels_layout import arrange_in_levels
-from app.tree.picture.lines_layout import Lines
+from app.tree.picture.chips.chips_layout import Extent, Layout, Shape, arrange, stretched
+from app.tree.picture.chips.chips_picture import ChipsPicture, Grid
+from app.tree.picture.chips.levels_layout import arrange_in_levels
+from app.tree.picture.chips.lines_layout import Lines
 from app.tree.picture.picture import LINE_GUTTER, MARGIN, ROW_GUTTER, Size, Type, clamp
 from app.tree.rounds.snapshot import Snapshot
 

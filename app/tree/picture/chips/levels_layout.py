@@ -9,7 +9,7 @@ where no chip is. Pure arithmetic.
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from app.tree.picture.chips_layout import Extent, Layout, Place, Shape, folded_into, likeliest_first
+from app.tree.picture.chips.chips_layout import Extent, Layout, Place, Shape, folded_into, likeliest_first
 from app.tree.rounds.snapshot import Snapshot
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 
 from app.tree.picture.canvas import TreeCanvas
+from app.tree.picture.moving.veil import Moment, Veil, place_of
 from app.tree.picture.picture import Picture
-from app.tree.picture.veil import Moment, Veil, place_of
 from app.tree.rounds.snapshot import Snapshot
 
 GROW_MS, CHECK_MS, CUT_MS = 90, 90, 70

@@ -4,8 +4,8 @@ from collections.abc import Set
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.tree.picture.growth import Growth
-from app.tree.picture.layer_strip import LayerStrip
+from app.tree.picture.moving.growth import Growth
+from app.tree.picture.moving.layer_strip import LayerStrip
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, unverified
 from app.ui.colors import TreeColors
 from engine.protocol.messages import Event, Failed, Finished, Loaded, Round

@@ -1,0 +1,1 @@
+"""Downloads in the Models dialog: their page and their list."""

@@ -1,0 +1,1 @@
+"""What went wrong: crashes of a former start, and errors of threads."""

@@ -1,0 +1,1 @@
+"""Three steps at the first run that point at the real thing."""
