@@ -1,10 +1,11 @@
 """Small widgets and dialogs that several rooms use."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt, QUrl
-from PySide6.QtGui import QImage, QTextDocument, QValidator, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, QUrl
+from PySide6.QtGui import QImage, QKeyEvent, QTextDocument, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -134,6 +135,27 @@ class _Silence(QObject):
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Only this question is kept away."""
         return event.type() == QEvent.Type.ToolTip
+
+
+def claims_escape(event: QEvent) -> bool:
+    """Take Escape for the widget that has the focus, where it would stop an answer otherwise; whether it was that."""
+    if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
+        return False
+    if event.key() != Qt.Key.Key_Escape:
+        return False
+    event.accept()
+    return True
+
+
+@contextmanager
+def without_signals(*senders: QObject) -> Iterator[None]:
+    """Fields that are filled by the program tell nobody that they have changed."""
+    blockers = [QSignalBlocker(each) for each in senders]
+    try:
+        yield
+    finally:
+        for each in blockers:
+            each.unblock()
 
 
 def keep_tips(viewport: QWidget) -> None:

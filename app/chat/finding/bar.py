@@ -9,7 +9,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
-from app.ui.widgets import quiet_tool
+from app.ui.widgets import claims_escape, quiet_tool
 
 _TYPING_MS = 60  # after a key, until it is looked for
 _LEAST_FIELD = 90  # pixels
@@ -126,11 +126,7 @@ class FindBar(QFrame):
 
     def event(self, event: QEvent) -> bool:
         """Escape closes the bar, also while an answer is written that it would stop otherwise."""
-        is_asked = event.type() == QEvent.Type.ShortcutOverride
-        if is_asked and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            return True
-        return super().event(event)
+        return claims_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Enter goes to the next hit, with Shift to the one before; Escape closes the bar."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QPushButton, QV
 
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.widgets import label
+from app.ui.widgets import claims_escape, label
 
 WIDTH = 340  # pixels of a bubble where there is room
 _ARROW = 10  # from the bubble to the tip
@@ -192,11 +192,7 @@ class Callout(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Escape is ours while we have the focus, also where it would stop an answer."""
-        is_asked = event.type() == QEvent.Type.ShortcutOverride
-        if is_asked and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            return True
-        return super().event(event)
+        return claims_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Enter presses what has the focus, Escape ends it all."""

@@ -28,7 +28,7 @@ from app.tree.exports.choices import ROUND_SECONDS, SAME_TIME, SIZES, SPEEDS, TR
 from app.tree.exports.fields import THEMES, choice_of, choose, colors_of
 from app.tree.picture.canvas import CHIPS, ICICLE
 from app.ui.colors import TreeColors
-from app.ui.widgets import DecimalField, ask_where, give_room, label, row_of
+from app.ui.widgets import DecimalField, ask_where, give_room, label, row_of, without_signals
 
 _SIZE_NAMES = {
     "small": mark("Small, {width} × {height}"),
@@ -148,28 +148,24 @@ class AnimationDialog(QDialog):
     def _fill(self) -> None:
         choice = self._choice
         fields = (self.size_, self.theme, self.way, self.pace, self.format, self.grows, self.repeats)
-        for each in fields:
-            each.blockSignals(True)
-        choose(self.size_, choice.size)
-        choose(self.theme, choice.theme)
-        choose(self.way, choice.way)
-        choose(self.pace, choice.pace)
-        choose(self.format, choice.suffix)
-        self.grows.setChecked(choice.grows)
-        self.repeats.setChecked(choice.repeats)
-        for each in fields:
-            each.blockSignals(False)
+        with without_signals(*fields):
+            choose(self.size_, choice.size)
+            choose(self.theme, choice.theme)
+            choose(self.way, choice.way)
+            choose(self.pace, choice.pace)
+            choose(self.format, choice.suffix)
+            self.grows.setChecked(choice.grows)
+            self.repeats.setChecked(choice.repeats)
         self._on_pace()
 
     def _on_pace(self) -> None:
         """The number beside it means another thing now."""
         is_same = self.pace.currentData() == SAME_TIME
-        self.time.blockSignals(True)
-        self.time.setRange(*(ROUND_SECONDS if is_same else SPEEDS))
-        self.time.setPrefix("" if is_same else "× ")
-        self.time.setSuffix(" s" if is_same else "")
-        self.time.setValue(self._choice.round_seconds if is_same else self._choice.speed)
-        self.time.blockSignals(False)
+        with without_signals(self.time):
+            self.time.setRange(*(ROUND_SECONDS if is_same else SPEEDS))
+            self.time.setPrefix("" if is_same else "× ")
+            self.time.setSuffix(" s" if is_same else "")
+            self.time.setValue(self._choice.round_seconds if is_same else self._choice.speed)
         self._on_edited()
 
     def _on_edited(self) -> None:

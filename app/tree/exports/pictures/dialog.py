@@ -29,7 +29,7 @@ from app.tree.exports.pictures.formats import FORMATS, image_of, pixels_of
 from app.tree.exports.pictures.sheet import Sheet
 from app.tree.exports.pictures.subjects import Subject
 from app.ui.colors import TreeColors
-from app.ui.widgets import DecimalField, give_room, label, row_of
+from app.ui.widgets import DecimalField, give_room, label, row_of, without_signals
 from engine.errors import InputError
 
 _PARTS = {SHOWN: mark("What is shown"), WHOLE: mark("The whole tree")}
@@ -92,18 +92,15 @@ class PictureDialog(QDialog):
     def show_choice(self, choice: PictureChoice) -> None:
         """Set all fields, and show what comes of it."""
         fields = (self.part, self.theme, self.transparent, self.caption, self.format, self.width_, self.unit)
-        for each in fields:
-            each.blockSignals(True)
-        choose(self.part, choice.part)
-        choose(self.theme, choice.theme)
-        choose(self.format, choice.suffix)
-        choose(self.unit, choice.unit)
-        self.transparent.setChecked(choice.is_transparent)
-        self.caption.setChecked(choice.has_caption)
-        self.width_.setRange(*WIDTHS[choice.unit])
-        self.width_.setValue(choice.width)
-        for each in fields:
-            each.blockSignals(False)
+        with without_signals(*fields):
+            choose(self.part, choice.part)
+            choose(self.theme, choice.theme)
+            choose(self.format, choice.suffix)
+            choose(self.unit, choice.unit)
+            self.transparent.setChecked(choice.is_transparent)
+            self.caption.setChecked(choice.has_caption)
+            self.width_.setRange(*WIDTHS[choice.unit])
+            self.width_.setValue(choice.width)
         self._choice = choice
         self._refresh()
 
