@@ -26,7 +26,7 @@ from app.ui.theme import Theme
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
 
 _log = logging.getLogger("coppice")
-_TURN_SECONDS = 0.001  # of another thread, before the window's is on again: every call into Qt can wait for one
+TURN_SECONDS = 0.001  # of another thread, before the window's is on again: every call into Qt can wait for one
 
 
 # ---- building -------------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def build_window(
     theme.follow(settings.current)
     window = connected_window(link, settings, folders, theme, wanted_pair(options, settings.current))
     connect_runtime(window.program, manager)
-    sys.setswitchinterval(_TURN_SECONDS)
+    sys.setswitchinterval(TURN_SECONDS)
     gc.freeze()  # what lives as long as the window need not be searched for garbage again and again: that took 40 ms
     garbage = Garbage(window.program)
     garbage.begin()

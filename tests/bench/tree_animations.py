@@ -9,6 +9,7 @@ Rounds are made up, but for those of `recorded`, which are ten of the embedded p
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -19,6 +20,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
+from app.shell.wiring import TURN_SECONDS
 from app.tree.exports.animations.film import Film
 from app.tree.exports.animations.footage import Footage
 from app.tree.exports.animations.formats import FORMATS, format_of
@@ -42,6 +44,7 @@ _LINE = (
 def main() -> None:
     """Make one after the other, and print a line or a JSON document."""
     options = _parse()
+    sys.setswitchinterval(TURN_SECONDS)  # as the application does once its window is built
     application = QApplication.instance() or QApplication([])
     assert isinstance(application, QApplication), "no other kind was made"
     rows = [

@@ -40,11 +40,14 @@ class Encoding:
     repeats: bool
 
     def run(self, stop: Stop) -> Iterator[Written]:
-        """Write the file, and tell of every frame; once more when the file is in its place, unless there was none.
+        """Write the file; tell when the encoder is loaded, of every frame, and once more when the file is in its place.
+
+        Without a frame there is no file, and nothing more is told.
 
         Raises `InputError` in words, and `Cancelled`; nothing is left then.
         """
         encoder_of = self.form.load()
+        yield 0, 0
         try:
             replacement = chosen_replacement(self.path)
             try:

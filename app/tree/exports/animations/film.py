@@ -94,8 +94,7 @@ class Film(QObject):
         self._job = self._jobs.start(Encoding(self._frames, path, form, size, colors, choice.repeats).run)
         self._job.stepped.connect(self._on_stepped)
         self._job.done.connect(self._on_done)
-        self._job.failed.connect(self._on_failed)
-        self._timer.start(0)
+        self._job.failed.connect(self._on_failed)  # it begins to paint as soon as the encoder is loaded
 
     def cancel(self) -> None:
         """Let nothing more be heard of it; what is written goes."""
@@ -170,9 +169,9 @@ class Film(QObject):
         if not self._timer.isActive():
             self._paint_on()
 
-    def _on_done(self, step: tuple[int, int] | None) -> None:
+    def _on_done(self, step: tuple[int, int]) -> None:
         self._end()
-        if step is None:
+        if not step[0]:
             self.failed.emit(tr("None of these rounds is kept any more."))
             return
         words = tr("The animation is in {name}: {seconds} s, {size}.")

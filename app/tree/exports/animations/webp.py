@@ -3,12 +3,13 @@
 import io
 from typing import BinaryIO
 
-from PIL import Image, ImageChops, features
+from PIL import Image, ImageChops, WebPImagePlugin
 
 from app.ui.colors import TreeColors
 
-if not features.check("webp"):
+if not WebPImagePlugin.SUPPORTED:
     raise ImportError("Pillow was built without WebP")
+Image.preinit()  # or these plugins would be read while the first picture is saved
 
 _QUALITY, _EFFORT = 80, 2  # effort: of 0 to 6; more is slower by far, and hardly smaller
 _HEAD = 12  # bytes of a file before its first chunk
