@@ -212,7 +212,10 @@ def _copy(model: Path) -> Iterator[Path]:
         yield model
         return
     with tempfile.TemporaryDirectory(dir=model.parent) as folder:
-        yield Path(shutil.copy(model, folder))
+        copied = Path(shutil.copy(model, folder))
+        os.sync()
+        forget(copied.parent)  # or a program would map what copying left in memory, at nobody's cost
+        yield copied
 
 
 def _ask(case: Case, asked: Asked, prompt: Sequence[int], count: int) -> Turn:

@@ -42,7 +42,7 @@ class Case:
             str(self.model),
             str(self.draft),
             size,
-            "ssd" if self.from_disk else "device",
+            "auto" if self.from_disk else "device",
             self.weights,
             str(self.scratch / "cache"),
             threads,

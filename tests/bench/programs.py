@@ -99,7 +99,7 @@ class Coppice:
             weights=setup.weights,
             context_tokens=CONTEXT,
             place=setup.place,  # type: ignore[arg-type]
-            force=setup.place == "ssd",  # a group's limit leaves no reserve for other programs
+            force=setup.place == "auto",  # a group's limit leaves no reserve for other programs
             cache_dir=setup.cache,
             budget=self._budget,
         )

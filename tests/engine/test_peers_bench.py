@@ -86,7 +86,7 @@ def test_from_disk_each_has_a_file_and_a_group_of_its_own(case: Case, monkeypatc
     with peers._running(cold, [cold.setup(program, size, 2) for program, size in RATES]) as running:
         files = {asked.setup.model for asked in running}
         assert len(files) == len(RATES)
-        assert {asked.setup.place for asked in running} == {"ssd"}
+        assert {asked.setup.place for asked in running} == {"auto"}
         peers._ask(cold, running[0], PROMPTS[0], 4)
     assert groups == [7] * len(RATES)
     assert not any(Path(file).exists() for file in files)

@@ -21,7 +21,7 @@ MIB, GIB = 1 << 20, 1 << 30
 VRAM_RESERVE = 3 * GIB // 4
 # Left in RAM: other programs grow, and swapping is slower than reading weights from SSD.
 RAM_RESERVE = GIB
-RAM_RESERVE_PART = 16  # or this part of all RAM, if that is more
+RAM_RESERVE_PART = 16  # or this part of all RAM, if that is more; this part alone of what a container is granted
 
 MOUNT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
@@ -124,7 +124,10 @@ def memory_now(device: str) -> Memory:
     system = psutil.virtual_memory()
     granted = granted_bytes()
     free = system.available if granted is None else min(system.available, granted)
-    reserve = max(RAM_RESERVE, system.total // RAM_RESERVE_PART)
+    room = system.available - max(RAM_RESERVE, system.total // RAM_RESERVE_PART)
+    if granted is not None:  # nobody else's: it need not hold a gigabyte for others
+        room = min(room, granted - granted // RAM_RESERVE_PART)
+    reserve = free - room
     if device not in accelerator.TYPES:
         return Memory(ram_free=free, ram_reserve=reserve)
     return Memory(free, reserve, accelerator.free_bytes(device), VRAM_RESERVE, has_gpu=True)

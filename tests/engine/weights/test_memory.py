@@ -36,6 +36,16 @@ def test_a_container_counts_where_it_grants_less(
     assert memory_now("cpu").ram_free == free * GIB
 
 
+def test_a_small_container_keeps_no_gib_for_programs_that_are_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    system(monkeypatch, total=64, available=40, granted=2)
+    assert memory_now("cpu").room().ram == 2 * GIB - 2 * GIB // 16
+
+
+def test_a_container_that_grants_more_than_is_free_leaves_the_same_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    system(monkeypatch, total=64, available=40, granted=900)
+    assert memory_now("cpu").room().ram == 36 * GIB
+
+
 def test_limits_bound_what_is_free_and_never_add_to_it() -> None:
     found = Memory(ram_free=10 * GIB, ram_reserve=2 * GIB, vram_free=6 * GIB, vram_reserve=GIB, has_gpu=True)
     assert found.room() == Room(5 * GIB, 8 * GIB, shared=False)
