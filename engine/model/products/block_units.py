@@ -14,13 +14,14 @@ from engine.model.products.layouts import Array, Unit
 from engine.model.products.vectors import (
     field,
     first,
-    first_signed,
+    first_high,
     fused,
     half,
     last,
-    last_signed,
+    last_high,
     less,
     levels_of,
+    lower,
     many_less,
     masked,
     minus,
@@ -28,7 +29,6 @@ from engine.model.products.vectors import (
     plus,
     shifted,
     signed,
-    signed_numbers,
     sixteen,
     splat,
     spread_half,
@@ -37,21 +37,29 @@ from engine.model.products.vectors import (
     thirty_two,
     times,
     united,
-    unsigned_numbers,
+    upper,
     word,
 )
+
+HIGH = np.float32(2.0**-24)  # what the numbers of bytes with a sign are divided by
+
+
+@compiled
+def signed_numbers(begin: Any, end: Any, scale: Any) -> Unit:
+    """Twice sixteen bytes with a sign times a scale. By a power of two nothing is rounded."""
+    factor = times(scale, splat(HIGH))
+    return (
+        times(first_high(begin), factor),
+        times(last_high(begin), factor),
+        times(first_high(end), factor),
+        times(last_high(end), factor),
+    )
 
 
 def _q4_0(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 18 * at
-    scale, codes = spread_half(line, i), sixteen(line, i + 2)
-    low, high = less(masked(codes, 15), 8), less(shifted(codes, 4), 8)
-    return (
-        times(first_signed(low), scale),
-        times(last_signed(low), scale),
-        times(first_signed(high), scale),
-        times(last_signed(high), scale),
-    )
+    codes = sixteen(line, i + 2)
+    return signed_numbers(less(masked(codes, 15), 8), less(shifted(codes, 4), 8), spread_half(line, i))
 
 
 def _q4_1(parts: Any, row: int, at: int) -> Unit:
@@ -86,9 +94,7 @@ def _scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
     begin, middle, end = np.int64(word(line, i + 4)), np.int64(word(line, i + 8)), np.int64(word(line, i + 12))
     factors = end & 0x0F0F0F0F | begin >> 2 & 0x30303030
     offsets = end >> 4 & 0x0F0F0F0F | middle >> 2 & 0x30303030
-    found = stacked(
-        np.int32(begin & 0x3F3F3F3F), np.int32(factors), np.int32(middle & 0x3F3F3F3F), np.int32(offsets)
-    )
+    found = stacked(np.int32(begin & 0x3F3F3F3F), np.int32(factors), np.int32(middle & 0x3F3F3F3F), np.int32(offsets))
     store(scales, own, times(first(found), spread_half(line, i)))
     store(scales, own + 8, times(last(found), spread_half(line, i + 2)))
 
@@ -102,16 +108,22 @@ def _scales_q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None
 
 
 @compiled
+def _unsigned(many: Any) -> Unit:
+    begin, end = lower(many), upper(many)
+    return first(begin), last(begin), first(end), last(end)
+
+
+@compiled
 def _codes_q4_k(parts: Any, row: int, at: int) -> Unit:
     i, group = 144 * (at >> 3), at & 7
-    return unsigned_numbers(field(thirty_two(parts.blocks[row], i + 16 + 32 * (group >> 1)), 4 * (group & 1), 15))
+    return _unsigned(field(thirty_two(parts.blocks[row], i + 16 + 32 * (group >> 1)), 4 * (group & 1), 15))
 
 
 @compiled
 def _codes_q5_k(parts: Any, row: int, at: int) -> Unit:
     line, i, group = parts.blocks[row], 176 * (at >> 3), at & 7
     low = field(thirty_two(line, i + 48 + 32 * (group >> 1)), 4 * (group & 1), 15)
-    return unsigned_numbers(placed(low, field(thirty_two(line, i + 16), group, 1)))
+    return _unsigned(placed(low, field(thirty_two(line, i + 16), group, 1)))
 
 
 @compiled
@@ -159,9 +171,9 @@ def _quick_q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
 
 def _scales_q6_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
     line, i = parts.blocks[row], 210 * (at >> 3)
-    scale = spread_half(line, i + 208)
-    store(scales, own, times(signed(line, i + 192), scale))
-    store(scales, own + 8, times(signed(line, i + 200), scale))
+    scale, codes = times(spread_half(line, i + 208), splat(HIGH * HIGH)), sixteen(line, i + 192)
+    store(scales, own, times(first_high(codes), scale))
+    store(scales, own + 8, times(last_high(codes), scale))
 
 
 def _q6_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
@@ -169,9 +181,15 @@ def _q6_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
     side, quarter = group >> 2, group & 3
     low = field(thirty_two(line, i + 64 * side + 32 * (quarter & 1)), 4 * (quarter >> 1), 15)
     high = field(thirty_two(line, i + 128 + 32 * side), 2 * quarter, 3)
-    codes = signed_numbers(many_less(placed(low, high), 32))
+    codes = many_less(placed(low, high), 32)
+    begin, end = lower(codes), upper(codes)
     factor, other = splat(scales[own + 2 * group]), splat(scales[own + 2 * group + 1])
-    return times(codes[0], factor), times(codes[1], factor), times(codes[2], other), times(codes[3], other)
+    return (
+        times(first_high(begin), factor),
+        times(last_high(begin), factor),
+        times(first_high(end), other),
+        times(last_high(end), other),
+    )
 
 
 @compiled

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.model.products import layouts
+from engine.model.products.block_units import signed_numbers
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.vectors import (
@@ -13,7 +14,6 @@ from engine.model.products.vectors import (
     masked,
     number,
     shifted,
-    signed_numbers,
     sixteen,
     splat,
     stacked,
@@ -72,7 +72,7 @@ def _bytes(parts: Any, row: int, at: int) -> Unit:
 def _codes_less(codes: Any, zero: int, factor: Any) -> Unit:
     """Codes of 4 bits, the first one low, less a zero point, times a scale."""
     low, high = less(masked(codes, 15), zero), less(shifted(codes, 4), zero)
-    return _times(signed_numbers(united(woven_first(low, high), woven_last(low, high))), factor)
+    return signed_numbers(woven_first(low, high), woven_last(low, high), splat(factor))
 
 
 def _groups(parts: Any, row: int, at: int) -> Unit:

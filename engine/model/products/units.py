@@ -14,7 +14,6 @@ from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.vectors import bfloats, halves, signed, splat, times
 
-
 SHARED = 16  # numbers at most that say how the units of 256 columns are scaled
 
 
@@ -108,18 +107,18 @@ def _alone(unit_of: Callable[[Any, int, int], Unit]) -> Callable[..., Unit]:
 
 
 def _one_behind_the_other(parts: Any) -> int:
-    return parts[0].shape[1] * parts[0].itemsize
+    return int(parts[0].shape[1] * parts[0].itemsize)
 
 
-def _apart(parts: Any) -> int:
+def _apart(parts: Any) -> int:  # noqa: ARG001
     return 0
 
 
-def _find_scales_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., None]:
+def _find_scales_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., None]:  # noqa: ARG001
     return block_units.SCALES.get(parts.instance_class, _no_scales)
 
 
-def _unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:
+def _unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:  # noqa: ARG001
     scaled = block_units.SCALED.get(parts.instance_class)
     return scaled or _alone(UNITS[parts.instance_class])
 
@@ -130,7 +129,7 @@ def _bare_unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Cal
     return _alone(bare) if bare else quick or _unit_of(parts, row, at, scales, own)
 
 
-def _factor_of(parts: Any, row: int) -> Callable[[Any, int], Any]:
+def _factor_of(parts: Any, row: int) -> Callable[[Any, int], Any]:  # noqa: ARG001
     return FACTORS.get(parts.instance_class, _no_factor)
 
 

@@ -37,7 +37,7 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 
 register_model(Vector)(_Model)
-_NUMBERS, _PACKED = Vector("EightNumbers", _eight(_F32)), Vector("SixteenBytes", ir.VectorType(_I8, BYTES))
+_NUMBERS, _PACKED = Vector("EightNumbers", _eight(_F32)), Vector("SixteenBytes", ir.VectorType(_I8, MANY))
 _MANY = Vector("ThirtyTwoBytes", ir.VectorType(_I8, MANY))
 
 Build = Callable[..., Any]
@@ -110,6 +110,10 @@ def _of_e4m3(builder: Any, codes: Any) -> Any:
     return builder.fpext(builder.bitcast(halves, _eight(_F16)), _eight(_F32))
 
 
+def _twice(builder: Any, bytes_: Any) -> Any:
+    return _chosen(builder, bytes_, _undefined(bytes_), [*range(BYTES)] * 2)
+
+
 def _spread_half(builder: Any, bits: Any) -> Any:
     empty = ir.Constant(_eight(_I16), ir.Undefined)
     one = builder.insert_element(empty, bits, ir.Constant(_I32, 0))
@@ -136,8 +140,8 @@ spread_half = _load(_NUMBERS, _I16, _spread_half)
 """One float16 number that begins at a byte, or at an item of 16 bits, eight times."""
 half = _load(types.float32, _I16, _half)
 """The same, once."""
-sixteen = _load(_PACKED, ir.VectorType(_I8, BYTES), lambda _, loaded: loaded)
-"""Sixteen bytes."""
+sixteen = _load(_PACKED, ir.VectorType(_I8, BYTES), _twice)
+"""Sixteen bytes, in both halves of a register: from there instructions bring any eight of them to where they belong."""
 thirty_two = _load(_MANY, ir.VectorType(_I8, MANY), lambda _, loaded: loaded)
 """Thirty-two bytes."""
 word = _load(types.uint32, _I32, lambda _, loaded: loaded)
@@ -215,15 +219,23 @@ placed = _operation(_MANY, (_MANY, _MANY), _placed)
 """Every byte of the first with that of the second, of 4 bits at most, moved 4 to the left."""
 many_less = _operation(_MANY, (_MANY, types.int64), _less)
 """Each of thirty-two bytes less a number."""
-united = _operation(_MANY, (_PACKED, _PACKED), lambda b, low, high: _chosen(b, low, high, list(range(MANY))))
+united = _operation(
+    _MANY,
+    (_PACKED, _PACKED),
+    lambda b, low, high: _chosen(b, low, high, [*range(BYTES), *range(MANY + BYTES, 2 * MANY)]),
+)
 """Sixteen bytes and sixteen more."""
+lower = _operation(_PACKED, (_MANY,), lambda b, many: _chosen(b, many, many, [*range(BYTES)] * 2))
+"""The first sixteen of thirty-two bytes."""
+upper = _operation(_PACKED, (_MANY,), lambda b, many: _chosen(b, many, many, [*range(BYTES, MANY)] * 2))
+"""The last sixteen of thirty-two bytes."""
 
 
 def _stacked(builder: Any, *words: Any) -> Any:
     found = ir.Constant(ir.VectorType(_I32, len(words)), ir.Undefined)
     for place, each in enumerate(words):
         found = builder.insert_element(found, each, ir.Constant(_I32, place))
-    return builder.bitcast(found, ir.VectorType(_I8, BYTES))
+    return _twice(builder, builder.bitcast(found, ir.VectorType(_I8, BYTES)))
 
 
 stacked = _operation(_PACKED, (types.int32,) * 4, _stacked)
@@ -231,7 +243,8 @@ stacked = _operation(_PACKED, (types.int32,) * 4, _stacked)
 
 
 def _woven(first: int) -> Build:
-    places = [place for at in range(first, first + LANES) for place in (at, at + BYTES)]
+    half = [place for at in range(first, first + LANES) for place in (at, at + MANY)]
+    places = half + [place + BYTES for place in half]
     return lambda builder, a, b: _chosen(builder, a, b, places)
 
 
@@ -241,36 +254,46 @@ woven_last = _operation(_PACKED, (_PACKED, _PACKED), _woven(LANES))
 """The last eight bytes of both, in turns."""
 
 
-def _eighth(begin: int, signed: bool) -> Build:
-    """Eight bytes of a vector, from one on, as numbers."""
+def _eight_of(begin: int, place: int) -> Any:
+    """Eight of sixteen bytes, from one on, as numbers; each goes to this byte of a whole number of 32 bits."""
 
-    def build(builder: Any, vector: Any) -> Any:
-        some = _chosen(builder, vector, _undefined(vector), list(range(begin, begin + LANES)))
-        wide = builder.sext(some, _eight(_I32)) if signed else builder.zext(some, _eight(_I32))
-        return builder.sitofp(wide, _eight(_F32))
-
-    return build
-
-
-first = _operation(_NUMBERS, (_PACKED,), _eighth(0, signed=False))
-"""The first eight bytes as numbers."""
-last = _operation(_NUMBERS, (_PACKED,), _eighth(LANES, signed=False))
-"""The last eight bytes as numbers."""
-first_signed = _operation(_NUMBERS, (_PACKED,), _eighth(0, signed=True))
-"""The first eight bytes as numbers with a sign."""
-last_signed = _operation(_NUMBERS, (_PACKED,), _eighth(LANES, signed=True))
-"""The last eight bytes as numbers with a sign."""
-
-
-def _four(build: Callable[..., list[Any]], table: bool = False) -> Any:
-    """An operation on thirty-two bytes, with a table or without one, to four vectors of eight numbers."""
-    result = types.UniTuple(_NUMBERS, 4)
-
-    def plain(_context: Any, _codes: Any) -> Any:
+    def sign(_context: Any, _bytes: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            return context.make_tuple(builder, result, build(builder, values[0]))
+            is_wide = "+avx2" in context.codegen().magic_tuple()[2]
+            return builder.sitofp((_brought if is_wide else _widened)(builder, values[0], begin, place), _eight(_F32))
 
-        return result(_MANY), generate
+        return _NUMBERS(_PACKED), generate
+
+    return intrinsic(_with_arguments(sign, 1))
+
+
+def _brought(builder: Any, vector: Any, begin: int, place: int) -> Any:
+    control = [(begin + at // 4 if at % 4 == place else 128) for at in range(MANY)]
+    return builder.bitcast(_looked_up(builder, vector, ir.Constant(vector.type, control)), _eight(_I32))
+
+
+def _widened(builder: Any, vector: Any, begin: int, place: int) -> Any:
+    some = _chosen(builder, vector, _undefined(vector), list(range(begin, begin + LANES)))
+    return builder.shl(builder.zext(some, _eight(_I32)), _constant(_eight(_I32), 8 * place))
+
+
+def _looked_up(builder: Any, table: Any, codes: Any) -> Any:
+    """In each half of a register: of the sixteen bytes there those that codes stand for, 0 for 128."""
+    kind = ir.FunctionType(codes.type, [codes.type, codes.type])
+    name = "llvm.x86.avx2.pshuf.b"
+    look_up = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(look_up, [table, codes])
+
+
+first, last = _eight_of(0, 0), _eight_of(LANES, 0)
+"""The first, or the last, eight bytes as numbers."""
+first_high, last_high = _eight_of(0, 3), _eight_of(LANES, 3)
+"""The first, or the last, eight bytes as numbers with a sign, times 2 ** 24: as much work as without a sign."""
+
+
+def _four(build: Callable[..., list[Any]]) -> Any:
+    """An operation on a table and thirty-two bytes to four vectors of eight numbers."""
+    result = types.UniTuple(_NUMBERS, 4)
 
     def by_table(_context: Any, array: Any, _codes: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -281,13 +304,7 @@ def _four(build: Callable[..., list[Any]], table: bool = False) -> Any:
 
         return result(array, _MANY), generate
 
-    return intrinsic(_with_arguments(by_table if table else plain, 2 if table else 1))
-
-
-unsigned_numbers = _four(lambda builder, codes: [_eighth(at, signed=False)(builder, codes) for at in (0, 8, 16, 24)])
-"""Thirty-two bytes as numbers."""
-signed_numbers = _four(lambda builder, codes: [_eighth(at, signed=True)(builder, codes) for at in (0, 8, 16, 24)])
-"""Thirty-two bytes as numbers with a sign."""
+    return intrinsic(_with_arguments(by_table, 2))
 
 
 def _levels(builder: Any, data: Any, codes: Any, is_wide: bool) -> list[Any]:
@@ -301,17 +318,15 @@ def _by_planes(builder: Any, data: Any, codes: Any) -> list[Any]:
     """
     places = [place for half in (0, 4) for begin in range(half, MANY, 8) for place in range(begin, begin + 4)]
     codes = _chosen(builder, codes, _undefined(codes), places)
-    kind = ir.FunctionType(codes.type, [codes.type, codes.type])
-    name = "llvm.x86.avx2.pshuf.b"
-    look_up = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
     planes = []
     for plane in range(4):
         place = builder.gep(data, [ir.Constant(_I32, 64 + BYTES * plane)])
         loaded = builder.load(builder.bitcast(place, ir.VectorType(_I8, BYTES).as_pointer()), align=1)
-        planes.append(builder.call(look_up, [_chosen(builder, loaded, loaded, [*range(BYTES)] * 2), codes]))
-    low, high = (_woven_halves(builder, *pair, 1) for pair in (planes[:2], planes[2:]))
-    found = [each for pair in zip(low, high, strict=True) for each in _woven_halves(builder, *pair, 2)]
-    return [builder.bitcast(each, _eight(_F32)) for each in found]
+        planes.append(_looked_up(builder, _twice(builder, loaded), codes))
+    lower = _woven_halves(builder, planes[0], planes[1], 1)
+    upper = _woven_halves(builder, planes[2], planes[3], 1)
+    found = [_woven_halves(builder, low, high, 2) for low, high in zip(lower, upper, strict=True)]
+    return [builder.bitcast(each, _eight(_F32)) for pair in found for each in pair]
 
 
 def _woven_halves(builder: Any, first: Any, second: Any, size: int) -> list[Any]:
@@ -335,7 +350,7 @@ def _one_by_one(builder: Any, data: Any, codes: Any) -> list[Any]:
     return found
 
 
-levels_of = _four(_levels, table=True)
+levels_of = _four(_levels)
 """(table of `layouts.levels`, thirty-two bytes, less than 16 each) to the numbers that they stand for."""
 
 
