@@ -4,7 +4,7 @@ python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8
     [--turns 30] [--threads 2]
 
 The same product in float32 by torch takes turns with each. Matrices are read anew, one after another: together they
-are larger than the caches. Of each the fastest tenth counts, since others compute on a machine too.
+are larger than the caches. Of each the fastest run counts, since others compute on a machine too.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def _seconds(copies: Copies, shape: tuple[int, int], number: int, turns: int) ->
     for _ in range(turns):
         taken += [_timed(lambda: multiply(x)) for multiply in copies.products]  # noqa: B023
         by_torch.append(_timed(lambda: linear(x, weight)))
-    return sorted(taken)[len(taken) // 10], sorted(by_torch)[len(by_torch) // 10]
+    return min(taken), min(by_torch)
 
 
 def _timed(run: Callable[[], object]) -> float:
