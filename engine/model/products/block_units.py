@@ -138,7 +138,7 @@ def _stretched(codes: Unit, factor: Any, offset: Any) -> Unit:
 
 
 @compiled
-def _quickly_stretched(codes: Unit, factor: Any, offset: Any) -> Unit:
+def _stretched_at_once(codes: Unit, factor: Any, offset: Any) -> Unit:
     """The same, rounded once: nearer to what is meant, and half as much work."""
     plus_offset = minus(splat(np.float32(0)), offset)
     return (
@@ -159,14 +159,14 @@ def _q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
     return _stretched(_codes_q5_k(parts, row, at), splat(scales[place]), splat(scales[place + 8]))
 
 
-def _quick_q4_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
+def _fused_q4_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
     place = own + (at & 7)
-    return _quickly_stretched(_codes_q4_k(parts, row, at), splat(scales[place]), splat(scales[place + 8]))
+    return _stretched_at_once(_codes_q4_k(parts, row, at), splat(scales[place]), splat(scales[place + 8]))
 
 
-def _quick_q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
+def _fused_q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
     place = own + (at & 7)
-    return _quickly_stretched(_codes_q5_k(parts, row, at), splat(scales[place]), splat(scales[place + 8]))
+    return _stretched_at_once(_codes_q5_k(parts, row, at), splat(scales[place]), splat(scales[place + 8]))
 
 
 def _scales_q6_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
@@ -247,8 +247,8 @@ SCALED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
 }
 """Units of such blocks, with the scales' array and where these begin."""
 
-QUICK: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
-    layouts.Q4K: _quick_q4_k,
-    layouts.Q5K: _quick_q5_k,
+FUSED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
+    layouts.Q4K: _fused_q4_k,
+    layouts.Q5K: _fused_q5_k,
 }
-"""The same for products, where they are made with less work."""
+"""The same for products, where numbers are made with less work and rounded once."""

@@ -125,8 +125,8 @@ def _unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable
 
 def _bare_unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:
     bare = BARE.get(parts.instance_class)
-    quick = block_units.QUICK.get(parts.instance_class)
-    return _alone(bare) if bare else quick or _unit_of(parts, row, at, scales, own)
+    at_once = block_units.FUSED.get(parts.instance_class)
+    return _alone(bare) if bare else at_once or _unit_of(parts, row, at, scales, own)
 
 
 def _factor_of(parts: Any, row: int) -> Callable[[Any, int], Any]:  # noqa: ARG001
