@@ -3,41 +3,38 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from engine.model.products import layouts
+from engine.model.products.block_units import signed_numbers
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.vectors import (
     e4m3,
-    first,
-    first_levels,
-    last,
-    last_levels,
+    less,
+    levels_of,
     masked,
-    minus,
     number,
     shifted,
     sixteen,
     splat,
     stacked,
     times,
+    united,
     woven_first,
     woven_last,
 )
 
 
 @compiled
+def _times(found: Unit, factor: Any) -> Unit:
+    scale = splat(factor)
+    return times(found[0], scale), times(found[1], scale), times(found[2], scale), times(found[3], scale)
+
+
+@compiled
 def _levels_high_first(line: Array, at: int, levels: Array, factor: Any) -> Unit:
     codes = sixteen(line, 16 * at)
     high, low = shifted(codes, 4), masked(codes, 15)
-    begin, end, scale = woven_first(high, low), woven_last(high, low), splat(factor)
-    return (
-        times(first_levels(levels, begin), scale),
-        times(last_levels(levels, begin), scale),
-        times(first_levels(levels, end), scale),
-        times(last_levels(levels, end), scale),
-    )
+    return _times(levels_of(levels, united(woven_first(high, low), woven_last(high, low))), factor)
 
 
 def _levels(parts: Any, row: int, at: int) -> Unit:
@@ -54,15 +51,10 @@ def _nested_levels(parts: Any, row: int, at: int) -> Unit:
 def _scaled_levels(parts: Any, row: int, at: int) -> Unit:
     codes, levels, scales = sixteen(parts.codes[row], 16 * at), parts.levels, parts.scales[row]
     low, high = masked(codes, 15), shifted(codes, 4)
-    begin, end = woven_first(low, high), woven_last(low, high)
+    found = levels_of(levels, united(woven_first(low, high), woven_last(low, high)))
     factor = splat(parts.steps[scales[32 * at >> parts.group]])
     other = splat(parts.steps[scales[32 * at + 16 >> parts.group]])
-    return (
-        times(first_levels(levels, begin), factor),
-        times(last_levels(levels, begin), factor),
-        times(first_levels(levels, end), other),
-        times(last_levels(levels, end), other),
-    )
+    return times(found[0], factor), times(found[1], factor), times(found[2], other), times(found[3], other)
 
 
 def _bytes(parts: Any, row: int, at: int) -> Unit:
@@ -77,35 +69,28 @@ def _bytes(parts: Any, row: int, at: int) -> Unit:
 
 
 @compiled
-def _less(codes: Any, zero: Any, factor: Any) -> Unit:
+def _codes_less(codes: Any, zero: int, factor: Any) -> Unit:
     """Codes of 4 bits, the first one low, less a zero point, times a scale."""
-    least, scale = splat(zero), splat(factor)
-    low, high = masked(codes, 15), shifted(codes, 4)
-    begin, end = woven_first(low, high), woven_last(low, high)
-    return (
-        times(minus(first(begin), least), scale),
-        times(minus(last(begin), least), scale),
-        times(minus(first(end), least), scale),
-        times(minus(last(end), least), scale),
-    )
+    low, high = less(masked(codes, 15), zero), less(shifted(codes, 4), zero)
+    return signed_numbers(woven_first(low, high), woven_last(low, high), splat(factor))
 
 
 def _groups(parts: Any, row: int, at: int) -> Unit:
     factor = number(parts.scales[row], 32 * at >> parts.group)
-    return _less(sixteen(parts.codes[row], 16 * at), np.float32(8), factor)
+    return _codes_less(sixteen(parts.codes[row], 16 * at), 8, factor)
 
 
 def _groups_with_zeros(parts: Any, row: int, at: int) -> Unit:
     group = 32 * at >> parts.group
     zero = (parts.zeros[row >> 3, group] >> 4 * (row & 7)) + parts.offset & 15
-    return _less(sixteen(parts.codes[row], 16 * at), np.float32(zero), number(parts.scales[row], group))
+    return _codes_less(sixteen(parts.codes[row], 16 * at), zero, number(parts.scales[row], group))
 
 
 def _turned_groups(parts: Any, row: int, at: int) -> Unit:
     words, group = parts.words, 32 * at >> parts.group
     zero = (parts.zeros[group, row >> 3] >> 4 * (row & 7)) + parts.offset & 15
     codes = stacked(words[4 * at, row], words[4 * at + 1, row], words[4 * at + 2, row], words[4 * at + 3, row])
-    return _less(codes, np.float32(zero), number(parts.scales[group], row))
+    return _codes_less(codes, zero, number(parts.scales[group], row))
 
 
 UNITS: dict[type, Callable[[Any, int, int], Unit]] = {

@@ -220,8 +220,13 @@ def places(size: int) -> int | None:
 
 @lru_cache
 def levels(kind: str) -> Array:
-    """The sixteen numbers that codes of 4 bits stand for, float32, by a key of `NUMBERS`."""
-    return np.array(NUMBERS[kind], np.float32)
+    """The sixteen numbers that codes of 4 bits stand for, by a key of `NUMBERS`: float32 [32].
+
+    Behind them lie the same bytes: first the lowest of each number, at last the highest.
+    """
+    numbers = np.array(NUMBERS[kind], np.dtype("<f4"))
+    planes = np.ascontiguousarray(numbers.view(np.uint8).reshape(16, 4).T)
+    return np.concatenate([numbers, planes.reshape(-1).view(np.float32)])
 
 
 @lru_cache

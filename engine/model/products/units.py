@@ -10,22 +10,35 @@ import numpy as np
 from numba.extending import overload
 
 from engine.model.products import block_units, code_units, layouts
-from engine.model.products.layouts import Unit
+from engine.model.products.compiling import compiled
+from engine.model.products.layouts import Array, Unit
 from engine.model.products.vectors import bfloats, halves, signed, splat, times
 
+SHARED = 16  # numbers at most that say how the units of 256 columns are scaled
 
-def unit(parts: Any, row: int, at: int) -> Unit:
-    """The numbers of the columns from 32 x `at` on."""
+
+def find_scales(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    """Write what the units of 256 columns are scaled by into `scales`, from `own` on; some layouts have no need."""
     raise NotImplementedError
 
 
-def bare_unit(parts: Any, row: int, at: int) -> Unit:
-    """The same, by the row's `factor`."""
+def unit(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
+    """The numbers of the columns from 32 x `at` on; their scales have been found."""
+    raise NotImplementedError
+
+
+def bare_unit(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
+    """The same, by the row's `factor`; numbers may be rounded otherwise."""
     raise NotImplementedError
 
 
 def factor(parts: Any, row: int) -> Any:
     """What the numbers of `bare_unit` have still to be multiplied by."""
+    raise NotImplementedError
+
+
+def bytes_of_a_row(parts: Any) -> int:
+    """How many bytes behind a row's codes in the first array those of the next one lie; 0 where they lie apart."""
     raise NotImplementedError
 
 
@@ -79,18 +92,53 @@ FACTORS: dict[type, Callable[[Any, int], Any]] = {layouts.Integers: _factor_of_i
 """What such a row's sums are multiplied by at the end."""
 
 
-def _unit_of(parts: Any, row: int, at: int) -> Callable[[Any, int, int], Unit]:  # noqa: ARG001  # as above
-    return UNITS[parts.instance_class]
+def _no_scales(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    pass
 
 
-def _bare_unit_of(parts: Any, row: int, at: int) -> Callable[[Any, int, int], Unit]:  # noqa: ARG001
-    return BARE.get(parts.instance_class) or UNITS[parts.instance_class]
+def _alone(unit_of: Callable[[Any, int, int], Unit]) -> Callable[..., Unit]:
+    """A unit that has all its scales itself."""
+    found = compiled(unit_of)
+
+    def alone(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:  # noqa: ARG001  # numba looks at names
+        return found(parts, row, at)
+
+    return alone
+
+
+def _one_behind_the_other(parts: Any) -> int:
+    return int(parts[0].shape[1] * parts[0].itemsize)
+
+
+def _apart(parts: Any) -> int:  # noqa: ARG001
+    return 0
+
+
+def _find_scales_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., None]:  # noqa: ARG001
+    return block_units.SCALES.get(parts.instance_class, _no_scales)
+
+
+def _unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:  # noqa: ARG001
+    scaled = block_units.SCALED.get(parts.instance_class)
+    return scaled or _alone(UNITS[parts.instance_class])
+
+
+def _bare_unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:
+    bare = BARE.get(parts.instance_class)
+    at_once = block_units.FUSED.get(parts.instance_class)
+    return _alone(bare) if bare else at_once or _unit_of(parts, row, at, scales, own)
 
 
 def _factor_of(parts: Any, row: int) -> Callable[[Any, int], Any]:  # noqa: ARG001
     return FACTORS.get(parts.instance_class, _no_factor)
 
 
+def _bytes_of_a_row_of(parts: Any) -> Callable[[Any], int]:
+    return _apart if parts.instance_class is layouts.TurnedGroups else _one_behind_the_other
+
+
+overload(find_scales)(_find_scales_of)
 overload(unit)(_unit_of)
 overload(bare_unit)(_bare_unit_of)
 overload(factor)(_factor_of)
+overload(bytes_of_a_row)(_bytes_of_a_row_of)

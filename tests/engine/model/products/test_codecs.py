@@ -12,7 +12,7 @@ from engine.weights.codecs.codec import codec_named
 from tests.campaigns.extent import choose
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
 
-SHAPE = (1031, 192)  # an odd number of rows, and columns that are no power of two
+SHAPE = (1031, 352)  # an odd number of rows, and columns that are no whole blocks of the loops
 CASES = {
     "bfloat16": ("plain", torch.bfloat16),
     "float16": ("plain", torch.float16),
@@ -40,7 +40,7 @@ def test_a_product_is_that_with_the_decoded_weight(case: str) -> None:
     _, multiply, decoded = made(case)
     x = torch.randn(17, SHAPE[1], generator=torch.Generator().manual_seed(1))
     expected = x @ decoded.t()
-    for rows in (1, 3, 8, 17):
+    for rows in (1, 2, 4, 9, 17):
         found = multiply(x[:rows].clone())
         assert found.shape == (rows, SHAPE[0])
         assert float((found - expected[:rows]).abs().max()) <= 1e-5 * float(expected.abs().max())
@@ -55,10 +55,36 @@ def test_the_bits_of_a_row_depend_on_nothing_else(case: str, monkeypatch: pytest
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        for rows in (1, 3, 7, 16, 18):
+        for rows in (1, 2, 3, 4, 5, 7, 16, 18):
             assert torch.equal(multiply(x[:rows].clone()), alone[:rows])
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_any_range_of_rows_is_multiplied_with_the_same_bits(case: str) -> None:
+    _, multiply, _ = made(case)
+    assert isinstance(multiply, product.Stored)
+    loops, x = product._kernels(), torch.randn(5, SHAPE[1], generator=torch.Generator().manual_seed(3))
+    for rows, loop in ((1, loops.one_row), (5, loops.several_rows)):
+        found = torch.full((rows, SHAPE[0]), 7.0)
+        for begin, end in ((0, 1), (1, 4), (4, 27), (27, 1020), (1020, SHAPE[0] - 2)):
+            loop(multiply.parts, x[:rows].numpy(), found.numpy(), begin, end)
+        assert torch.equal(found[:, :-2], multiply(x[:rows].clone())[:, :-2])
+        assert (found[:, -2:] == 7).all(), "nothing is written beside the range"
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_numbers_that_are_none_stay_in_their_row(case: str) -> None:
+    _, multiply, _ = made(case)
+    x = torch.randn(7, SHAPE[1], generator=torch.Generator().manual_seed(4))
+    expected = multiply(x.clone())
+    x[2], x[5, 300] = float("nan"), float("inf")
+    found = multiply(x)
+    assert found[2].isnan().all()
+    assert not found[5].isfinite().any()
+    others = [0, 1, 3, 4, 6]
+    assert torch.equal(found[others], expected[others])
 
 
 @pytest.mark.parametrize(

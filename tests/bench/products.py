@@ -1,0 +1,111 @@
+"""How fast weights are multiplied as they are stored: bytes a second of one row, operations a second of several.
+
+python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8_0] [--numbers 1,4,9,17,33,64]
+    [--turns 30] [--threads 2]
+
+The same product in float32 by torch takes turns with each. Matrices are read anew, one after another: together they
+are larger than the caches. Of each the fastest run counts, since others compute on a machine too.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from engine.model.gguf.block_types import TYPES
+from engine.model.products import product
+from engine.model.products.product import Product
+from engine.weights.codecs.codec import codec_named
+from tests.engine.model.gguf.test_block_decoders import blocks
+from tests.engine.weights.codec_cases import WEIGHT, random_weight
+
+BEYOND_CACHES = 100_000_000  # bytes that are read before one is read again
+SOME_ROWS = 256  # that differ: the others repeat them
+KINDS = {kind.name: kind for kind in TYPES}
+CODECS = {"BF16": ("plain", torch.bfloat16), "F16": ("plain", torch.float16), "int8": ("int8", torch.float32)}
+CODECS["NF4"] = ("nf4", torch.float32)
+FORMATS = (*CODECS, "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS", "MXFP4")
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The same matrix several times in memory, and how many bytes each takes."""
+
+    products: Sequence[Product]
+    nbytes: int
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=4096)
+    parser.add_argument("--columns", type=int, default=2048)
+    parser.add_argument("--formats", default=",".join(FORMATS))
+    parser.add_argument("--numbers", default="1,4,9,17,33,64")
+    parser.add_argument("--turns", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    numbers = [int(number) for number in arguments.numbers.split(",")]
+    shape = arguments.rows, arguments.columns
+    print(f"| format | GB/s of 1 row | {' | '.join(f'GFLOP/s of {number}' for number in numbers)} |")
+    print(f"|---|{'--:|' * (len(numbers) + 1)}")
+    by_torch: list[list[float]] = []
+    for name in arguments.formats.split(","):
+        copies = _copies(name, shape)
+        found = [_seconds(copies, shape, number, arguments.turns) for number in numbers]
+        by_torch.append([alone for _, alone in found])
+        rate = copies.nbytes / found[0][0] / 1e9 if numbers[0] == 1 else float("nan")
+        print(_line(name, rate, shape, numbers, [seconds for seconds, _ in found]), flush=True)
+    fastest = [min(each) for each in zip(*by_torch, strict=True)]
+    rate = 4 * shape[0] * shape[1] / fastest[0] / 1e9 if numbers[0] == 1 else float("nan")
+    print(_line("float32 by torch", rate, shape, numbers, fastest))
+
+
+def _line(name: str, rate: float, shape: tuple[int, int], numbers: Sequence[int], seconds: Sequence[float]) -> str:
+    operations = (2 * shape[0] * shape[1] * number for number in numbers)
+    rates = (f"{each / taken / 1e9:.0f}" for each, taken in zip(operations, seconds, strict=True))
+    return f"| {name} | {rate:.1f} | {' | '.join(rates)} |"
+
+
+def _copies(name: str, shape: tuple[int, int]) -> Copies:
+    rows = min(SOME_ROWS, shape[0])
+    if name in CODECS:
+        codec_name, dtype = CODECS[name]
+        codec = codec_named(codec_name)
+        stored = codec.encode(WEIGHT, random_weight(*shape).to(dtype))
+        return _several(lambda parts: codec.product(parts, WEIGHT, shape), dict(stored))
+    found = blocks(KINDS[name], rows, shape[1]).repeat(-(-shape[0] // rows), 1)[: shape[0]]
+    return _several(lambda parts: product.blocks(name, parts["0"], shape[1]), {"0": found})
+
+
+def _several(make: Callable[[dict[str, Tensor]], Product | None], parts: dict[str, Tensor]) -> Copies:
+    nbytes = sum(part.nbytes for part in parts.values())
+    made = [make({key: part.clone() for key, part in parts.items()}) for _ in range(-(-BEYOND_CACHES // nbytes))]
+    return Copies([each for each in made if each is not None], nbytes)
+
+
+def _seconds(copies: Copies, shape: tuple[int, int], number: int, turns: int) -> tuple[float, float]:
+    """Seconds of a product of so many rows, and of torch's."""
+    x, weight = torch.randn(number, shape[1]), torch.randn(shape)
+    copies.products[0](x)
+    taken: list[float] = []
+    by_torch: list[float] = []
+    for _ in range(turns):
+        taken += [_timed(lambda: multiply(x)) for multiply in copies.products]  # noqa: B023
+        by_torch.append(_timed(lambda: linear(x, weight)))
+    return min(taken), min(by_torch)
+
+
+def _timed(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()
