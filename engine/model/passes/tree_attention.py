@@ -15,6 +15,7 @@ with transformers' function: 1 row 25 and 25 ms, 8 rows 60 and 92 ms, 64 rows 21
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -30,6 +31,7 @@ NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
 
 FEW_ROWS = 8  # up to here the rows of a group fill one block of a kernel, and one read of the keys serves all heads
+WORTH_THREADS = 1 << 20  # products of scores, about, that one thread takes longer for than several take to be woken
 ALIGNMENT = 8  # numbers: CUDA's kernels copy a mask whose rows begin elsewhere, in every layer
 NAMES_ATTENTION = re.compile(r"_attn_implementation\s*(==|!=|in\b|not in\b)\s*[(\[]?\s*[\"'](eager|sdpa)")
 
@@ -84,8 +86,21 @@ def tree_attention(
     if not is_plain:
         arguments = {"dropout": dropout, "scaling": scaling, **others}
         return sdpa_attention_forward(module, query, key, value, attention_mask, **arguments)  # type: ignore[no-any-return]
-    found = _attend(query, key, value, attention_mask, scaling)
+    if query.device.type == "cpu" and query.numel() * slots < WORTH_THREADS:
+        found = _in_one_thread(_attend, query, key, value, attention_mask, scaling)
+    else:
+        found = _attend(query, key, value, attention_mask, scaling)
     return found.transpose(1, 2).contiguous(), None
+
+
+def _in_one_thread(compute: Callable[..., Tensor], *arguments: Any) -> Tensor:
+    """torch's kernel wakes all threads for any work; the bits are the same."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return compute(*arguments)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _is_plain(query: Tensor, mask: Tensor | None, dropout: float, others: dict[str, Any]) -> bool:
