@@ -11,13 +11,15 @@ from functools import lru_cache
 
 import torch
 
+from engine.model.decoding.own_thread import threads_allowed
+
 
 def work_through(work: Callable[[slice], None], chunks: Sequence[slice], device: torch.device) -> None:
     """Do `work` for every chunk, in any order; returns, or raises what was raised, when nobody works on any more.
 
     On a CPU as many threads work as torch may use here, otherwise the calling one.
     """
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    threads = threads_allowed() if device.type == "cpu" else 1
     waiting = iter(chunks)
 
     def run() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.model.decoding.own_thread import threads_allowed
 from engine.model.products import layouts
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
@@ -60,7 +61,7 @@ class Batch:
 
     def run(self) -> None:
         """Do it all, on several threads where it is enough for that."""
-        threads = torch.get_num_threads()
+        threads = threads_allowed()
         whole = sum(rows * columns * times for _, rows, columns, times in self._work)
         count = max(1, min(SHARES * threads, whole // WORTH_A_THREAD)) if threads > 1 else 1
         shares: list[Share] = []

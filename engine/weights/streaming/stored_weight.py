@@ -11,11 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engine.model.decoding.own_thread import with_all_threads
 from engine.model.products.product import Product
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.siblings import Siblings
 
 SMALLEST = 1 << 16  # numbers that are worth being kept narrow
+LIGHT, LIGHT_PRODUCTS = 1 << 20, 1 << 23  # numbers of a matrix, times rows, that one thread multiplies in half a ms
 TABLE, TABLE_ROWS = "table", 8192  # its name among stored tensors, and how many of its rows are cast at a time
 
 Products = dict[str, Product | None]
@@ -77,7 +79,7 @@ class StoredWeight(Tensor):
         rows = states.numel() // width
         product = self._product(rows)
         if product is None:
-            return self._many_times(states, bias)
+            return with_all_threads(self._many_times, states, bias)
         x = states.reshape(rows, width).float().contiguous()
         found = self._siblings.times(self._product, product, x, states) if self._siblings else product(x)
         if bias is not None:
@@ -166,6 +168,22 @@ def multiplied_names(layer: nn.Module) -> frozenset[str]:
     """The weights of a layer that its linear modules multiply with, by their names in it."""
     linear = {name for name, module in layer.named_modules() if type(module) is nn.Linear}
     return frozenset(f"{name}.weight" for name in linear)
+
+
+def light_rows(model: nn.Module) -> int:
+    """Up to how many rows no matrix of a network is worth waking torch's threads: stored, or a small one.
+
+    0 where one is neither.
+    """
+    modules = [module for module in model.modules() if not isinstance(module, nn.Embedding)]
+    weights = [weight for module in modules for weight in module._parameters.values() if weight is not None]
+    return min(map(_light_rows, weights), default=0)
+
+
+def _light_rows(weight: Tensor) -> int:
+    if isinstance(weight, StoredWeight):
+        return weight._few_rows
+    return LIGHT_PRODUCTS // max(1, weight.numel()) if weight.numel() <= LIGHT or weight.ndim < 2 else 0
 
 
 def narrow_weights(layer: nn.Module, dtype: torch.dtype, few_rows: int) -> None:
