@@ -90,15 +90,19 @@ class Stored:
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
         y = x.new_empty(len(x), self.rows)
-        kernels, lines, found = _kernels(), x.numpy(), y.numpy()
+        self.add(x.numpy(), y.numpy(), batch)
+        return lambda: y
+
+    def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
+        """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
+        kernels = _kernels()
         several = kernels.several_rows if type(self.parts) in QUICK else kernels.several_rows_decoded
         # Alike: a last one of a row would cost as much as others.
-        step = -(-len(lines) // max(1, round(len(lines) / MOST_ROWS)))
-        for at in range(0, len(lines), step):
-            some = lines[at : at + step]
+        step = -(-len(x) // max(1, round(len(x) / MOST_ROWS)))
+        for at in range(0, len(x), step):
+            some = x[at : at + step]
             kernel = kernels.one_row if len(some) == 1 else several
-            batch.add(partial(kernel, self.parts, some, found[at : at + step]), self.rows, self.columns, len(some))
-        return lambda: y
+            batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
 
     def decode(self, out: Tensor) -> None:
         """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
