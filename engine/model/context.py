@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
-from engine.model.decoding.own_thread import in_own_thread, with_all_threads
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
@@ -24,6 +23,7 @@ from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
+from engine.own_thread import in_all_threads, in_own_thread
 
 LIGHT_ROWS = 32  # of a pass whose sums and norms one thread computes no later than several would
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
@@ -329,9 +329,8 @@ class Context:
     def _forward(self, tokens: Sequence[int], sight: Sight, last: int) -> Tensor:
         def plain() -> Tensor:
             mask = self._masks.build(sight, self._cache)
-            if not self._is_light(len(tokens)):  # drafting perhaps, in the middle of a pass that is
-                return with_all_threads(self._pass, tokens, sight.query_positions, mask, last)
-            with in_own_thread():
+            # All threads: it may be drafting in the middle of a pass that is light.
+            with in_own_thread() if self._is_light(len(tokens)) else in_all_threads():
                 return self._pass(tokens, sight.query_positions, mask, last)
 
         if self._graphs is None or self._graphs.is_plain:

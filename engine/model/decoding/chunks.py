@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import torch
 
-from engine.model.decoding.own_thread import threads_allowed
 from engine.model.decoding.workers import work_through
+from engine.own_thread import threads_allowed
 
 CHUNK_WEIGHTS = 1 << 19  # per CPU thread: in the third-level cache still, and large beside the cost of calling torch
 SMALL_PART = 32  # of a weight is decoded at once, as long as that is half a chunk

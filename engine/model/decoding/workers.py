@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import torch
 
-from engine.model.decoding.own_thread import threads_allowed
+from engine.own_thread import threads_allowed
 
 
 def work_through(work: Callable[[slice], None], chunks: Sequence[slice], device: torch.device) -> None:

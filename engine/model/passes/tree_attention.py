@@ -15,7 +15,7 @@ with transformers' function: 1 row 25 and 25 ms, 8 rows 60 and 92 ms, 64 rows 21
 import inspect
 import re
 import sys
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from engine.model.decoding.own_thread import in_own_thread, with_all_threads
+from engine.own_thread import threads_for
 
 NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
@@ -80,34 +80,16 @@ def tree_attention(
     row i sees all slots but the last rows - 1 - i. What networks ask for besides (biases of positions) is left to the
     library's function.
     """
-    arguments = (module, query, key, value, attention_mask, dropout, scaling)
-    if query.device.type != "cpu":
-        return _attention(*arguments, **others)
-    if query.numel() * key.shape[2] >= WORTH_THREADS:
-        return with_all_threads(partial(_attention, **others), *arguments)
-    with in_own_thread():  # the bits are the same
-        return _attention(*arguments, **others)
-
-
-def _attention(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    dropout: float,
-    scaling: float | None,
-    **others: Any,
-) -> tuple[Tensor, None]:
     rows, slots = query.shape[2], key.shape[2]
     is_plain = _is_plain(query, attention_mask, dropout, others)
     if attention_mask is None and rows > 1 and not (is_plain and (rows == slots or _flash_takes(query, key, value))):
         attention_mask = torch.ones(rows, slots, dtype=torch.bool, device=query.device).tril_(slots - rows)[None, None]
-    if not is_plain:
-        arguments = {"dropout": dropout, "scaling": scaling, **others}
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **arguments)  # type: ignore[no-any-return]
-    found = _attend(query, key, value, attention_mask, scaling)
-    return found.transpose(1, 2).contiguous(), None
+    with threads_for(query.numel() * slots, WORTH_THREADS):  # the bits are the same
+        if not is_plain:
+            arguments = {"dropout": dropout, "scaling": scaling, **others}
+            return sdpa_attention_forward(module, query, key, value, attention_mask, **arguments)  # type: ignore[no-any-return]
+        found = _attend(query, key, value, attention_mask, scaling)
+        return found.transpose(1, 2).contiguous(), None
 
 
 def _is_plain(query: Tensor, mask: Tensor | None, dropout: float, others: dict[str, Any]) -> bool:

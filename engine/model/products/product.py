@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.decoding.own_thread import threads_allowed
 from engine.model.products import layouts
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
 from engine.model.products.layouts import UNIT
+from engine.own_thread import threads_allowed
 
 SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from engine.errors import ModelError
-from engine.model.decoding.own_thread import threads_allowed
 from engine.model.products.product import Product, plain
 from engine.number_types import computed_types
+from engine.own_thread import threads_allowed
 from engine.protocol.sentences import say
 
 SMALLEST = 4096  # elements; below this, scales and alignment take what compression saves

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from engine.model.decoding.own_thread import with_all_threads
 from engine.model.products.product import Product
+from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.siblings import Siblings
 
@@ -79,7 +79,8 @@ class StoredWeight(Tensor):
         rows = states.numel() // width
         product = self._product(rows)
         if product is None:
-            return with_all_threads(self._many_times, states, bias)
+            with in_all_threads():
+                return self._many_times(states, bias)
         x = states.reshape(rows, width).float().contiguous()
         found = self._siblings.times(self._product, product, x, states) if self._siblings else product(x)
         if bias is not None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.model.decoding.own_thread import in_own_thread, threads_allowed, with_all_threads
+from engine.own_thread import in_all_threads, in_own_thread, threads_allowed, threads_for
 from engine.weights.streaming.stored_weight import LIGHT, LIGHT_PRODUCTS, NarrowWeight, light_rows
 
 
@@ -26,13 +26,19 @@ def test_torch_computes_in_one_thread_and_others_ask_for_all() -> None:
     with in_own_thread():
         with in_own_thread():
             assert (torch.get_num_threads(), threads_allowed()) == (1, 3)
-        assert with_all_threads(torch.get_num_threads) == 3
-        with pytest.raises(MemoryError, match="boom"):
-            with_all_threads(fail)
+        with in_all_threads():
+            assert (torch.get_num_threads(), threads_allowed()) == (3, 3)
+        with threads_for(10, few=9):
+            assert torch.get_num_threads() == 3
+        with pytest.raises(MemoryError, match="boom"), in_all_threads():
+            fail()
         assert (torch.get_num_threads(), threads_allowed()) == (1, 3)
+    with threads_for(9, few=9):
+        assert torch.get_num_threads() == 1
     with pytest.raises(MemoryError, match="boom"), in_own_thread():
         fail()
-    assert (torch.get_num_threads(), threads_allowed(), with_all_threads(threads_allowed)) == (3, 3, 3)
+    with in_all_threads():
+        assert (torch.get_num_threads(), threads_allowed()) == (3, 3)
 
 
 def test_another_thread_is_not_meant() -> None:

@@ -6,13 +6,12 @@ that thread run. Bits do not depend on it.
 """
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
-T = TypeVar("T")
+FEW_NUMBERS = 1 << 18  # of which one thread makes exponentials in a fraction of a millisecond
 
 
 class _Held(threading.local):  # as torch's own setting is each thread's
@@ -29,7 +28,7 @@ def threads_allowed() -> int:
 
 @contextmanager
 def in_own_thread() -> Iterator[None]:
-    """torch computes in this thread alone; what is worth it asks for `with_all_threads`."""
+    """torch computes in this thread alone; what is worth it asks for `in_all_threads`."""
     if _held.threads:
         yield
         return
@@ -42,12 +41,19 @@ def in_own_thread() -> Iterator[None]:
         _held.threads = 0
 
 
-def with_all_threads(compute: Callable[..., T], *arguments: object) -> T:
-    """What `compute` gives, by as many threads as may compute for this one."""
+@contextmanager
+def in_all_threads() -> Iterator[None]:
+    """torch computes in as many threads as may compute for this one, also inside of `in_own_thread`."""
     if not _held.threads:
-        return compute(*arguments)
+        yield
+        return
     torch.set_num_threads(_held.threads)
     try:
-        return compute(*arguments)
+        yield
     finally:
         torch.set_num_threads(1)
+
+
+def threads_for(numbers: int, few: int = FEW_NUMBERS) -> AbstractContextManager[None]:
+    """For an operation on so many numbers on a CPU: this thread alone where it has done it before another has woken."""
+    return in_own_thread() if numbers <= few else in_all_threads()
