@@ -6,7 +6,7 @@ target, so it agrees with it most of the time, and takes a quarter of the stream
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -49,7 +49,7 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
-from engine.weights.streaming.stored_weight import narrow_tables, narrow_weights
+from engine.weights.streaming.stored_weight import light_rows, narrow_tables, narrow_weights
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
@@ -136,14 +136,15 @@ def load_draft(
     arithmetic = recall_arithmetic(options, device)
     dtype = draft_dtype(draft, options, device)
     if arithmetic is None or not stays_stored(draft, draft_weights(options.weights), device, arithmetic):
-        return (yield from load_ready(request, draft, dtype, device, cancellation))
+        network = yield from load_ready(request, draft, dtype, device, cancellation)
+        return replace(network, light_rows=light_rows(network.model))
 
     def keep_narrow(layer: nn.Module) -> None:
         narrow_weights(layer, own_dtype(draft), arithmetic.few_rows)
 
     network = yield from load_ready(request, draft, dtype, device, cancellation, keep_narrow)
     narrow_tables(network.model, own_dtype(draft), arithmetic.few_rows)
-    return network
+    return replace(network, light_rows=light_rows(network.model))
 
 
 def load_ready(
@@ -222,7 +223,8 @@ def _load_streamed(
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
     kept_in = str(own_dtype(checkpoint)).removeprefix("torch.") if plan.stays_stored else ""
-    return LoadedTarget(streamable.network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint) or kept_in)
+    network = replace(streamable.network, light_rows=light_rows(streamable.network.model))
+    return LoadedTarget(network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint) or kept_in)
 
 
 def _stored_as(codec: str, checkpoint: Checkpoint) -> str:

@@ -14,6 +14,7 @@ from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
 from engine.model.one_pass.prompt_pass import PromptPass
+from engine.model.passes import tree_attention
 from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.passes.kept_text import KeptText
 from engine.model.passes.own_stream import begin_stream, on_own_stream
@@ -22,7 +23,9 @@ from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
+from engine.own_thread import in_all_threads, in_own_thread
 
+LIGHT_ROWS = 32  # of a pass whose sums and norms one thread computes no later than several would
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
 
 
@@ -325,12 +328,22 @@ class Context:
     @torch.inference_mode()
     def _forward(self, tokens: Sequence[int], sight: Sight, last: int) -> Tensor:
         def plain() -> Tensor:
-            return self._pass(tokens, sight.query_positions, self._masks.build(sight, self._cache), last)
+            mask = self._masks.build(sight, self._cache)
+            # All threads: it may be drafting in the middle of a pass that is light.
+            with in_own_thread() if self._is_light(len(tokens)) else in_all_threads():
+                return self._pass(tokens, sight.query_positions, mask, last)
 
         if self._graphs is None or self._graphs.is_plain:
             return plain()
         self._between_layers()
         return self._graphs.score(self._readable(tokens), sight, last, plain)
+
+    def _is_light(self, rows: int) -> bool:
+        """Whether nothing in a pass is worth torch's threads: matrices and attention ask for them, or have others."""
+        network = self.network
+        is_known = network.attention == tree_attention.NAME and not self._cache.states.layers
+        is_known &= network.device.type == "cpu"
+        return rows <= min(LIGHT_ROWS, network.light_rows) and is_known
 
     def _compute(self, tokens: Tensor, positions: Tensor, mask: Any) -> Tensor:
         """A pass of the network alone: logits [n, vocabulary]."""

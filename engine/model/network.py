@@ -27,7 +27,8 @@ class Network:
     `max_positions`: the longest sequence the model was made for, in tokens; `rope`: None where the rotary embedding is
     the same for every length; `substitute`: the token id to read for those that the model does not know;
     `cache_name`: how the model calls the cache that it is handed; `reads_in_one_pass`: whether prompts of any length
-    can be read so, see `engine.model.one_pass`.
+    can be read so, see `engine.model.one_pass`; `light_rows`: up to so many rows of a pass no matrix is worth
+    waking torch's threads, as it is small, or has threads of its own.
     """
 
     model: Any
@@ -42,6 +43,7 @@ class Network:
     substitute: int = 0
     cache_name: str = "past_key_values"
     reads_in_one_pass: bool = False
+    light_rows: int = 0
 
 
 def wrap(model: Any, attention: str, name: str) -> Network:

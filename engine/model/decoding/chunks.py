@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from engine.model.decoding.workers import work_through
+from engine.own_thread import threads_allowed
 
 CHUNK_WEIGHTS = 1 << 19  # per CPU thread: in the third-level cache still, and large beside the cost of calling torch
 SMALL_PART = 32  # of a weight is decoded at once, as long as that is half a chunk
@@ -17,7 +18,7 @@ def chunk_weights(device: torch.device, weights: int) -> int:
     if device.type == "cuda":
         return CHUNK_WEIGHTS_CUDA
     most = min(CHUNK_WEIGHTS, max(CHUNK_WEIGHTS // 2, weights // SMALL_PART))
-    return min(most, max(FEWEST, -(-weights // torch.get_num_threads())))
+    return min(most, max(FEWEST, -(-weights // threads_allowed())))
 
 
 def in_chunks(work: Callable[[slice], None], rows: int, columns: int, device: torch.device, multiple: int = 1) -> None:

@@ -11,36 +11,29 @@ from functools import lru_cache
 
 import torch
 
+from engine.own_thread import threads_allowed
 
-def work_through(
-    work: Callable[[slice], None], chunks: Sequence[slice], device: torch.device, by_torch: bool = True
-) -> None:
+
+def work_through(work: Callable[[slice], None], chunks: Sequence[slice], device: torch.device) -> None:
     """Do `work` for every chunk, in any order; returns, or raises what was raised, when nobody works on any more.
 
-    On a CPU as many threads work as torch may use here, otherwise the calling one. Of work that is not done `by_torch`,
-    which shares each call of it out among threads of its own, the calling thread takes its part.
+    On a CPU as many threads work as torch may use here, otherwise the calling one.
     """
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    threads = threads_allowed() if device.type == "cpu" else 1
     waiting = iter(chunks)
-
-    def work_on() -> None:
-        for chunk in waiting:  # one list's iterator for all: each takes the next chunk when it has done one
-            work(chunk)
 
     def run() -> None:
         with torch.inference_mode():  # modes are those of a thread, and `out` may be a tensor of this one
-            work_on()
+            for chunk in waiting:  # one list's iterator for all: each takes the next chunk when it has done one
+                work(chunk)
 
     busy = min(threads, len(chunks))
     if busy < 2:
-        work_on()
+        for chunk in waiting:
+            work(chunk)
         return
-    futures = [_pool(threads).submit(run) for _ in range(busy if by_torch else busy - 1)]
-    try:
-        if not by_torch:
-            work_on()
-    finally:
-        wait(futures)
+    futures = [_pool(threads).submit(run) for _ in range(busy)]
+    wait(futures)
     for future in futures:
         future.result()
 

@@ -26,10 +26,13 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from engine.own_thread import threads_for
+
 NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
 
 FEW_ROWS = 8  # up to here the rows of a group fill one block of a kernel, and one read of the keys serves all heads
+WORTH_THREADS = 1 << 20  # products of scores, about, that one thread takes longer for than several take to be woken
 ALIGNMENT = 8  # numbers: CUDA's kernels copy a mask whose rows begin elsewhere, in every layer
 NAMES_ATTENTION = re.compile(r"_attn_implementation\s*(==|!=|in\b|not in\b)\s*[(\[]?\s*[\"'](eager|sdpa)")
 
@@ -81,11 +84,12 @@ def tree_attention(
     is_plain = _is_plain(query, attention_mask, dropout, others)
     if attention_mask is None and rows > 1 and not (is_plain and (rows == slots or _flash_takes(query, key, value))):
         attention_mask = torch.ones(rows, slots, dtype=torch.bool, device=query.device).tril_(slots - rows)[None, None]
-    if not is_plain:
-        arguments = {"dropout": dropout, "scaling": scaling, **others}
-        return sdpa_attention_forward(module, query, key, value, attention_mask, **arguments)  # type: ignore[no-any-return]
-    found = _attend(query, key, value, attention_mask, scaling)
-    return found.transpose(1, 2).contiguous(), None
+    with threads_for(query.numel() * slots, WORTH_THREADS):  # the bits are the same
+        if not is_plain:
+            arguments = {"dropout": dropout, "scaling": scaling, **others}
+            return sdpa_attention_forward(module, query, key, value, attention_mask, **arguments)  # type: ignore[no-any-return]
+        found = _attend(query, key, value, attention_mask, scaling)
+        return found.transpose(1, 2).contiguous(), None
 
 
 def _is_plain(query: Tensor, mask: Tensor | None, dropout: float, others: dict[str, Any]) -> bool:

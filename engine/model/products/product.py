@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.decoding.workers import work_through
 from engine.model.products import layouts
 from engine.model.products.compiling import has_compiler
+from engine.model.products.crew import CREW, Share
 from engine.model.products.layouts import UNIT
+from engine.own_thread import threads_allowed
 
 SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
@@ -44,6 +45,35 @@ class Product(Protocol):
         A row's bits depend on it and the weight alone: not on threads, nor on the rows beside it.
         """
 
+    def begin(self, x: Tensor, batch: "Batch") -> Callable[[], Tensor]:
+        """The same as part of a batch: what gives the product once the batch has run."""
+
+
+class Batch:
+    """Products and decodings that are shared out together, so that threads are woken once for all of them."""
+
+    def __init__(self) -> None:
+        self._work: list[tuple[Work, int, int, int]] = []  # with the rows of a matrix, its columns, and rows of x
+
+    def add(self, work: "Work", rows: int, columns: int, times: int = 1) -> None:
+        """Do `work` for all rows of a matrix of so many columns, each of which is multiplied so many times."""
+        self._work.append((work, rows, columns, times))
+
+    def run(self) -> None:
+        """Do it all, on several threads where it is enough for that."""
+        threads = threads_allowed()
+        whole = sum(rows * columns * times for _, rows, columns, times in self._work)
+        count = max(1, min(SHARES * threads, whole // WORTH_A_THREAD)) if threads > 1 else 1
+        shares: list[Share] = []
+        for work, rows, columns, times in self._work:
+            step = -(-whole // (count * columns * times * TOGETHER)) * TOGETHER
+            shares += [partial(work, begin, min(begin + step, rows)) for begin in range(0, rows, step)]
+        CREW.run(shares, min(threads, count))
+
+
+Work = Callable[[int, int], object]
+"""Multiplies or decodes rows [begin, end) of a matrix."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -55,39 +85,31 @@ class Stored:
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""
-        y = x.new_empty(len(x), self.rows)
-        self.into(x, y)
-        return y
+        return times_all([self], x)[0]
 
-    def into(self, x: Tensor, y: Tensor) -> None:
-        """Write the product into y [rows, weight rows], whose rows may lie apart."""
+    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
+        """See `Product`."""
+        y = x.new_empty(len(x), self.rows)
+        self.add(x.numpy(), y.numpy(), batch)
+        return lambda: y
+
+    def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
+        """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
         kernels = _kernels()
-        step = -(
-            -len(x) // max(1, round(len(x) / MOST_ROWS))
-        )  # alike: a last one of a row would cost as much as others
-        for begin in range(0, len(x), step):
-            some, found = x[begin : begin + step].numpy(), y[begin : begin + step].numpy()
-            several = kernels.several_rows if type(self.parts) in QUICK else kernels.several_rows_decoded
+        several = kernels.several_rows if type(self.parts) in QUICK else kernels.several_rows_decoded
+        # Alike: a last one of a row would cost as much as others.
+        step = -(-len(x) // max(1, round(len(x) / MOST_ROWS)))
+        for at in range(0, len(x), step):
+            some = x[at : at + step]
             kernel = kernels.one_row if len(some) == 1 else several
-            self._share(lambda rows: kernel(self.parts, some, found, rows.start, rows.stop), len(some))  # noqa: B023
+            batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
 
     def decode(self, out: Tensor) -> None:
         """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
-        kernels, target = _kernels(), layouts.array(out)
+        kernels, batch = _kernels(), Batch()
         decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
-        self._share(lambda rows: decode(self.parts, target, rows.start, rows.stop), 1)
-
-    def _share(self, work: Callable[[slice], None], times: int) -> None:
-        """Do `work` for all rows, side by side where it is enough for that."""
-        threads = torch.get_num_threads()
-        most = self.rows * self.columns * times // WORTH_A_THREAD
-        count = max(1, min(SHARES * threads, most)) if threads > 1 else 1
-        step = -(-self.rows // count // TOGETHER) * TOGETHER
-        shares = [slice(begin, min(begin + step, self.rows)) for begin in range(0, self.rows, step)]
-        work_through(work, shares, _CPU, by_torch=False)
-
-
-_CPU = torch.device("cpu")
+        batch.add(partial(decode, self.parts, layouts.array(out)), self.rows, self.columns)
+        batch.run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +120,12 @@ class Joined:
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""
-        return torch.cat([matrix(x) for matrix in self.matrices], dim=1)
+        return times_all([self], x)[0]
+
+    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
+        """See `Product`."""
+        found = [matrix.begin(x, batch) for matrix in self.matrices]
+        return lambda: torch.cat([each() for each in found], dim=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +137,23 @@ class Woven:
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""
-        y = self.matrix(x)
+        return times_all([self], x)[0]
+
+    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
+        """See `Product`."""
+        found = self.matrix.begin(x, batch)
+        return lambda: self._woven(found())
+
+    def _woven(self, y: Tensor) -> Tensor:
         return y.view(len(y), self.heads, -1, 2).transpose(2, 3).reshape(y.shape)
+
+
+def times_all(matrices: Sequence[Product], x: Tensor) -> list[Tensor]:
+    """The product of x with each of these, as each would give it alone."""
+    batch = Batch()
+    found = [matrix.begin(x, batch) for matrix in matrices]
+    batch.run()
+    return [each() for each in found]
 
 
 def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> Stored | None:

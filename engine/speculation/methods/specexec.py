@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.own_thread import threads_for
 from engine.protocol.options import SpeculationOptions
 from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer, TreeBounds
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
@@ -175,10 +176,11 @@ class SpecExec:
     def _probable(self, logits: Tensor) -> tuple[Numbers, Integers]:
         """The most probable tokens behind every node and their log-probabilities, [rows, width]; read at once."""
         width = min(self._options.width, self._vocabulary, logits.shape[-1])
-        tops = [
-            rows.log_softmax(-1, dtype=torch.float32)[:, : self._vocabulary].topk(width)
-            for rows in torch.split(logits, ROWS)
-        ]
+        with threads_for(logits.numel()):
+            tops = [
+                rows.log_softmax(-1, dtype=torch.float32)[:, : self._vocabulary].topk(width)
+                for rows in torch.split(logits, ROWS)
+            ]
         values, indices = (torch.cat([top[part] for top in tops]).double() for part in (0, 1))
         # Double precision holds tokens, too.
         log_probs, candidates = torch.stack([values, indices]).cpu().numpy()

@@ -10,7 +10,8 @@ from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundRes
 from engine.speculation.tuning.pass_time import ENOUGH, STEP
 from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 
-FIRST_BUDGET = 64  # in the middle of what may be best, on a scale of doublings
+FIRST_BUDGET = 24  # where every row costs, two passes over more would take as long as the rest of a short answer
+STEEP = 2.0  # times a pass over one row: passes that long are followed by ones over twice as many rows, not four times
 WORTH_A_TRY = 0.8  # of the best rate
 OPTIMISM = 2.0  # trees that gave nothing, by which a method's trees are thought better than they were so far
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
@@ -141,7 +142,9 @@ class Auto:
     @property
     def _reach(self) -> int:
         """Nodes of the largest tree that may be chosen by now."""
-        return min(self._largest, int(self._model.passes.largest * STEP))
+        passes = self._model.passes
+        is_steep = passes.time(passes.largest) > STEEP * passes.time(1.0)
+        return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
 
     def _hoped(self, plan: Plan) -> float:
         """Its rate, with optimism for a method of which few trees were seen."""

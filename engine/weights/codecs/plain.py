@@ -9,6 +9,7 @@ from torch import Tensor
 from engine.errors import ModelError
 from engine.model.products.product import Product, plain
 from engine.number_types import computed_types
+from engine.own_thread import threads_allowed
 from engine.protocol.sentences import say
 
 SMALLEST = 4096  # elements; below this, scales and alignment take what compression saves
@@ -105,4 +106,4 @@ def stored_tensor(stored: Mapping[str, Tensor], name: str, shape: tuple[int, ...
 
 def chunk_weights(device: torch.device) -> int:
     """How many weights are processed at a time; results never depend on it."""
-    return CHUNK_WEIGHTS_CUDA if device.type == "cuda" else CHUNK_WEIGHTS * torch.get_num_threads()
+    return CHUNK_WEIGHTS_CUDA if device.type == "cuda" else CHUNK_WEIGHTS * threads_allowed()

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from engine.weights.codecs.codec import Decoder
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.stored_weight import StoredWeight, multiplied_names
+from engine.weights.streaming.siblings import Siblings
+from engine.weights.streaming.stored_weight import Products, StoredWeight, multiplied_names
 
 
 class Binding(Protocol):
@@ -74,15 +75,18 @@ class Decoded:
         """Weights whose names begin with `left_out` are bound elsewhere; `few_rows`: see `StoredWeight`, 0 for none."""
         self._layout = layout
         self._decoder = decoder
-        self._views: dict[int, dict[str, Tensor]] = {}
+        self._views: dict[int, tuple[dict[str, Tensor], Products]] = {}
         weights = {
             name: weight
             for name, weight in scratch.weights_of(layer).items()
             if left_out is None or not name.startswith(left_out)
         }
         multiplied = multiplied_names(layer) if few_rows else frozenset()
+        siblings = Siblings()
         self._multiplied = [
-            (name, StoredWeight(name, decoder, weights[name], few_rows)) for name in weights if name in multiplied
+            (name, StoredWeight(name, decoder, weights[name], few_rows, siblings))
+            for name in weights
+            if name in multiplied
         ]
         self._weights = {name: weight for name, weight in weights.items() if name not in multiplied}
         for name, tensor in self._weights.items():
@@ -93,11 +97,11 @@ class Decoded:
 
     def bind(self, buffer: Tensor) -> None:
         """Decode what lies in `buffer`; on a GPU this takes its turn on the stream that computes."""
-        stored = self._views.get(buffer.data_ptr())
-        if stored is None:
-            stored = self._views[buffer.data_ptr()] = stored_views(self._layout, buffer)
+        if buffer.data_ptr() not in self._views:
+            self._views[buffer.data_ptr()] = stored_views(self._layout, buffer), {}
+        stored, products = self._views[buffer.data_ptr()]
         for _name, waiting in self._multiplied:
-            waiting.point(stored)
+            waiting.point(stored, products)
         for name, weight in self._weights.items():
             if name in stored:
                 weight.copy_(stored[name])

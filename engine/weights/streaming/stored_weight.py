@@ -11,10 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engine.model.products.product import Product
+from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.streaming.siblings import Siblings
 
 SMALLEST = 1 << 16  # numbers that are worth being kept narrow
+LIGHT, LIGHT_PRODUCTS = 1 << 20, 1 << 23  # numbers of a matrix, times rows, that one thread multiplies in half a ms
 TABLE, TABLE_ROWS = "table", 8192  # its name among stored tensors, and how many of its rows are cast at a time
+
+Products = dict[str, Product | None]
+"""Of stored tensors, by the names of weights; None where there is none."""
 
 _FACTS = {
     *(getattr(Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "nbytes", "layout")),
@@ -36,17 +43,28 @@ class StoredWeight(Tensor):
     _few_rows: int
     _stored: Mapping[str, Tensor]
     _is_decoded: bool
+    _products: Products
+    _siblings: Siblings | None
 
     @staticmethod
-    def __new__(cls, name: str, decoder: Decoder, place: Tensor, few_rows: int) -> "StoredWeight":
-        """`place`: where the weight is decoded to, of its shape and number type; between two runs others may use it."""
+    def __new__(
+        cls, name: str, decoder: Decoder, place: Tensor, few_rows: int, siblings: Siblings | None = None
+    ) -> "StoredWeight":
+        """`place`: where the weight is decoded to, of its shape and number type; between two runs others may use it.
+
+        `siblings`: those of its layer, of which some may be multiplied together.
+        """
         made: StoredWeight = Tensor._make_wrapper_subclass(cls, place.shape, dtype=place.dtype, device=place.device)
         made._name, made._decoder, made._place, made._few_rows = name, decoder, place, few_rows
+        made._siblings = siblings
         return made
 
-    def point(self, stored: Mapping[str, Tensor]) -> None:
-        """For the next run of the layer: its stored tensors, which stay where they are until the run is over."""
-        self._stored, self._is_decoded = stored, False
+    def point(self, stored: Mapping[str, Tensor], products: Products | None = None) -> None:
+        """For the next run of the layer: its stored tensors, which stay where they are until the run is over.
+
+        `products`: those made of these very tensors in earlier runs, by name.
+        """
+        self._stored, self._products, self._is_decoded = stored, {} if products is None else products, False
 
     def decoded(self) -> Tensor:
         """The weight itself, for this run of the layer."""
@@ -59,14 +77,24 @@ class StoredWeight(Tensor):
         """What `functional.linear` gives: states [..., in] to [..., out], in the states' number type."""
         out, width = self._place.shape
         rows = states.numel() // width
-        few = 0 < rows <= self._few_rows and not self._is_decoded
-        product = self._decoder.product(self._stored, self._name, (out, width)) if few else None
+        product = self._product(rows)
         if product is None:
-            return self._many_times(states, bias)
-        found = product(states.reshape(rows, width).float().contiguous())
+            with in_all_threads():
+                return self._many_times(states, bias)
+        x = states.reshape(rows, width).float().contiguous()
+        found = self._siblings.times(self._product, product, x, states) if self._siblings else product(x)
         if bias is not None:
             found += bias
         return found.to(states.dtype).view(*states.shape[:-1], out)
+
+    def _product(self, rows: int) -> Product | None:
+        """What multiplies so many rows with the stored tensors; None if there are too many, or no such product."""
+        if not 0 < rows <= self._few_rows or self._is_decoded:
+            return None
+        if self._name not in self._products:
+            out, width = self._place.shape
+            self._products[self._name] = self._decoder.product(self._stored, self._name, (out, width))
+        return self._products[self._name]
 
     def _many_times(self, states: Tensor, bias: Tensor | None) -> Tensor:
         return functional.linear(states, self.decoded(), bias)
@@ -106,14 +134,14 @@ class NarrowWeight(StoredWeight):
     """
 
     @staticmethod
-    def of(table: Tensor, dtype: torch.dtype, few_rows: int) -> "NarrowWeight | None":
+    def of(table: Tensor, dtype: torch.dtype, few_rows: int, siblings: Siblings | None = None) -> "NarrowWeight | None":
         """Of `table`, float32 [rows, width], in `dtype`; None if that does not hold its numbers."""
         narrow = table.to(dtype)
         pairs = zip(torch.split(narrow, TABLE_ROWS), torch.split(table, TABLE_ROWS), strict=True)
         if not all(torch.equal(some.float(), whole) for some, whole in pairs):
             return None
         shape = torch.empty(1).expand(table.shape)  # takes no memory
-        made = StoredWeight.__new__(NarrowWeight, TABLE, codec_named("plain"), shape, few_rows)
+        made = StoredWeight.__new__(NarrowWeight, TABLE, codec_named("plain"), shape, few_rows, siblings)
         made.point({TABLE: narrow})
         assert isinstance(made, NarrowWeight)
         return made
@@ -143,14 +171,31 @@ def multiplied_names(layer: nn.Module) -> frozenset[str]:
     return frozenset(f"{name}.weight" for name in linear)
 
 
+def light_rows(model: nn.Module) -> int:
+    """Up to how many rows no matrix of a network is worth waking torch's threads: stored, or a small one.
+
+    0 where one is neither.
+    """
+    modules = [module for module in model.modules() if not isinstance(module, nn.Embedding)]
+    weights = [weight for module in modules for weight in module._parameters.values() if weight is not None]
+    return min(map(_light_rows, weights), default=0)
+
+
+def _light_rows(weight: Tensor) -> int:
+    if isinstance(weight, StoredWeight):
+        return weight._few_rows
+    return LIGHT_PRODUCTS // max(1, weight.numel()) if weight.numel() <= LIGHT or weight.ndim < 2 else 0
+
+
 def narrow_weights(layer: nn.Module, dtype: torch.dtype, few_rows: int) -> None:
     """Keep what a layer's linear modules multiply with in `dtype`, where that holds its numbers."""
+    siblings = Siblings()
     for name in multiplied_names(layer):
         module = layer.get_submodule(name.rpartition(".")[0])
         weight = module._parameters["weight"]
         if weight is None or weight.numel() < SMALLEST or weight.dtype != torch.float32:
             continue
-        if (narrow := NarrowWeight.of(weight, dtype, few_rows)) is not None:
+        if (narrow := NarrowWeight.of(weight, dtype, few_rows, siblings)) is not None:
             module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
 
 

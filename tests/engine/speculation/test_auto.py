@@ -64,6 +64,16 @@ def test_learning_costs_less_than_half_of_the_time_even_where_a_wrong_choice_is_
     assert trial.rate(trial.run(LEARNING)) > 0.5 * trial.machine.best_rate()
 
 
+def test_large_trees_are_not_tried_where_every_row_costs() -> None:
+    """A cold start on a processor whose second row takes half as long as the first: sizes double, until one loses."""
+    trial = Trial(Machine(lambda rows: 0.07 + 0.03 * rows, 0.003, 0.0001, 0.005, sureness=0.7))
+    trial.run(LEARNING)
+    assert max(result.choice.budget for result in trial.results) <= 48
+    flat = Trial(streamed(1024))
+    flat.run(LEARNING)
+    assert max(result.choice.budget for result in flat.results) > 256
+
+
 def test_a_disk_of_half_the_rate_is_followed() -> None:
     """A pass over 64 rows was bound by computing a little; now twice as many rows are free."""
     reached = []

@@ -1,0 +1,65 @@
+"""Small operations in one thread: torch's own setting comes back, and nobody asks it who may compute."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from engine.own_thread import in_all_threads, in_own_thread, threads_allowed, threads_for
+from engine.weights.streaming.stored_weight import LIGHT, LIGHT_PRODUCTS, NarrowWeight, light_rows
+
+
+@pytest.fixture(autouse=True)
+def _three_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_torch_computes_in_one_thread_and_others_ask_for_all() -> None:
+    def fail() -> None:
+        raise MemoryError("boom")
+
+    with in_own_thread():
+        with in_own_thread():
+            assert (torch.get_num_threads(), threads_allowed()) == (1, 3)
+        with in_all_threads():
+            assert (torch.get_num_threads(), threads_allowed()) == (3, 3)
+        with threads_for(10, few=9):
+            assert torch.get_num_threads() == 3
+        with pytest.raises(MemoryError, match="boom"), in_all_threads():
+            fail()
+        assert (torch.get_num_threads(), threads_allowed()) == (1, 3)
+    with threads_for(9, few=9):
+        assert torch.get_num_threads() == 1
+    with pytest.raises(MemoryError, match="boom"), in_own_thread():
+        fail()
+    with in_all_threads():
+        assert (torch.get_num_threads(), threads_allowed()) == (3, 3)
+
+
+def test_another_thread_is_not_meant() -> None:
+    found: list[int] = []
+
+    def ask() -> None:
+        torch.set_num_threads(2)
+        found.append(threads_allowed())
+
+    with in_own_thread():
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+    assert found == [2]
+
+
+def test_rows_are_few_for_the_matrix_that_is_worth_most() -> None:
+    small, table = nn.Linear(64, 64), nn.Embedding(LIGHT // 64 + 1, 64)
+    large = nn.Linear(LIGHT // 64 + 1, 64, device="meta")
+    assert light_rows(nn.ModuleList([small, table])) == LIGHT_PRODUCTS // 64**2
+    assert light_rows(nn.ModuleList([small, large])) == 0
+    narrow = NarrowWeight.of(torch.zeros(64, LIGHT // 64 + 64), torch.bfloat16, few_rows=16)
+    large._parameters["weight"] = narrow  # type: ignore[assignment]  # as `narrow_weights` does
+    assert light_rows(nn.ModuleList([small, large])) == 16
