@@ -143,7 +143,7 @@ class ExpertSetup:
         )
         nbytes = slots * shape.nbytes
         memory = self._copy_stream.allocate(nbytes) if self._copy_stream else HostArena(nbytes).take(nbytes)
-        return ExpertSlots(memory, shape, slots, ExpertMeter(mixture), self._copy_stream)
+        return ExpertSlots(memory, shape, slots, ExpertMeter(mixture), self._copy_stream, len(alike))
 
     def _source(self, split: SplitLayout, tier: Tier, bulks: LayerStore, staging: Tensor) -> ExpertSource:
         shape = slot_shape(split)

@@ -1,7 +1,6 @@
-"""Slots for single experts on the compute device: which expert is in which, where it comes from, and who fills them."""
+"""Slots for single experts on the compute device: where an expert comes from, and who fills them."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -11,64 +10,13 @@ from torch import Tensor
 
 from engine.weights.store.disk import DiskReader
 from engine.weights.streaming.copy_stream import CopyStream
+from engine.weights.streaming.experts.cache import ExpertCache
 from engine.weights.streaming.experts.meter import ExpertMeter
 from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
 from engine.weights.streaming.staging import Carrier
 
 READERS = 2  # of single experts: a disk would be idle between two small reads of one thread
-
-Expert = tuple[int, int]
-"""(layer, number in the layer)"""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The slots of the requested experts, in their order, and those experts that must be fetched."""
-
-    slots: tuple[int, ...]
-    missing: tuple[Expert, ...]
-
-
-class ExpertCache:
-    """Which expert is in which slot. The caller of `take` fetches what is missing, or calls `forget`."""
-
-    def __init__(self, slots: int) -> None:
-        self.slots = slots
-        self.hits = 0
-        self.misses = 0
-        self._slot_of: OrderedDict[Expert, int] = OrderedDict()  # the least recently used first
-        self._free = list(range(slots - 1, -1, -1))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next missing expert evicts another."""
-        return not self._free
-
-    def take(self, experts: Sequence[Expert]) -> Taken:
-        """Slots for these experts, all different and no more than there are slots; none of them evicts another."""
-        assert len(set(experts)) == len(experts) <= self.slots, "more experts than slots, or one twice"
-        missing = tuple(expert for expert in experts if expert not in self._slot_of)
-        for expert in experts:
-            if expert in self._slot_of:
-                self._slot_of.move_to_end(expert)
-        for expert in missing:  # what was asked for is the most recently used by now, and not evicted
-            slot = self._free.pop() if self._free else self._slot_of.popitem(last=False)[1]
-            self._slot_of[expert] = slot
-        self.misses += len(missing)
-        self.hits += len(experts) - len(missing)
-        return Taken(tuple(self._slot_of[expert] for expert in experts), missing)
-
-    def forget(self, experts: Iterable[Expert]) -> None:
-        """They were not fetched: their slots are free."""
-        for expert in experts:
-            slot = self._slot_of.pop(expert, None)
-            if slot is not None:
-                self._free.append(slot)
-
-    def __contains__(self, expert: Expert) -> bool:
-        return expert in self._slot_of
-
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
@@ -162,10 +110,19 @@ class ExpertSlots:
     """Slots of one expert each, on the compute device."""
 
     def __init__(
-        self, memory: Tensor, shape: SlotShape, slots: int, meter: ExpertMeter, copy_stream: CopyStream | None
+        self,
+        memory: Tensor,
+        shape: SlotShape,
+        slots: int,
+        meter: ExpertMeter,
+        copy_stream: CopyStream | None,
+        layers: int = 1,
     ) -> None:
-        """`memory`: uint8, at least `slots` times as large as one slot; page-aligned if it is the host's."""
-        self.cache = ExpertCache(slots)
+        """`memory`: uint8, at least `slots` times as large as one slot; page-aligned if it is the host's.
+
+        `layers`: how many share the slots.
+        """
+        self.cache = ExpertCache(slots, layers)
         self.meter = meter
         self.waited_seconds = 0.0
         self.bytes_fetched = 0
