@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.weights.planning.needs import expected_distinct
+from engine.weights.streaming.experts.cache import HALF_LIFE, Expert, ExpertCache
 from engine.weights.streaming.experts.choice import (
     Situation,
     fastest_way,
@@ -14,7 +15,6 @@ from engine.weights.streaming.experts.choice import (
     whole_seconds,
 )
 from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
-from engine.weights.streaming.experts.cache import HALF_LIFE, Expert, ExpertCache
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
 

@@ -29,6 +29,7 @@ from tests.engine.gguf_files import write_gguf
 from tests.engine.packed_models import packed_model
 from tests.engine.tiny_models import save_tiny_model, tiny_model
 from tests.engine.weights.reading import cache_use
+from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_expert_stream import PLENTY, Mixture, passes
 from tests.engine.weights.test_layer_stream import CPU, assert_same
 from tests.engine.weights.test_packed_stream import stored_layers
@@ -225,6 +226,48 @@ def test_an_expert_that_cannot_be_read_fails_the_pass_with_a_sentence(tmp_path: 
     with pytest.raises(ModelError):
         passes(model.context)
     stream.close()
+
+
+# ---- beside a device ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [0, 9, 40])
+def test_the_processor_computes_what_the_device_has_not(cached: int, tmp_path: Path) -> None:
+    """And twice the same bits, whenever copies arrive."""
+    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
+    model = Mixture(tmp_path, "cast")
+    found = []
+    for seed in (1, 2):
+        copies = StandInCopyStream(seed)
+        allowed = cached * model.slot_bytes()
+        stream = model.stream(
+            model.layouts, ["ram"] * 4, copies, expert_cache_bytes=allowed, choose=lambda _: "computed",
+            host_rows=FEW_ROWS,
+        )  # fmt: skip
+        found.append(passes(model.context))
+        use, (hits, misses) = stream.expert_use, cache_use(stream)
+        assert 0 < use.in_place <= use.experts == misses
+        assert (hits > 0) == (cached > 0)
+        stream.close()
+        model.context.rewind(0)
+    assert_same(found[0], found[1])
+    assert_near(found[0], model.expected)
+
+
+def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(tmp_path: Path) -> None:
+    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
+    model = Mixture(tmp_path, "cast")
+    for seed in range(choose(2, 8)):
+        chance = random.Random(seed)
+        tiers: list[Tier] = [chance.choice(("device", "ram", "ram", "ssd")) for _ in range(4)]  # type: ignore[misc]
+        ways: list[ExpertWay] = ["whole", "single", "computed", "computed"]
+        stream = model.stream(
+            model.layouts, tiers, StandInCopyStream(seed), expert_cache_bytes=chance.choice((0, 12, 32)) * model.slot_bytes(),
+            choose=lambda _, chance=chance: chance.choice(ways), host_rows=chance.choice((2, 64)),
+        )  # fmt: skip
+        assert_near(passes(model.context), model.expected)
+        stream.close()
+        model.context.rewind(0)
 
 
 # ---- what routers chose ---------------------------------------------------------------------------------------------

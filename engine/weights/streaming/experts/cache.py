@@ -49,18 +49,24 @@ class ExpertCache:
     def take(self, experts: Sequence[Expert]) -> Taken:
         """Slots for these experts, all different and no more than there are slots; none of them evicts another."""
         assert len(set(experts)) == len(experts) <= self.slots, "more experts than slots, or one twice"
-        self.note(experts)
-        missing = tuple(expert for expert in experts if expert not in self._slot_of)
-        asked = frozenset(experts)
-        for expert in missing:
-            self._slot_of[expert] = self._free.pop() if self._free else self._evict(asked)
-            heappush(self._lowest, (self._scores[expert], expert))
-        self.misses += len(missing)
-        self.hits += len(experts) - len(missing)
+        missing = self.note(experts)
+        self.admit(experts)
         return Taken(tuple(self._slot_of[expert] for expert in experts), missing)
 
-    def note(self, experts: Iterable[Expert]) -> None:
-        """These experts are used by a layer's pass, wherever they are computed."""
+    def admit(self, experts: Sequence[Expert]) -> tuple[int, ...]:
+        """Slots for experts that were noted; none of them evicts another."""
+        asked = frozenset(experts)
+        for expert in experts:
+            if expert not in self._slot_of:
+                self._slot_of[expert] = self._free.pop() if self._free else self._evict(asked)
+                heappush(self._lowest, (self._scores[expert], expert))
+        return tuple(self._slot_of[expert] for expert in experts)
+
+    def note(self, experts: Sequence[Expert]) -> tuple[Expert, ...]:
+        """These experts are used by a layer's pass, wherever they are computed; returns those without a slot."""
+        missing = tuple(expert for expert in experts if expert not in self._slot_of)
+        self.misses += len(missing)
+        self.hits += len(experts) - len(missing)
         self._use *= self._growth
         for expert in experts:
             self._scores[expert] = self._scores.get(expert, 0.0) + self._use
@@ -72,6 +78,7 @@ class ExpertCache:
             self._renew()
         elif len(self._lowest) > STALE * self.slots + len(self._slot_of):
             self._renew()
+        return missing
 
     def worthy(self, experts: Iterable[Expert], most: int) -> list[Expert]:
         """Of experts without a slot, `most` at most that are worth one more than those that would be evicted."""

@@ -1,8 +1,9 @@
 """Slots for single experts on the compute device: where an expert comes from, and who fills them."""
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from engine.weights.streaming.prefetch_ring import OnWait
 from engine.weights.streaming.staging import Carrier
 
 READERS = 2  # of single experts: a disk would be idle between two small reads of one thread
+
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
@@ -154,12 +156,42 @@ class ExpertSlots:
                 del coming[expert]
                 self.bytes_fetched += split.expert_bytes
                 yield self._loaded(split, expert, slot_of[expert])
-            if transfers and is_timed:
-                seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
-                self.meter.fetched(len(transfers) * split.expert_bytes, seconds)
+            self._tell(transfers, split, is_timed)
         finally:
             self._abandon(layer, coming)
             self._record(taken.slots)
+
+    def held(self, split: SplitLayout, experts: Iterable[int]) -> list[LoadedExpert]:
+        """Those of a layer's experts that are in their slots. Call `used` once the work that reads them is launched."""
+        found = ((expert, self.cache.slot_of((split.trunk.index, expert))) for expert in experts)
+        return [self._loaded(split, expert, slot) for expert, slot in found if slot is not None]
+
+    def used(self, layer: int, experts: Iterable[int]) -> None:
+        """All work that reads these experts of a layer has been launched."""
+        slots = (self.cache.slot_of((layer, expert)) for expert in experts)
+        self._record([slot for slot in slots if slot is not None])
+
+    @contextmanager
+    def bringing(
+        self, split: SplitLayout, experts: Sequence[int], source: ExpertSource, on_wait: OnWait | None, is_timed: bool
+    ) -> Iterator[None]:
+        """Bring experts, which were noted, into slots for later passes while something else is done inside.
+
+        All are there at the end, or none that has not come is in the cache. See `load`.
+        """
+        layer = split.trunk.index
+        slots = self.cache.admit([(layer, expert) for expert in experts])
+        coming = self._request(list(zip(experts, slots, strict=True)), source)
+        transfers: list[Transfer] = []
+        try:
+            yield
+            for expert in list(coming):
+                transfers.append(self._await(coming[expert], on_wait))
+                del coming[expert]
+                self.bytes_fetched += split.expert_bytes
+            self._tell(transfers, split, is_timed)
+        finally:
+            self._abandon(layer, coming)
 
     def close(self) -> None:
         """End the threads."""
@@ -177,6 +209,12 @@ class ExpertSlots:
         if source.takes_all and wanted:
             return dict.fromkeys((each.expert for each in wanted), self._threads.submit(fetch, wanted))
         return {each.expert: self._threads.submit(fetch, [each]) for each in wanted}
+
+    def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool) -> None:
+        """The meter counts how long they took, from the first one's begin to the last one's end."""
+        if transfers and is_timed:
+            seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
+            self.meter.fetched(len(transfers) * split.expert_bytes, seconds)
 
     def _await(self, arrival: "Future[Transfer]", on_wait: OnWait | None) -> Transfer:
         begin = time.perf_counter()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from engine.weights.streaming.binding import stored_views
+from engine.weights.streaming.experts.beside import BesideExperts
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.choice import Choose, ExpertWay
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
@@ -24,7 +25,8 @@ from engine.weights.streaming.prefetch_ring import OnWait
 class ExpertLayer:
     """One layer with experts. `source` loads them into `slots`; both are None if they stay on the device, encoded.
 
-    Either `binding` gives their module its weights, or `followed` computes in the module's place.
+    Either `binding` gives their module its weights, or `followed` computes in the module's place, as `beside` does in
+    passes that take this way.
     """
 
     experts: Experts
@@ -33,6 +35,7 @@ class ExpertLayer:
     slots: ExpertSlots | None
     source: ExpertSource | None
     followed: FollowedExperts | None = None
+    beside: BesideExperts | None = None
 
     @property
     def index(self) -> int:
@@ -63,7 +66,10 @@ class ExpertStream:
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._ways: dict[ExpertSlots, ExpertWay] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
-        self._parts_of: Callable[[int], Parts] = dict[int, Parts]().__getitem__  # where the experts that are followed are found
+        self._parts_of: Callable[[int], Parts] = dict[
+            int, Parts
+        ]().__getitem__  # where the experts that are followed are found
+        self._is_beside = False  # the layer that is running is computed by the processor, too
         self._views: dict[tuple[int, ...], dict[int, Parts]] = {}  # by layer and buffers
         self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
         self._bytes_in_bulk = 0
@@ -78,8 +84,8 @@ class ExpertStream:
         for layer in self._layers.values():
             module = layer.experts.module
             self._hooks.append(module.register_forward_pre_hook(self._before(layer, on_wait)))
-            if layer.followed:
-                module.__dict__["forward"] = self._computing(layer.followed)  # found before that of the class
+            if layer.followed or layer.beside:
+                module.__dict__["forward"] = self._computing(layer, on_wait)  # found before that of the class
             if layer.binding:
                 self._hooks.append(module.register_forward_hook(_release(layer.binding), always_call=True))
 
@@ -129,18 +135,32 @@ class ExpertStream:
             self._rows += len(hidden)
             self._computed.append((self._begun, self._clock.mark()))
             renumbered = None
-            if layer.binding:
+            self._is_beside = self._goes_beside(layer, choice)
+            if layer.binding and not self._is_beside:
                 renumbered = self._bind(layer, layer.binding, choice, on_wait())
-            else:
+            elif layer.followed:
                 self._find(layer, choice, on_wait())
             self._begun = self._clock.mark()
             return None if renumbered is None else (hidden, renumbered, *rest)
 
         return fetch
 
-    def _computing(self, followed: FollowedExperts) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    def _computing(
+        self, layer: ExpertLayer, on_wait: Callable[[], OnWait | None]
+    ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        """What runs in place of the module's own forward, with the same arguments."""
+        own = type(layer.experts.module).forward
+
         def compute(hidden: Tensor, choice: Tensor, weights: Tensor) -> Tensor:
-            return followed(hidden, choice, weights, self._parts_of)
+            if layer.followed:
+                return layer.followed(hidden, choice, weights, self._parts_of)
+            if not (layer.beside and self._is_beside):
+                found: Tensor = own(layer.experts.module, hidden, choice, weights)
+                return found
+            found, stretches = layer.beside((hidden, choice, weights), self._companions, self._clock, on_wait())
+            self._computed += stretches
+            self._begun = self._clock.mark()
+            return found
 
         return compute
 
@@ -194,14 +214,24 @@ class ExpertStream:
         self._bind_all(layer, binding, on_wait)
         return None
 
+    def _goes_beside(self, layer: ExpertLayer, choice: Tensor) -> bool:
+        """Whether the processor computes what is missing; not behind an earlier chunk that took the whole layer."""
+        if layer.beside is None or layer.slots is None or self._in_bulk is not None:
+            return False
+        return self._way(layer.slots, choice) == "computed"
+
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
         if layer.slots is None:
             return True  # nothing is read, and nothing decoded that is not used
-        if layer.slots not in self._ways:
+        return self._way(layer.slots, choice) != "whole"
+
+    def _way(self, slots: ExpertSlots, choice: Tensor) -> ExpertWay:
+        """The way of this pass for all layers that share these slots."""
+        if slots not in self._ways:
             rows, chosen = choice.shape
-            situation = layer.slots.meter.situation(rows, chosen, self._bulks.bytes_per_second)
-            self._ways[layer.slots] = self._choose(situation)
-        return self._ways[layer.slots] != "whole"
+            situation = slots.meter.situation(rows, chosen, self._bulks.bytes_per_second)
+            self._ways[slots] = self._choose(situation)
+        return self._ways[slots]
 
     def _bind_all(self, layer: ExpertLayer, binding: ExpertBinding, on_wait: OnWait | None) -> None:
         if self._in_bulk is not None:  # for an earlier chunk
