@@ -87,6 +87,7 @@ class BesideExperts:
         if there:
             found = self._on_host(on_host, pairs, there, on_wait).to(hidden.dtype)
             outputs.append(found.to(hidden.device, non_blocking=True))
+        self._followed.use.experts += len(held)
         self._slots.meter.routed(*choice.shape, len(used), len(held) if was_full else None)
         found = weighted_sum(torch.cat(outputs), order, weights).to(hidden.dtype)
         return found, [stretch]
