@@ -9,6 +9,7 @@ from torch import Tensor
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.products import product
+from engine.model.shape import model_sizes
 from engine.model.streamable_network import build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.streaming.copy_stream import CudaCopyStream
@@ -77,12 +78,7 @@ def test_a_device_and_the_processor_together_compute_the_same(family: str, cache
         found, in_place = streamed(checkpoint, tmp_path / "layers", CUDA, cache_bytes)
         waits = [(operation, place) for operation, place in gpu.places if "experts/beside" in place]
         count = sum(gpu.places[each] for each in waits if not each[0].startswith("upload"))
-    assert count == 4 * len(checkpoint_layers(checkpoint)), "once a layer and pass"
+    assert count == 4 * len(model_sizes(checkpoint).layers), "once a layer and pass"
     assert in_place > 0
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
-
-
-def checkpoint_layers(checkpoint: Checkpoint) -> range:
-    """Their numbers."""
-    return range(int(checkpoint.config["num_hidden_layers"]))

@@ -88,7 +88,7 @@ class BesideExperts:
             found = self._on_host(on_host, pairs, there, on_wait).to(hidden.dtype)
             outputs.append(found.to(hidden.device, non_blocking=True))
         self._followed.use.experts += len(held)
-        self._slots.meter.routed(*choice.shape, len(used), len(held) if was_full else None)
+        self._slots.meter.routed(len(hidden), choice.shape[1], len(used), len(held) if was_full else None)
         found = weighted_sum(torch.cat(outputs), order, weights).to(hidden.dtype)
         return found, [stretch]
 
@@ -137,5 +137,5 @@ class BesideExperts:
 def _to_host(hidden: Tensor, choice: Tensor) -> tuple[Tensor, Tensor]:
     """Both in host memory, by one copy, for which the host waits."""
     pieces = [each.contiguous().view(torch.uint8).flatten() for each in (choice.long(), hidden)]
-    numbers, states = torch.cat(pieces).cpu().split([len(piece) for piece in pieces])
+    numbers, states = torch.split(torch.cat(pieces).cpu(), [len(piece) for piece in pieces])
     return states.view(hidden.dtype).view(hidden.shape), numbers.view(torch.int64).view(choice.shape)
