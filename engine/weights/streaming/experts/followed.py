@@ -201,5 +201,5 @@ def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
     """
     inverse = torch.empty_like(order)
     inverse[order] = torch.arange(len(order), device=order.device)
-    in_order = outputs[inverse].view(*weights.shape, -1)
+    in_order = outputs[inverse].view(*weights.shape, outputs.shape[-1])
     return (in_order * weights.unsqueeze(-1)).sum(dim=1)
