@@ -8,9 +8,9 @@ from engine.weights.streaming.experts.choice import ExpertWay, Situation
 
 NEWEST = 0.25  # how much the newest figure counts in a running mean
 UNKNOWN_RATE = 2e9  # bytes a second, until something was read; the ways then differ by their bytes alone
-# Until experts were multiplied where they lie: the processor reads them some five times as fast as a link brings them
-# (`../bench/results.md` has both), and each row adds a part of the time that reading takes.
-PLACE_SPEED, ROW_SHARE = 5.0, 0.25
+# Guesses until experts were multiplied where they lie: 60 GB/s from RAM against 25 over PCIe 4, and 0.8 TFLOPS, by which
+# a row of an expert in 4 bits takes a quarter of what reading it does. What is measured takes their place at once.
+PLACE_SPEED, ROW_SHARE = 2.4, 0.25
 
 
 @dataclass(frozen=True, slots=True)
