@@ -8,8 +8,8 @@ from engine.weights.streaming.experts.choice import ExpertWay, Situation
 
 NEWEST = 0.25  # how much the newest figure counts in a running mean
 UNKNOWN_RATE = 2e9  # bytes a second, until something was read; the ways then differ by their bytes alone
-# Guesses until experts were multiplied where they lie: 60 GB/s from RAM against 25 over PCIe 4, and 0.8 TFLOPS, by which
-# a row of an expert in 4 bits takes a quarter of what reading it does. What is measured takes their place at once.
+# Guesses until experts were multiplied where they lie: 60 GB/s from RAM against 25 over PCIe 4, and 0.8 TFLOPS, by
+# which a row of an expert in 4 bits takes a quarter of what reading it does. What is measured replaces them at once.
 PLACE_SPEED, ROW_SHARE = 2.4, 0.25
 
 
