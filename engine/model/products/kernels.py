@@ -86,9 +86,6 @@ def several_rows(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
         _write_totals(parts, sums, y, row, min(row + GROUP, end))
 
 
-several_rows_decoded = several_rows  # for numbers that take longer to decode: the same by now
-
-
 @compiled
 def _packed(x: Array, threes: int) -> Array:
     """x as tiles read it, one number behind the other: [block, tile, 8 columns of the block, row of the tile, 8]."""

@@ -24,9 +24,6 @@ WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for th
 TOGETHER = 16  # rows whose words may lie in one line of the cache
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
 WRITTEN = frozenset({torch.float32, torch.bfloat16})
-QUICK = frozenset({layouts.Bfloats, layouts.Halves, layouts.Integers})
-"""Layouts whose numbers are decoded anew for every four rows of x."""
-
 
 TABLES: dict[str, tuple[Callable[[], layouts.Array], ...]] = {
     "IQ4_NL": (partial(layouts.levels, "iq4"),),
@@ -96,12 +93,11 @@ class Stored:
     def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
         """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
         kernels = _kernels()
-        several = kernels.several_rows if type(self.parts) in QUICK else kernels.several_rows_decoded
         # Alike: a last one of a row would cost as much as others.
         step = -(-len(x) // max(1, round(len(x) / MOST_ROWS)))
         for at in range(0, len(x), step):
             some = x[at : at + step]
-            kernel = kernels.one_row if len(some) == 1 else several
+            kernel = kernels.one_row if len(some) == 1 else kernels.several_rows
             batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
 
     def decode(self, out: Tensor) -> None:
@@ -126,6 +122,22 @@ class Joined:
         """See `Product`."""
         found = [matrix.begin(x, batch) for matrix in self.matrices]
         return lambda: torch.cat([each() for each in found], dim=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternating:
+    """Matrices of the same shape, a row of each in turns."""
+
+    matrices: Sequence[Product]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Product`."""
+        return times_all([self], x)[0]
+
+    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
+        """See `Product`."""
+        found = [matrix.begin(x, batch) for matrix in self.matrices]
+        return lambda: torch.stack([each() for each in found], dim=-1).flatten(-2)
 
 
 @dataclass(frozen=True, slots=True)
