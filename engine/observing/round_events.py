@@ -37,10 +37,12 @@ class RoundEvents:
         speculation: Speculation,
         stream: Stream | None = None,
         take_target_log_probs: Callable[[], TargetLogProbs | None] = lambda: None,
+        complaints: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """`piece` gives the text of one token for display; `stream` None: nothing streams.
 
         `take_target_log_probs` gives what the target thinks of the newest round's nodes, None where nobody asked.
+        `complaints`, asked at the end, says what went wrong beside the answer.
         """
         self._passes = 0
         self._new_tokens = 0
@@ -54,6 +56,7 @@ class RoundEvents:
         self._clock = speculation.clock
         self._stream = stream
         self._take_target_log_probs = take_target_log_probs
+        self._complaints = complaints
         self._bytes_before = self._bytes_streamed
         self._begin = time.perf_counter()
 
@@ -82,8 +85,8 @@ class RoundEvents:
             spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
             yield self._round(result, self._speculation.answer.take_written(), spent, streamed)
 
-    def finished(self, is_complete: bool, method: str, notes: Sequence[str]) -> Finished:
-        """The end, cancelled where the answer is not complete; `method`: the one for an answer without a round."""
+    def finished(self, is_complete: bool, method: str, note: str = "") -> Finished:
+        """The end, cancelled where the answer is not complete; `method`: that of no round at all; `note`: why it."""
         parts = self._speculation
         chosen = max(self._chosen, key=lambda name: len(self._chosen[name]), default="")  # most often
         statistics = Statistics(
@@ -97,7 +100,7 @@ class RoundEvents:
             first_token_seconds=self._first_token_seconds,
             bytes_streamed=self._bytes_streamed - self._bytes_before,
             seconds=self._clock.seconds(),
-            note=joined((*notes, parts.strategy.reason, parts.limit.words)),
+            note=joined((note, *self._complaints(), parts.strategy.reason, parts.limit.words)),
         )
         reason = parts.answer.reason if is_complete else "cancelled"
         return Finished(self._request, reason, parts.answer.take_rest(), statistics, parts.answer.stop)
