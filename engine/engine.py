@@ -176,5 +176,5 @@ class Engine:
         A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed; the events
         raise `OutOfMemory` where not even a pass without a tree is possible. `watcher` is told of the rounds too.
         """
-        watcher = watcher or Watcher(verdicts=options.verdicts)
+        watcher = watcher or Watcher(judges=options.verdicts)
         return Answering(self._loaded, prompt, options, watcher).events(request)
