@@ -113,10 +113,7 @@ class LibraryController(QObject, EventListener):
 
     @takes(Finished)
     def _on_finished(self, event: Finished) -> None:
-        if event.reason == "loaded":
-            self._on_loaded()
-        else:
-            self._on_cancelled()
+        (self._on_loaded if event.reason == "loaded" else self._on_cancelled)()
 
     def _on_loaded(self) -> None:
         self._loaded = self._previous = self._wanted

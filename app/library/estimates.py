@@ -44,18 +44,7 @@ class Pricing:
 
     def options(self, terms: Terms) -> LoadOptions:
         """What the engine is asked about."""
-        return LoadOptions(
-            target=self.target,
-            draft=self.draft,
-            device=terms.device,
-            weights=terms.weights,
-            context_tokens=terms.context_tokens,
-            budget=terms.budget,
-            place=terms.place,
-            cache_dir=terms.cache_dir,
-            vram_limit_bytes=terms.vram_limit_bytes,
-            ram_limit_bytes=terms.ram_limit_bytes,
-        )
+        return LoadOptions(self.target, self.draft, **asdict(terms))
 
 
 def in_words(found: Appraised) -> str:

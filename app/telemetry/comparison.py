@@ -167,17 +167,11 @@ class Comparison(QObject, EventListener):
     def _on_round(self, event: Round) -> None:
         self._answer_text += event.text
 
-    @takes(Finished)
-    def _on_finished(self, event: Finished) -> None:
-        self._answer_text += event.text
-        self._end_answer(event.statistics)
-
-    @takes(Failed)
-    def _on_failed(self, _event: Failed) -> None:
-        self._end_answer(None)
-
-    def _end_answer(self, statistics: Statistics | None) -> None:
-        self._answer, self._answering = statistics, False
+    @takes(Finished, Failed)
+    def _on_answered(self, event: Finished | Failed) -> None:
+        text, self._answer = (event.text, event.statistics) if isinstance(event, Finished) else ("", None)
+        self._answer_text += text
+        self._answering = False
         self.changed.emit()
 
     def _on_grew(self, request: int) -> None:
