@@ -6,6 +6,7 @@ no memory of its own. What only CUDA has (pinning through its runtime, bitsandby
 
     which:    `find`, `is_accelerator`, `types_in_use`, `name`
     memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`
+    copies:   `sent`, `reads_are_free`
     streams:  `current_stream`, `make_stream`, `on_stream`, `wait_for_current_stream`
     events:   `make_event`, `record_event`
     graphs:   `has_graphs`, `make_graph`
@@ -19,6 +20,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch
 
 TYPES = ("cuda", "xpu")
@@ -101,6 +104,24 @@ def give_back_cache() -> None:
     """Return memory that torch's allocators hold without using it, if an accelerator was used at all."""
     for each in types_in_use():
         _module(each).empty_cache()
+
+
+def sent(
+    values: "Sequence[int] | Sequence[float]", device: "torch.device", dtype: "torch.dtype | None" = None
+) -> "torch.Tensor":
+    """The numbers as a tensor [n] on any device, int64 by default; what is queued there already goes on.
+
+    `torch.tensor(..., device=device)` waits until the device has done all of that. A small copy that need not block is
+    staged by the driver before the call returns, so the host's memory may go at once.
+    """
+    import torch  # noqa: PLC0415
+
+    return torch.tensor(values, dtype=dtype or torch.int64).to(device, non_blocking=True)
+
+
+def reads_are_free(device: "torch.device") -> bool:
+    """Whether the host may look at a tensor without waiting for anything."""
+    return device.type == "cpu"
 
 
 def current_stream(device: "torch.device") -> Any:

@@ -12,8 +12,7 @@ from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
-from engine.speculation.constrained_scorer import ConstrainedScorer
-from engine.speculation.interfaces import Scorer
+from engine.speculation.constrained_scorer import constrained
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
 from engine.speculation.methods.acceptance_rates import counted
 from engine.speculation.methods.verification import Sampler, Uniforms
@@ -28,30 +27,33 @@ class Answering:
     def __init__(self, loaded: LoadedPair, prompt: Prompt, options: GenerateOptions, watcher: Watcher) -> None:
         """Raises `InputError` for what cannot be answered, or not by the method that is asked for."""
         options.check()
-        tokenizer, tokens, room = loaded.pair.tokenizer, prompt.tokens, loaded.context_tokens - len(prompt.tokens)
-        require_readable(tokens, loaded.target.network.vocabulary, loaded.context_tokens)
-        require_known([token for token, _ in options.sampling.bias], loaded.target.network.vocabulary)
-        text = text_of_answer(tokenizer, prompt, options.stop)
-        end_tokens, begun = frozenset() if options.ignore_eos else tokenizer.eos_ids, prompt.answer
+        tokenizer, tokens, vocabulary = loaded.pair.tokenizer, prompt.tokens, loaded.target.network.vocabulary
+        require_readable(tokens, vocabulary, loaded.context_tokens)
+        require_known([token for token, _ in options.sampling.bias], vocabulary)
+        text, begun = text_of_answer(tokenizer, prompt, options.stop), prompt.answer
+        state = state_of_answer(tokenizer, prompt, options.constraint) if options.constraint else None
 
-        self._stream = loaded.stream
-        counts, (target, draft) = loaded.learned.acceptance(options), _scorers(loaded, prompt, options)
+        self._stream, forgets = loaded.stream, loaded.draft_forgets
+        counts, (target, draft) = loaded.learned.acceptance(options), loaded.guarded(options.conversation)
 
+        if state is not None:
+            target, draft = constrained(target, draft, state, len(tokens), forgets)
         inputs = MethodInputs(
             sampling=Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), begun),
             prompt=tokens,
-            vocabulary=loaded.target.network.vocabulary,
+            vocabulary=vocabulary,
             counts=counts,
             learned=partial(loaded.learned.state, options),
             measured=partial(loaded.measured, options),
             draft=draft,
-            forgets=loaded.draft_forgets,
+            forgets=forgets,
             device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
             observer=watcher,
             largest_tree=loaded.weights.plan.largest_tree,
         )
         self._chosen = choose_method(options, inputs)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
+        end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
         answer = Answer(text, end_tokens, min(options.max_new_tokens, room))
         loaded.limit.begin()
         reach = partial(getattr, loaded.target, "reach")
@@ -67,7 +69,8 @@ class Answering:
         Raises `OutOfMemory` where not even a pass without a tree is possible.
         """
         loaded, watcher, piece = self._loaded, self._watcher, self._loaded.pair.tokenizer.piece
-        events = RoundEvents(request, piece, self._parts, self._stream, watcher.take_target_log_probs)
+        told = watcher.take_target_log_probs, loaded.complaints
+        events = RoundEvents(request, piece, self._parts, self._stream, *told)
         is_complete = False
         try:
             with watcher.answering(request, piece, loaded.target.network.layers, self._stream):
@@ -80,8 +83,7 @@ class Answering:
         except BaseException:
             loaded.remember_limit()
             raise
-        notes = (self._chosen.note, loaded.learned.complaint, loaded.kept_complaint)
-        finished = events.finished(is_complete, self._chosen.method.name, notes)
+        finished = events.finished(is_complete, self._chosen.method.name, self._chosen.note)
         yield finished
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
         assert finished.statistics, "every answer has its figures"
@@ -104,13 +106,3 @@ class Answering:
         """One pass of the draft, and what it gives: both where the target's layers are not ahead of them."""
         with accelerator.on_stream(self._loaded.draft_stream):
             return self._parts.keep_drafting()
-
-
-def _scorers(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions) -> tuple[Scorer, Scorer | None]:
-    """Target and draft, both held to the constraint of the answer where there is one."""
-    target, draft = loaded.guarded(options.conversation)
-    if options.constraint is None:
-        return target, draft
-    first, begin = state_of_answer(loaded.pair.tokenizer, prompt, options.constraint), len(prompt.tokens)
-    host = ConstrainedScorer(target, first, begin)
-    return host, ConstrainedScorer(draft, first, begin, host, forgets=loaded.draft_forgets) if draft else None

@@ -14,7 +14,6 @@ from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finishe
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
-from engine.protocol.watching import Watch
 from engine.text.calling import divider_for, tool_constraint
 from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import Divider
@@ -177,7 +176,5 @@ class Engine:
         A cancelled request finishes too, with what it has. Raises `InputError` before anything is computed; the events
         raise `OutOfMemory` where not even a pass without a tree is possible. `watcher` is told of the rounds too.
         """
-        if watcher is None:
-            watcher = Watcher()
-            watcher.watch(Watch(verdicts=options.verdicts))
+        watcher = watcher or Watcher(judges=options.verdicts)
         return Answering(self._loaded, prompt, options, watcher).events(request)

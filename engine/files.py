@@ -59,9 +59,9 @@ class Replacement:
 
 
 @contextmanager
-def replaced_atomically(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def replaced_atomically(path: Path) -> Iterator[BinaryIO]:
     """A file to write that replaces `path` at the end of the block; if the block or that fails, nothing is left."""
-    replacement = Replacement(path, mode)
+    replacement = Replacement(path, 0o666)
     try:
         yield replacement.file
     except BaseException:

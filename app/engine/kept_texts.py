@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.link import EngineLink
+from app.engine.listener import EventListener, takes
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.settings.store import SettingsFile
@@ -16,12 +17,12 @@ from app.ui.notices import Notice
 from engine.errors import CoppiceError
 from engine.kept_files import AUTOMATIC, forget, kept_bytes, kept_folder, make_room, planned_bytes
 from engine.protocol.keeping import ForgetTexts, KeepTexts, Kept
-from engine.protocol.messages import Event, Ready
+from engine.protocol.messages import Ready
 
 KEPT_NOTICE = "texts-not-kept"
 
 
-class KeptConversations(QObject):
+class KeptConversations(QObject, EventListener):
     """`measured` tells how many bytes are kept, after every change and whenever it was asked for.
 
     Files are removed here, also while no engine runs; an engine is told, so that it does not write them anew.
@@ -44,14 +45,11 @@ class KeptConversations(QObject):
         """The thread begins with the first piece of work: few windows have any."""
         return Jobs(1, "kept texts", self)
 
-    def on_events(self, events: list[Event]) -> None:
-        """A new engine is told what to keep; hear what became of it."""
-        for event in events:
-            if isinstance(event, Ready):
-                self._told = self._wanted
-                self._link.keep(self._told)
-            elif isinstance(event, Kept):
-                self._on_kept(event)
+    @takes(Ready)
+    def _on_ready(self, _event: Ready) -> None:
+        """A new engine is told what to keep."""
+        self._told = self._wanted
+        self._link.keep(self._told)
 
     def follow_settings(self) -> None:
         """What is wanted may be something else now; what is no longer wanted, or is too much, is deleted."""
@@ -110,6 +108,7 @@ class KeptConversations(QObject):
         job.failed.connect(self._on_failed)
         return job
 
+    @takes(Kept)
     def _on_kept(self, kept: Kept) -> None:
         self.measured.emit(kept.nbytes)
         if kept.note:

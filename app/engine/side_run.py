@@ -1,11 +1,11 @@
 """Has the engine answer something beside the conversation, which never hears of it: for everything that compares."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import Answerer
+from app.engine.listener import EventListener, takes
 from app.engine.steps import plausible
 from app.engine.token_times import TokenClock, TokenTimes
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics, Wrote
@@ -32,7 +32,7 @@ class SideAnswer:
     words: str = ""
 
 
-class SideRun(QObject):
+class SideRun(QObject, EventListener):
     """One at a time, in the engine's own queue. The conversation goes first: what runs makes way for its answer."""
 
     grew = Signal(int)  # request
@@ -81,32 +81,35 @@ class SideRun(QObject):
         """Other models are loaded now: what was written last is not what they would write."""
         self.last = None
 
-    def on_events(self, events: Sequence[Event]) -> None:
-        """Follow the run."""
-        for event in events:
-            if self._request and not isinstance(event, Ready) and event.id == self._request:
-                self._take(event)
+    def concerns(self, event: Event) -> bool:
+        """What comes of the run does."""
+        return self._request != 0 and not isinstance(event, Ready) and event.id == self._request
 
-    def _take(self, event: Event) -> None:
-        match event:
-            case Round():
-                self._clock.add(event)
-                self._text += event.text
-                self._tokens += event.new_tokens
-                self.grew.emit(self._request)
-            case Wrote():
-                self._text += event.text
-                self._tokens += max(0, event.tokens)
-                self.grew.emit(self._request)
-            case Failed():
-                self._end(None, joined((event.message, event.hint)))
-            case Finished(reason="cancelled"):
-                self._end(None, CANCELLED)
-            case Finished():
-                self._text += event.text
-                self._end(plausible(event.statistics or Statistics()), "")
-            case _:
-                pass
+    @takes(Round)
+    def _on_round(self, event: Round) -> None:
+        self._clock.add(event)
+        self._grow(event.text, event.new_tokens)
+
+    @takes(Wrote)
+    def _on_wrote(self, event: Wrote) -> None:
+        self._grow(event.text, max(0, event.tokens))
+
+    @takes(Failed)
+    def _on_failed(self, event: Failed) -> None:
+        self._end(None, joined((event.message, event.hint)))
+
+    @takes(Finished)
+    def _on_finished(self, event: Finished) -> None:
+        if event.reason == "cancelled":
+            self._end(None, CANCELLED)
+        else:
+            self._text += event.text
+            self._end(plausible(event.statistics or Statistics()), "")
+
+    def _grow(self, text: str, tokens: int) -> None:
+        self._text += text
+        self._tokens += tokens
+        self.grew.emit(self._request)
 
     def _end(self, statistics: Statistics | None, words: str) -> None:
         ended = replace(self.so_far, statistics=statistics, words=words)

@@ -99,16 +99,15 @@ def lengths_of(event: Round) -> Sequence[int]:
     return told + [0] * (event.new_tokens - len(told))
 
 
-def spread_evenly(length: int, tokens: int, passes: int, seconds: float, begin: int = 0) -> TokenTimes:
+def spread_evenly(length: int, tokens: int, passes: int, seconds: float) -> TokenTimes:
     """So many tokens over a text of so many characters and over this time, for answers that kept no rounds."""
-    count, through = max(0, min(tokens, length - begin)), max(1, passes)
+    count = max(0, min(tokens, length))
     if not count:
-        return TokenTimes(begin, is_measured=False)
-    room = length - begin
-    through = min(through, count)
+        return TokenTimes(0, is_measured=False)
+    through = min(max(1, passes), count)
     return TokenTimes(
-        begin,
-        tuple(begin + room * (each + 1) // count for each in range(count)),
+        0,
+        tuple(length * (each + 1) // count for each in range(count)),
         tuple(count * (each + 1) // through for each in range(through)),
         tuple(seconds * ((each + 1) / through) for each in range(through)),
         is_measured=False,

@@ -3,15 +3,16 @@
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.engine.interface import Engine
+from app.engine.listener import EventListener, takes
 from app.i18n.translation import tr
 from app.ui.notices import Notice
-from engine.protocol.messages import Event, Failed, Finished
+from engine.protocol.messages import Failed, Finished
 
 UNHEARD_NOTICE = "stop-unheard"
 PATIENCE_SECONDS = 5
 
 
-class UnheardStop(QObject):
+class UnheardStop(QObject, EventListener):
     """From the moment something is cancelled until it has ended.
 
     The engine reacts within a layer, but a layer that comes from a slow disk can take longer than that, and a model's
@@ -31,7 +32,7 @@ class UnheardStop(QObject):
         self._timer.timeout.connect(self._on_unheard)
         link.requested.connect(self._on_requested)
         link.cancelled.connect(self._on_cancelled)
-        link.events_arrived.connect(self._on_events)
+        link.events_arrived.connect(self.on_events)
         link.engine_stopped.connect(self._on_engine_stopped)
 
     def _on_requested(self, request: int, asker: int) -> None:
@@ -43,11 +44,10 @@ class UnheardStop(QObject):
         if self._cancelled and not self._timer.isActive() and not self._offers:
             self._timer.start()
 
-    def _on_events(self, events: list[Event]) -> None:
-        ended = {each.id for each in events if isinstance(each, Finished | Failed)}
-        for each in ended:
-            self._running.pop(each, None)
-        self._cancelled -= ended
+    @takes(Finished, Failed)
+    def _on_ended(self, event: Finished | Failed) -> None:
+        self._running.pop(event.id, None)
+        self._cancelled.discard(event.id)
         if not self._cancelled:
             self._withdraw()
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import Engine
+from app.engine.listener import EventListener, takes
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from engine.protocol.messages import Event, Failed, Finished, Loaded, Loading, Ready
@@ -16,7 +17,7 @@ from engine.protocol.options import LoadOptions
 _log = logging.getLogger(__name__)
 
 
-class LibraryController(QObject):
+class LibraryController(QObject, EventListener):
     """Decides what is loaded, and knows the state of the engine.
 
     A pair that fails to load is followed by the one before it, and that by the embedded pair; so a wrong path
@@ -90,31 +91,29 @@ class LibraryController(QObject):
         self._loaded = None
         self._change(EngineState(Phase.STOPPED))
 
-    def on_events(self, events: list[Event]) -> None:
-        """Follow the start of the engine and the loading of the pair."""
-        for event in events:
-            if isinstance(event, Ready) and self._rests:
-                self._change(EngineState(Phase.EMPTY))
-            elif isinstance(event, Ready):
-                self._request_load()
-            elif event.id == self._request:
-                self._on_answer(event)
+    def concerns(self, event: Event) -> bool:
+        """The start of the engine does, and the loading of the pair."""
+        return isinstance(event, Ready) or event.id == self._request
 
-    def _on_answer(self, event: Event) -> None:
-        match event:
-            case Loading():
-                left = self._pace.seconds_left(event.stage, event.done, event.total)
-                self._change(EngineState(Phase.LOADING, event.stage, event.done, event.total, left))
-            case Loaded():
-                self._change(replace(self.state, pair=event))
-            case Finished(reason="loaded"):
-                self._on_loaded()
-            case Finished():
-                self._on_cancelled()
-            case Failed():
-                self._on_failed(event)
-            case _:
-                pass
+    @takes(Ready)
+    def _on_ready(self, _event: Ready) -> None:
+        if self._rests:
+            self._change(EngineState(Phase.EMPTY))
+        else:
+            self._request_load()
+
+    @takes(Loading)
+    def _on_loading(self, event: Loading) -> None:
+        left = self._pace.seconds_left(event.stage, event.done, event.total)
+        self._change(EngineState(Phase.LOADING, event.stage, event.done, event.total, left))
+
+    @takes(Loaded)
+    def _on_described(self, event: Loaded) -> None:
+        self._change(replace(self.state, pair=event))
+
+    @takes(Finished)
+    def _on_finished(self, event: Finished) -> None:
+        (self._on_loaded if event.reason == "loaded" else self._on_cancelled)()
 
     def _on_loaded(self) -> None:
         self._loaded = self._previous = self._wanted
@@ -130,6 +129,7 @@ class LibraryController(QObject):
             self._wanted = self._loaded
             self._request_load()
 
+    @takes(Failed)
     def _on_failed(self, failed: Failed) -> None:
         """Try the pair before; if that is the one that failed, the embedded pair; if even that, none."""
         self._loaded = None

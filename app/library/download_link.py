@@ -127,10 +127,6 @@ class PairDownloads(QObject):
         for repo in repos:
             self._downloads.add(Request.of(repo))
 
-    def options_for(self, repo: str) -> LoadOptions | None:
-        """The pair that a model is being fetched for, if there is one."""
-        return next((each.options for each in self._orders if repo in each.missing), None)
-
     def _on_ended(self, progress: Progress) -> None:
         repo = progress.request.source
         if progress.state is State.CANCELLED:

@@ -7,12 +7,13 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import Engine
+from app.engine.listener import EventListener, takes
 from app.i18n.number_text import Number
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.settings.store import Settings, SettingsFile
 from engine.errors import InputError
-from engine.protocol.messages import Appraised, Event, Ready
+from engine.protocol.messages import Appraised, Ready
 from engine.protocol.options import LoadOptions, Place
 
 
@@ -43,18 +44,7 @@ class Pricing:
 
     def options(self, terms: Terms) -> LoadOptions:
         """What the engine is asked about."""
-        return LoadOptions(
-            target=self.target,
-            draft=self.draft,
-            device=terms.device,
-            weights=terms.weights,
-            context_tokens=terms.context_tokens,
-            budget=terms.budget,
-            place=terms.place,
-            cache_dir=terms.cache_dir,
-            vram_limit_bytes=terms.vram_limit_bytes,
-            ram_limit_bytes=terms.ram_limit_bytes,
-        )
+        return LoadOptions(self.target, self.draft, **asdict(terms))
 
 
 def in_words(found: Appraised) -> str:
@@ -80,7 +70,7 @@ def rate_text(tokens_per_second: float) -> str:
     return tr("{rate:.2f} tokens/s").format(rate=Number(tokens_per_second))
 
 
-class Estimator(QObject):
+class Estimator(QObject, EventListener):
     """One question is under way at any time, so that there is nothing to cancel: what no longer counts is not asked.
 
     `priced` carries a pricing's key and what the engine said. While no engine runs, questions wait for the next one.
@@ -132,14 +122,11 @@ class Estimator(QObject):
         self._prices.clear()
         self.show(self._shown)
 
-    def on_events(self, events: list[Event]) -> None:
-        """Take the answer that is waited for; a new engine is asked at once."""
-        for event in events:
-            if isinstance(event, Ready):
-                self._engine_is_there = True
-                self._ask_next()
-            elif isinstance(event, Appraised) and self._asked is not None and event.id == self._asked[0]:
-                self._on_answer(event)
+    @takes(Ready)
+    def _on_ready(self, _event: Ready) -> None:
+        """A new engine is asked at once."""
+        self._engine_is_there = True
+        self._ask_next()
 
     def on_engine_stopped(self) -> None:
         """What was asked stays without an answer: it waits for the next engine."""
@@ -148,8 +135,10 @@ class Estimator(QObject):
             self._waiting.insert(0, self._asked[1])
             self._asked = None
 
+    @takes(Appraised)
     def _on_answer(self, found: Appraised) -> None:
-        assert self._asked is not None
+        if self._asked is None or found.id != self._asked[0]:
+            return
         _, pricing, terms = self._asked
         self._asked = None
         if terms == self._terms:  # else it is asked again: the pair is among those waiting

@@ -46,10 +46,10 @@ class SearchController(QObject):
     rows_added = Signal(int, int)  # first place, and the one behind the last
     state_changed = Signal(SearchState)
 
-    def __init__(self, client: HubClient, parent: QObject | None = None, at_a_time: int = 4) -> None:
+    def __init__(self, client: HubClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._client = client
-        self._jobs = Jobs(at_a_time, "search", self)  # several: one that is cancelled may still wait for the hub
+        self._jobs = Jobs(4, "search", self)  # several: one that is cancelled may still wait for the hub
         self._job: Job | None = None
         self._query = SearchQuery()
         self.results = SearchResults()

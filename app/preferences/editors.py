@@ -1,6 +1,6 @@
 """What an option is edited with: one widget for every kind."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -171,8 +171,6 @@ class TextEditor(Editor):
 
 _LIST_ROWS = 4
 
-Ask = Callable[[QWidget], str]
-
 
 def ask_for_folder(parent: QWidget) -> str:
     """The folder that a person chooses; empty when none."""
@@ -182,10 +180,10 @@ def ask_for_folder(parent: QWidget) -> str:
 class FolderEditor(Editor):
     """A path, written or chosen."""
 
-    def __init__(self, option: Folder, ask: Ask = ask_for_folder) -> None:
+    def __init__(self, option: Folder) -> None:
         self._line = QLineEdit(placeholderText=tr(option.otherwise), clearButtonEnabled=True)
         super().__init__(self._line)
-        self._ask = ask
+        self._ask = ask_for_folder
         self.browse = QPushButton(tr("Browse…"), self)
         self.browse.setAccessibleName(tr("{option}: choose a folder").format(option=tr(option.title)))
         self._row.addWidget(self.browse)
@@ -208,10 +206,10 @@ class FolderEditor(Editor):
 class FoldersEditor(Editor):
     """A list with what adds to it and takes from it."""
 
-    def __init__(self, option: Folders, ask: Ask = ask_for_folder) -> None:
+    def __init__(self, option: Folders) -> None:
         self._list = QListWidget()
         super().__init__(self._list)
-        self._ask = ask
+        self._ask = ask_for_folder
         self._list.setFixedHeight(self._list.fontMetrics().height() * _LIST_ROWS + 18)
         title = tr(option.title)
         self.add = QPushButton(tr("Add…"), self)

@@ -1,12 +1,14 @@
 """Switches the local server, and knows how it stands: what is wanted, what the engine says of it, and who asks."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.link import EngineLink
+from app.engine.listener import EventListener, takes
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.server.visits import VisitLog
@@ -54,7 +56,7 @@ class ServerState:
         return self.phase in (Phase.KEY, Phase.ENGINE, Phase.STARTING, Phase.ON)
 
 
-class ServerController(QObject):
+class ServerController(QObject, EventListener):
     """`changed` follows every change of `state`, `visited` every change of the log.
 
     The server is a part of the engine's process: a new one is told anew.
@@ -154,26 +156,22 @@ class ServerController(QObject):
         elif self.state.phase in (Phase.STARTING, Phase.ON):
             self._become(ServerState(Phase.ENGINE))
 
-    def on_events(self, events: list[Event]) -> None:
-        """Take what tells of the server."""
-        visits = [each for each in events if isinstance(each, Visit)]
-        for event in events:
-            match event:
-                case Ready():
-                    self._on_ready()
-                case Serving() | ServingEnded():
-                    self._on_answer(event)
-        if visits:
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Take what tells of the server; all visits of the list at once, as there may be many."""
+        super().on_events(events)
+        if visits := [each for each in events if isinstance(each, Visit)]:
             self.log.take(visits, time.time())
             self.visited.emit()
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _on_ready(self) -> None:
+    @takes(Ready)
+    def _on_ready(self, _event: Ready) -> None:
         self._is_engine_up = True
         if self.state.phase is Phase.ENGINE:
             self.switch_on()
 
+    @takes(Serving, ServingEnded)
     def _on_answer(self, event: Serving | ServingEnded) -> None:
         """Only the answer to the last order tells how it stands; a server may also end by itself."""
         self._awaited = max(0, self._awaited - 1)

@@ -39,6 +39,19 @@ def _are_origins(text: str) -> bool:
     return all(each == "*" or _ORIGIN.fullmatch(each) for each in web_origins(text))
 
 
+def _memory_limit(title: str) -> Decimal:
+    return Decimal(
+        page=MEMORY,
+        title=title,
+        help=mark("The most that is taken of it, for models that have no limit of their own."),
+        effect=Effect.RELOAD,
+        smallest=0.0,
+        largest=_MOST_GB,
+        unit=" GB",
+        smallest_means=mark("What is free"),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Preferences:
     """What a person has set in Preferences. Limits are in 1e9 bytes, 0 for what is free; an empty folder is ours."""
@@ -181,32 +194,8 @@ class Preferences:
             ),
         ),
     )
-    vram_limit_gb: float = option(
-        0.0,
-        Decimal(
-            page=MEMORY,
-            title=mark("Limit of GPU memory"),
-            help=mark("The most that is taken of it, for models that have no limit of their own."),
-            effect=Effect.RELOAD,
-            smallest=0.0,
-            largest=_MOST_GB,
-            unit=" GB",
-            smallest_means=mark("What is free"),
-        ),
-    )
-    ram_limit_gb: float = option(
-        0.0,
-        Decimal(
-            page=MEMORY,
-            title=mark("Limit of RAM"),
-            help=mark("The most that is taken of it, for models that have no limit of their own."),
-            effect=Effect.RELOAD,
-            smallest=0.0,
-            largest=_MOST_GB,
-            unit=" GB",
-            smallest_means=mark("What is free"),
-        ),
-    )
+    vram_limit_gb: float = option(0.0, _memory_limit(mark("Limit of GPU memory")))
+    ram_limit_gb: float = option(0.0, _memory_limit(mark("Limit of RAM")))
     keep_texts: bool = option(
         True,
         Switch(

@@ -1,11 +1,13 @@
 """Runs the last question once more without speculation, and measures what speculation gave."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import Answerer
+from app.engine.listener import EventListener, takes
 from app.engine.side_run import OTHER_RUNS, SideAnswer, SideRun
 from app.engine.state import EngineState
 from engine.protocol.messages import ChatMessage, Event, Failed, Finished, Ready, Round, Statistics
@@ -59,7 +61,7 @@ class Outcome:
         return self.speculated.tokens_per_second / plain if plain else 0.0
 
 
-class Comparison(QObject):
+class Comparison(QObject, EventListener):
     """One at a time, and none beside an answer. It asks like anybody else, and the conversation never hears of it."""
 
     changed = Signal()
@@ -152,20 +154,25 @@ class Comparison(QObject):
             self.run.cancel()
         self.changed.emit()
 
-    def on_events(self, events: list[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Follow the run; and keep the figures of the answer that it is compared with."""
         self.run.on_events(events)
-        for event in events:
-            if self._asked and not isinstance(event, Ready) and event.id == self._asked.request:
-                self._on_answer(event)
+        super().on_events(events)
 
-    def _on_answer(self, event: Event) -> None:
-        if isinstance(event, Round | Finished):
-            self._answer_text += event.text
-        if isinstance(event, Finished | Failed):
-            self._answer = event.statistics if isinstance(event, Finished) else None
-            self._answering = False
-            self.changed.emit()
+    def concerns(self, event: Event) -> bool:
+        """What comes of the answer does."""
+        return self._asked is not None and not isinstance(event, Ready) and event.id == self._asked.request
+
+    @takes(Round)
+    def _on_round(self, event: Round) -> None:
+        self._answer_text += event.text
+
+    @takes(Finished, Failed)
+    def _on_answered(self, event: Finished | Failed) -> None:
+        text, self._answer = (event.text, event.statistics) if isinstance(event, Finished) else ("", None)
+        self._answer_text += text
+        self._answering = False
+        self.changed.emit()
 
     def _on_grew(self, request: int) -> None:
         if request == self._request:

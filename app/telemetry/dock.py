@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from app.engine.interface import Answerer
+from app.engine.listener import EventListener, takes
 from app.engine.state import EngineState
 from app.engine.why import CausePlace
 from app.i18n.translation import tr
@@ -35,7 +36,7 @@ class _Place(QWidget):
         return QSize(900, 310)
 
 
-class TelemetryDock(QObject):
+class TelemetryDock(QObject, EventListener):
     """Follows the conversation's own requests; what a comparison measures stays out of the charts."""
 
     figures_wanted = Signal(list)
@@ -130,14 +131,10 @@ class TelemetryDock(QObject):
         self._asked = time.monotonic()
         self.comparison.on_asked(request, chat, options)
 
-    def on_events(self, events: list[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Take the rounds of the conversation."""
         mine = [event for event in events if not isinstance(event, Ready) and event.id == self._request]
-        for event in mine:
-            if isinstance(event, Round):
-                self._add(event)
-            elif isinstance(event, Prefilled):
-                self.history.wait(event.seconds)
+        super().on_events(mine)
         self._take_elsewhere(mine)
         self.comparison.on_events(events)
         if mine:
@@ -206,7 +203,12 @@ class TelemetryDock(QObject):
             self.elsewhere.ask(self._request, self._asked)
             self.elsewhere.take(events, time.monotonic())
 
-    def _add(self, round: Round) -> None:
+    @takes(Prefilled)
+    def _on_prefilled(self, event: Prefilled) -> None:
+        self.history.wait(event.seconds)
+
+    @takes(Round)
+    def _on_round(self, round: Round) -> None:
         try:
             self.history.add(round)
         except ValueError as error:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
+from app.engine.listener import EventListener, takes
 from app.i18n.translation import tr
 from app.tree.widgets import EMPTY, message_label
 from app.ui.colors import Colors
-from engine.protocol.messages import Event, Loaded
+from engine.protocol.messages import Loaded
 
 if TYPE_CHECKING:
     from app.tree.panel import TreePanel
 
 
-class TreeDock(QObject):
+class TreeDock(QObject, EventListener):
     """Numpy and pyqtgraph come with the panel: until then a sentence stands in its place."""
 
     def __init__(self, window: QMainWindow) -> None:
@@ -24,7 +25,7 @@ class TreeDock(QObject):
         self._window = window
         self._panel: TreePanel | None = None
         self._connect: Callable[[TreePanel], None] = lambda _panel: None
-        self._loaded: list[Event] = []  # the pair, for a panel that is made after it was loaded
+        self._loaded: list[Loaded] = []  # the pair, for a panel that is made after it was loaded
         self._colors: Colors | None = None
         self.dock = QDockWidget(tr("Speculation tree"), window)
         self.dock.setObjectName("tree")
@@ -62,10 +63,11 @@ class TreeDock(QObject):
         if self._panel is not None:
             self._panel.exports.leave()
 
-    def on_events(self, events: list[Event]) -> None:
-        """Remember the pair that was loaded, as long as there is no panel that is told itself."""
+    @takes(Loaded)
+    def _on_loaded(self, event: Loaded) -> None:
+        """Remember the pair, as long as there is no panel that is told itself."""
         if self._panel is None:
-            self._loaded = [each for each in events if isinstance(each, Loaded)] or self._loaded
+            self._loaded = [event]
 
     def on_asked(self, request: int) -> None:
         """The conversation has asked the engine something."""

@@ -1,9 +1,12 @@
 """The panel that shows the speculation tree of every round as it happens, and of every round that was."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
 
+from app.engine.listener import EventListener, takes
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.tree.bars import Advice, RecordingBar, Timeline
@@ -34,7 +37,7 @@ _MALFORMED = mark("The tree of round {number} cannot be shown: {reason}. The ans
 _LOST = mark("This round is not kept any more: there was no room for it, in memory or on the disk.")
 
 
-class TreePanel(QWidget):
+class TreePanel(QWidget, EventListener):
     """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 40 a second, none unseen."""
 
     way_chosen = Signal(str)
@@ -76,7 +79,7 @@ class TreePanel(QWidget):
         self.branching = Branching(self._canvas)
         self.motion = Motion(self._canvas)
         self._strip = LayerStrip(colors.tree, self)
-        self._live = Live(self._strip, self._requests, self)
+        self._live = Live(self._strip, self._requests, self, self._is_growth_seen)
         self._elsewhere = Elsewhere(colors.tree, self._requests, self)
         self._explainer = ExplainerBar(self)
         self._timeline = Timeline(self.player, colors.tree, self)
@@ -95,23 +98,30 @@ class TreePanel(QWidget):
         """The rounds of this request belong to the conversation; other requests' are nothing to see here."""
         self._requests.add(request)
 
-    def on_events(self, events: list[Event]) -> None:
-        """Take what tells of trees."""
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Take what tells of trees; what is seen live, and of engines elsewhere, sees every event first."""
         for event in events:
-            self._live.take(event, self.player.follows_newest and self.isVisible() and not self._explainer.is_running)
+            self._live.on_events((event,))
             if self._elsewhere.take(event):
                 self._throttle.request()
-            match event:
-                case Round() if event.id in self._requests:
-                    self.show_round(event)
-                case Inspected():
-                    self._on_inspected(event)
-                case Loaded():
-                    self._advice.set_plan(event.small_trees)
-                case Finished() if event.statistics:
-                    self._advice.tell(event.statistics.note)
-                case Ready():
-                    self._watch()
+            super().on_events((event,))
+
+    def _is_growth_seen(self) -> bool:
+        return self.player.follows_newest and self.isVisible() and not self._explainer.is_running
+
+    @takes(Round)
+    def _on_round(self, event: Round) -> None:
+        if event.id in self._requests:
+            self.show_round(event)
+
+    @takes(Loaded)
+    def _on_loaded(self, event: Loaded) -> None:
+        self._advice.set_plan(event.small_trees)
+
+    @takes(Finished)
+    def _on_finished(self, event: Finished) -> None:
+        if event.statistics:
+            self._advice.tell(event.statistics.note)
 
     def show_round(self, round: Round) -> None:
         """Keep a round, and show it soon if the newest is looked at; a newer one takes its place if it comes first."""
@@ -288,6 +298,11 @@ class TreePanel(QWidget):
             self._live.end_growth()
             self._explainer.begin(self._shown[1])
 
+    @takes(Ready)
+    def _on_ready(self, _event: Ready) -> None:
+        """A new engine is told anew."""
+        self._watch()
+
     def _watch(self) -> None:
         self.command_wanted.emit(Watch(verdicts=True, drafts=True, layers=True) if self.isVisible() else Watch())
 
@@ -307,6 +322,7 @@ class TreePanel(QWidget):
             of = self._shown[0]
             self.command_wanted.emit(Inspect(of.id, of.index, node))
 
+    @takes(Inspected)
     def _on_inspected(self, told: Inspected) -> None:
         if self._shown and (self._shown[0].id, self._shown[0].index) == (told.id, told.index):
             self._canvas.tell(told)

@@ -82,7 +82,7 @@ class LoadedPair:
         """What brings the target's layers; None where all of them are resident."""
         return self.weights.stream
 
-    def guarded(self, conversation: str) -> tuple[GuardedContext, Scorer | None]:
+    def guarded(self, conversation: str) -> tuple[Scorer, Scorer | None]:
         """Target and draft as the rounds of one answer use them, the draft as a scorer of the target's tokens.
 
         A pass that runs out of memory raises `OutOfMemory`, and frees it. No draft where nothing drafts.
@@ -137,6 +137,10 @@ class LoadedPair:
     def kept_complaint(self) -> str:
         """What went wrong with texts in files since this was asked last, in words."""
         return self.texts.on_disk.take_complaint() if self.texts.on_disk else ""
+
+    def complaints(self) -> tuple[str, str]:
+        """What went wrong with files since this was asked last: with what was learnt, and with texts."""
+        return self.learned.complaint, self.kept_complaint
 
     @property
     def kept_bytes(self) -> int:

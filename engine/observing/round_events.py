@@ -53,10 +53,12 @@ class RoundEvents:
         speculation: Speculation,
         stream: Stream | None = None,
         take_target_log_probs: Callable[[], TargetLogProbs | None] = lambda: None,
+        complaints: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """`piece` gives the text of one token for display; `stream` None: nothing streams.
 
         `take_target_log_probs` gives what the target thinks of the newest round's nodes, None where nobody asked.
+        `complaints`, asked at the end, says what went wrong beside the answer.
         """
         self._passes = 0
         self._new_tokens = 0
@@ -70,6 +72,7 @@ class RoundEvents:
         self._clock = speculation.clock
         self._stream = stream
         self._take_target_log_probs = take_target_log_probs
+        self._complaints = complaints
         self._bytes_before = self._bytes_streamed
         self._experts_before = self._experts
         self._begin = time.perf_counter()
@@ -99,8 +102,8 @@ class RoundEvents:
             spent, streamed = _difference(self._clock.seconds(), before), self._bytes_streamed - bytes_before
             yield self._round(result, self._speculation.answer.take_written(), spent, streamed)
 
-    def finished(self, is_complete: bool, method: str, notes: Sequence[str]) -> Finished:
-        """The end, cancelled where the answer is not complete; `method`: the one for an answer without a round."""
+    def finished(self, is_complete: bool, method: str, note: str = "") -> Finished:
+        """The end, cancelled where the answer is not complete; `method`: that of no round at all; `note`: why it."""
         parts = self._speculation
         chosen = max(self._chosen, key=lambda name: len(self._chosen[name]), default="")  # most often
         used, in_place = (now - before for now, before in zip(self._experts, self._experts_before, strict=True))
@@ -115,7 +118,7 @@ class RoundEvents:
             first_token_seconds=self._first_token_seconds,
             bytes_streamed=self._bytes_streamed - self._bytes_before,
             seconds=self._clock.seconds(),
-            note=joined((*notes, parts.strategy.reason, parts.limit.words)),
+            note=joined((note, *self._complaints(), parts.strategy.reason, parts.limit.words)),
             experts_used=used,
             experts_in_place=in_place,
         )

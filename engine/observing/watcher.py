@@ -137,10 +137,10 @@ class Watcher:
     has grown too soon after the one before is told of at one of the pass's layers.
     """
 
-    def __init__(self, post: Callable[[Event], None] = lambda _: None) -> None:
-        """`post` sends an event to the application at once."""
+    def __init__(self, post: Callable[[Event], None] = lambda _: None, judges: bool = False) -> None:
+        """`post` sends an event to the application at once; `judges`: rounds have verdicts until `watch` says other."""
         self._post = post
-        self._wanted = Watch()
+        self._wanted = Watch(verdicts=judges)
         self._request = self._index = 0
         self._piece: Callable[[int], str] = str
         self._stream: ArrivingLayers | None = None

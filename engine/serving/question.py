@@ -15,7 +15,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
-from engine.serving.first_call import FirstCall
+from engine.text.pieces import CallArguments, CallBegun, Divider, Piece
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -39,6 +39,25 @@ class Question:
     def request(self, number: int) -> Generate:
         """As the engine is asked it."""
         return Generate(number, self.chat, self.options, self.offered)
+
+
+class FirstCall:
+    """A `Divider` without the calls behind the first, for clients that run no more than one at a time."""
+
+    def __init__(self, divider: Divider) -> None:
+        self._divider = divider
+
+    def push(self, text: str) -> list[Piece]:
+        """Take more text; returns what it certainly is."""
+        return _without_further_calls(self._divider.push(text))
+
+    def flush(self) -> list[Piece]:
+        """The end: returns what was held back."""
+        return _without_further_calls(self._divider.flush())
+
+
+def _without_further_calls(pieces: list[Piece]) -> list[Piece]:
+    return [piece for piece in pieces if not isinstance(piece, CallBegun | CallArguments) or piece.place == 0]
 
 
 async def held_to_its_choice(service: Service, question: Question) -> Question:

@@ -5,10 +5,18 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.host_copies import sent
+from engine.accelerator import sent
 from engine.speculation.interfaces import PathState, Scorer
 
 ROWS = 32  # masked at a time: bounds what a byte per logit takes at large vocabularies
+
+
+def constrained(
+    target: Scorer, draft: Scorer | None, first: PathState, begin: int, forgets: bool
+) -> tuple[Scorer, Scorer | None]:
+    """Both held to a constraint, from the state `first` before token number `begin`; `forgets`: the draft."""
+    host = ConstrainedScorer(target, first, begin)
+    return host, ConstrainedScorer(draft, first, begin, host, forgets=forgets) if draft else None
 
 
 class ConstrainedScorer:

@@ -21,7 +21,6 @@ from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, Acceptance
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from engine.speculation.tuning.tree_size import best_tree
 
 SAMPLED = ("sequoia", "specinfer", "chain")
 SAME_TEXT = ("specexec", "lookup")
@@ -178,9 +177,9 @@ def _sequoia(drafting: Drafting, options: GenerateOptions, inputs: MethodInputs)
         return ChosenMethod(Sequoia(drafting, shapes), options, note)
     if not speculation.budget and measured.is_current:
         program = program_for(found.acceptance, LARGEST, min(speculation.depth + 1, MOST_LEVELS))
-        size = best_tree(program, found.draft_seconds, found.target_seconds, speculation.depth)
-        if not size.budget:
+        budget, depth = program.best_size(found.draft_seconds, found.target_seconds, speculation.depth)
+        if not budget:
             note = say("As measured here, no tree of Sequoia's pays: the smallest is grown.")
-        speculation = replace(speculation, budget=max(1, size.budget), depth=max(1, size.depth))
+        speculation = replace(speculation, budget=max(1, budget), depth=max(1, depth))
     options = replace(options, speculation=speculation)
     return ChosenMethod(Sequoia(drafting, PlannedShapes(found.acceptance)), options, note)

@@ -46,7 +46,7 @@ from app.system.background import Stop
 from app.system.json_text import parse_json
 from app.system.paths import Folders
 from app.system.plain_text import well_formed, well_formed_values
-from app.tree.rounds.recording import read_recording, write_recording
+from app.tree.rounds.recording import read_recording, recording_line
 from engine.protocol.messages import ChatMessage, Command, Event, Failed, Generate, Round
 from engine.protocol.options import GenerateOptions
 from tests.app.fake_engine import round_of
@@ -184,7 +184,7 @@ def answers_of_others(_folder: Path) -> Iterator[str]:
 
 def recordings(folder: Path) -> Iterator[str]:
     round_ = round_of(1, 0, TEXT)
-    write_recording(folder / "own", [round_])
+    (folder / "own").write_text(recording_line(round_), encoding="utf-8")
     yield next(read_recording(folder / "own")).tree.pieces[1]
     line = json.loads((folder / "own").read_text(encoding="utf-8")) | {"method": TEXT}
     (folder / "foreign").write_text(json.dumps(line), encoding="utf-8")

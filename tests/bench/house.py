@@ -15,7 +15,7 @@ import statistics
 import sys
 from argparse import ArgumentParser
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -193,10 +193,16 @@ def entered_files(package: Path) -> Iterator[list[str]]:
         if event == "call" and file.startswith(prefix) and (not seen or seen[-1] != file):
             seen.append(file)
 
+    with _profiled(follow):
+        yield seen
+
+
+@contextmanager
+def _profiled(follow: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
     before = sys.getprofile()
     sys.setprofile(follow)
     try:
-        yield seen
+        yield
     finally:
         sys.setprofile(before)
 
@@ -216,12 +222,8 @@ def called_rooms(package: Path) -> Iterator[list[str]]:
             if not stays or stays[-1] != room:
                 stays.append(room)
 
-    before = sys.getprofile()
-    sys.setprofile(follow)
-    try:
+    with _profiled(follow):
         yield stays
-    finally:
-        sys.setprofile(before)
 
 
 def embedded_engine() -> "Engine":

@@ -1,7 +1,6 @@
 """Where something was found: how often in which section of which message, in the order in which they are read."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.chat.history.message import THOUGHT
@@ -58,7 +57,3 @@ class Hits:
         if index < len(self._sections) and self._sections[index] == place.section:
             return min(before + place.number, self._ends[index])
         return before
-
-    def in_messages(self) -> Sequence[int]:
-        """The numbers of the messages that have some."""
-        return sorted({each[0] for each in self._sections})

@@ -68,12 +68,6 @@ class Lock:
         content = json.dumps([self.build, self.python, *(each.file + each.sha256 for each in self.wheels)])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    @property
-    def requirements(self) -> str:
-        """The lock as an installer reads it; what has no checksum here was checked when it was fetched."""
-        lines = (f"{each.project}=={each.version}" for each in self.wheels)
-        return "".join(f"{line}\n" for line in lines)
-
     def text(self) -> str:
         """The lock as a file has it."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"

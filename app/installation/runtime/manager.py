@@ -136,13 +136,11 @@ class RuntimeManager:
                 path.unlink(missing_ok=True)
 
 
-def runtime_manager(folders: Folders, downloads: Dependencies | None = None) -> RuntimeManager | None:
+def runtime_manager(folders: Folders) -> RuntimeManager | None:
     """None where the engine is that of this very Python."""
     parts = runtime_parts()
     if parts is None:
         return None
     place = RuntimePlace(folders.data / "runtime")
-    dependencies = InstallDependencies(
-        place, folders.cache / "engine-wheels", tools_of(parts), downloads or Dependencies()
-    )
+    dependencies = InstallDependencies(place, folders.cache / "engine-wheels", tools_of(parts), Dependencies())
     return RuntimeManager(parts, dependencies)

@@ -90,11 +90,6 @@ class RuntimePlace:
             return None
         return Installed(build, fingerprint, torch, program, folder, wheels, about.get("sees_card") is True)
 
-    def bytes_installed(self) -> int:
-        """What the runtime takes on the disk; reads every folder of it."""
-        here = self.installed()
-        return sum(path.lstat().st_size for path in here.folder.rglob("*")) if here else 0
-
     # ---- what is wanted ---------------------------------------------------------------------------------------------
 
     def wanted(self) -> Wanted | None:

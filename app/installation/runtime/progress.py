@@ -90,7 +90,10 @@ class OccupiedError(CoppiceError):
     """Another Coppice of the same person is making the runtime."""
 
 
-def names_text(names: list[str], most: int = 3) -> str:
+_MOST_NAMES = 3
+
+
+def names_text(names: list[str]) -> str:
     """Some names, and how many more there are: `a, b, c and 4 more`."""
-    shown = ", ".join(names[:most])
-    return say("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown
+    shown, more = ", ".join(names[:_MOST_NAMES]), len(names) - _MOST_NAMES
+    return say("{names} and {count} more", names=shown, count=more) if more > 0 else shown

@@ -39,16 +39,9 @@ class LocalModels(QObject):
     verifying = Signal(str, Verifying)
     verified = Signal(str, Verifying)
 
-    def __init__(
-        self,
-        cache: Path,
-        folders: Callable[[], Sequence[str]],
-        parent: QObject | None = None,
-        stores: Callable[[], Sequence[Store]] = stores_here,
-    ) -> None:
+    def __init__(self, cache: Path, folders: Callable[[], Sequence[str]], parent: QObject | None = None) -> None:
         """`cache`: the application's own, for prepared copies; `folders`: those that a person has added."""
         super().__init__(parent)
-        self._stores = stores
         self._cache = cache
         self._folders = folders
         self._jobs = Jobs(2, "models", self)
@@ -64,9 +57,9 @@ class LocalModels(QObject):
         """Look what there is; `changed` tells."""
         if self._scan is not None:
             self._scan.cancel()
-        folders, stores, first = tuple(map(Path, self._folders())), self._stores, self._is_first
+        folders, first = tuple(map(Path, self._folders())), self._is_first
         self._is_first = False
-        self._scan = self._jobs.start(lambda stop: _look(self._cache, folders, stores(), stop, first))
+        self._scan = self._jobs.start(lambda stop: _look(self._cache, folders, stores_here(), stop, first))
         self._scan.done.connect(self._on_found)
         self._scan.failed.connect(self.failed)
 

@@ -1,21 +1,20 @@
 """The drafts of a target: the good ones first, none, and those that cannot be used, greyed out with the reason."""
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.pairing.drafts import DraftChoice, Origin
+from app.library.picker.choice_list import MARK, SIDE, ChoiceDelegate, ChoiceList, Index
 from app.system.plain_text import tip
 from app.ui.theme import Colors
 from engine.protocol.options import NO_DRAFT
 
 NONE_REASON = mark("Answers without a draft; what repeats in the text is still guessed ahead.")
-_SIDE, _GAP, _MARK = 10, 6, 14
-
-Index = QModelIndex | QPersistentModelIndex
+_GAP = 6
 _ROOT = QModelIndex()
 _CHOICE = Qt.ItemDataRole.UserRole
 
@@ -69,12 +68,8 @@ class DraftModel(QAbstractListModel):
         return NO_DRAFT if choice is None else choice.candidate.source
 
 
-class DraftDelegate(QStyledItemDelegate):
+class DraftDelegate(ChoiceDelegate):
     """A mark for the one that is chosen, the name, and the reason under it."""
-
-    def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.colors = colors
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """Two lines."""
@@ -86,72 +81,37 @@ class DraftDelegate(QStyledItemDelegate):
         found = index.data(_CHOICE)
         choice = found if isinstance(found, DraftChoice) else None
         usable = choice is None or choice.usable
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        chosen = self.begin(painter, option, usable)
         rect: QRect = option.rect
-        if chosen or (usable and option.state & QStyle.StateFlag.State_MouseOver):
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.colors.bubble if chosen else self.colors.hover))
-            painter.drawRoundedRect(rect.adjusted(2, 1, -2, -1), 6, 6)
         metrics = QFontMetrics(option.font)
-        line = rect.adjusted(_SIDE + _MARK + 8, _GAP, -_SIDE, 0)
+        line = rect.adjusted(SIDE + MARK + 8, _GAP, -SIDE, 0)
         line.setHeight(metrics.lineSpacing())
-        self._paint_mark(painter, rect.left() + _SIDE, line.center().y(), chosen, usable)
+        self.paint_mark(painter, rect.left() + SIDE, line.center().y(), chosen, usable)
         bold = QFont(option.font)
         bold.setWeight(QFont.Weight.DemiBold if usable else QFont.Weight.Normal)
         painter.setFont(bold)
-        self._write(painter, line, name_of(choice), self.colors.text if usable else self.colors.muted)
+        self.write(painter, line, name_of(choice), self.colors.text if usable else self.colors.muted)
         painter.setFont(option.font)
-        self._write(painter, line.translated(0, line.height()), reason_of(choice), self.colors.muted)
+        self.write(painter, line.translated(0, line.height()), reason_of(choice), self.colors.muted)
         painter.restore()
 
-    def _paint_mark(self, painter: QPainter, left: int, middle: int, chosen: bool, usable: bool) -> None:
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QColor(self.colors.accent if chosen else self.colors.muted if usable else self.colors.border))
-        painter.drawEllipse(left, middle - _MARK // 2, _MARK, _MARK)
-        if chosen:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.colors.accent))
-            painter.drawEllipse(left + 4, middle - _MARK // 2 + 4, _MARK - 8, _MARK - 8)
 
-    def _write(self, painter: QPainter, line: QRect, words: str, color: str) -> None:
-        painter.setPen(QColor(color))
-        shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
-
-
-class DraftList(QListView):
-    """`picked` carries the source of a draft that a person has chosen."""
-
-    picked = Signal(str)
+class DraftList(ChoiceList):
+    """`picked` carries the source of a draft."""
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Draft model"), parent)
         self.drafts = DraftModel(self)
         self.painter_ = DraftDelegate(colors, self)
-        self._filling = False
-        self.setObjectName("drafts")
-        self.setAccessibleName(tr("Draft model"))
-        self.setModel(self.drafts)
-        self.setItemDelegate(self.painter_)
-        self.setUniformItemSizes(True)
-        self.setMouseTracking(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.set_lines(self.drafts, self.painter_, self.drafts.source)
 
     def show_choices(self, choices: tuple[DraftChoice, ...], draft: str) -> None:
         """Show the drafts, and which one is chosen."""
-        self._filling = True
+        self._is_filled = False
         self.drafts.replace(choices)
         self.setCurrentIndex(self.drafts.index(self.drafts.row_of(draft)))
-        self._filling = False
-
-    def currentChanged(self, current: Index, previous: Index) -> None:  # noqa: N802
-        """A person chose another."""
-        super().currentChanged(current, previous)
-        if not self._filling and current.isValid():
-            self.picked.emit(self.drafts.source(current.row()))
+        self._is_filled = True
 
 
 def name_of(choice: DraftChoice | None) -> str:

@@ -126,12 +126,6 @@ class EntryList(QAbstractListModel):
                 if (row := self.row_of(entry.key)) >= 0:
                     self._touch(row)
 
-    def forget_estimates(self) -> None:
-        """Nothing is known any more, as when the terms have changed."""
-        self._verdicts.clear()
-        if self._shown:
-            self.dataChanged.emit(self.index(0), self.index(len(self._shown) - 1))
-
     def _completed(self, entry: Entry) -> Entry:
         """With the number of parameters, which only the engine knows of models on this computer."""
         counted = self.verdict(entry.key).parameters

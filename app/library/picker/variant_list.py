@@ -1,22 +1,22 @@
 """The variants of a repository: the number format, the size, and how it would run here, a line each."""
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from app.i18n.number_text import size_text
 from app.i18n.translation import tr
+from app.library.picker.choice_list import MARK, SIDE, ChoiceDelegate, ChoiceList, Index
 from app.library.picker.entry import UNKNOWN, Tone, Verdict
 from app.library.picker.entry_list import tone_color
 from app.library.variants import VariantChoice
 from app.system.plain_text import tip
 from app.ui.theme import Colors
 
-_SIDE, _GAP, _MARK, _BETWEEN = 10, 4, 14, 12
+_GAP, _BETWEEN = 4, 12
 _MOST_LINES = 5
 _SAFETENSORS, _STAR, _HERE_MARK = "safetensors", "★", "✓"
 
-Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
 _CHOICE = Qt.ItemDataRole.UserRole
 _VERDICT = Qt.ItemDataRole.UserRole + 1
@@ -74,12 +74,11 @@ class VariantModel(QAbstractListModel):
         return self._choices[row]
 
 
-class VariantDelegate(QStyledItemDelegate):
+class VariantDelegate(ChoiceDelegate):
     """A mark for the one that is chosen, the number format, the size, and the estimate in its colour."""
 
     def __init__(self, colors: Colors, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.colors = colors
+        super().__init__(colors, parent)
         self.widths = (0, 0)  # of the names and of the sizes
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
@@ -92,24 +91,19 @@ class VariantDelegate(QStyledItemDelegate):
         choice, verdict, is_here = index.data(_CHOICE), index.data(_VERDICT), index.data(_HERE)
         if not isinstance(choice, VariantChoice) or not isinstance(verdict, Verdict):
             return
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.save()
         painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        chosen = self.begin(painter, option)
         rect: QRect = option.rect
-        if chosen or option.state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.colors.bubble if chosen else self.colors.hover))
-            painter.drawRoundedRect(rect.adjusted(2, 1, -2, -1), 6, 6)
-        self._paint_mark(painter, rect.left() + _SIDE, rect.center().y(), chosen)
-        line = rect.adjusted(_SIDE + _MARK + 8, 0, -_SIDE, 0)
+        self.paint_mark(painter, rect.left() + SIDE, rect.center().y(), chosen)
+        line = rect.adjusted(SIDE + MARK + 8, 0, -SIDE, 0)
         painter.setFont(_bold(option.font))
         name, size = _shown_name(choice), _shown_size(choice, bool(is_here))
-        line = self._write(painter, line, name, self.colors.text, self.widths[0])
+        line = self._write_column(painter, line, name, self.colors.text, self.widths[0])
         painter.setFont(option.font)
-        line = self._write(painter, line, size, self.colors.muted, self.widths[1])
+        line = self._write_column(painter, line, size, self.colors.muted, self.widths[1])
         tone = verdict.tone if verdict.words else Tone.QUIET
-        self._write(painter, line, verdict.words, tone_color(self.colors, tone), 0)
+        self.write(painter, line, verdict.words, tone_color(self.colors, tone))
         painter.restore()
 
     def measure(self, font: QFont, choices: tuple[VariantChoice, ...], here: frozenset[str]) -> None:
@@ -122,59 +116,32 @@ class VariantDelegate(QStyledItemDelegate):
             max(map(plain.horizontalAdvance, sizes), default=0),
         )
 
-    def _paint_mark(self, painter: QPainter, left: int, middle: int, chosen: bool) -> None:
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QColor(self.colors.accent if chosen else self.colors.muted))
-        painter.drawEllipse(left, middle - _MARK // 2, _MARK, _MARK)
-        if chosen:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(self.colors.accent))
-            painter.drawEllipse(left + 4, middle - _MARK // 2 + 4, _MARK - 8, _MARK - 8)
-
-    def _write(self, painter: QPainter, line: QRect, words: str, color: str, column: int) -> QRect:
-        """Write at the left end of the line, into a column so wide; returns what is left of the line."""
-        painter.setPen(QColor(color))
-        shown = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, line.width())
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)
-        return line.adjusted(column + _BETWEEN if column else 0, 0, 0, 0)
+    def _write_column(self, painter: QPainter, line: QRect, words: str, color: str, width: int) -> QRect:
+        """Write at the left end of the line; returns what is left of the line behind a column so wide."""
+        self.write(painter, line, words, color)
+        return line.adjusted(width + _BETWEEN if width else 0, 0, 0, 0)
 
 
-class VariantList(QListView):
-    """`picked` carries the source of a variant that a person has chosen."""
-
-    picked = Signal(str)
+class VariantList(ChoiceList):
+    """`picked` carries the source of a variant."""
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(tr("Variant"), parent)
         self.variants = VariantModel(self)
         self.painter_ = VariantDelegate(colors, self)
-        self._filling = False
-        self.setObjectName("drafts")
-        self.setAccessibleName(tr("Variant"))
-        self.setModel(self.variants)
-        self.setItemDelegate(self.painter_)
-        self.setUniformItemSizes(True)
-        self.setMouseTracking(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.set_lines(self.variants, self.painter_, lambda row: self.variants.choice(row).source)
 
     def show_choices(self, choices: tuple[VariantChoice, ...], here: frozenset[str], source: str) -> None:
         """Show the variants, and which one is chosen."""
-        self._filling = True
+        self._is_filled = False
         self.variants.replace(choices, here)
         self.painter_.measure(self.font(), choices, here)
         row = self.variants.row_of(source)
         if row != self.currentIndex().row():
             self.setCurrentIndex(self.variants.index(row) if row >= 0 else QModelIndex())
-        self._filling = False
+        self._is_filled = True
         lines = min(_MOST_LINES, len(choices))
         self.setFixedHeight(lines * max(1, self.sizeHintForRow(0)) + 2 * self.frameWidth() + 8 if lines else 0)
-
-    def currentChanged(self, current: Index, previous: Index) -> None:  # noqa: N802
-        """A person chose another."""
-        super().currentChanged(current, previous)
-        if not self._filling and current.isValid():
-            self.picked.emit(self.variants.choice(current.row()).source)
 
 
 def name_of(choice: VariantChoice) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -25,6 +26,19 @@ def choice_of(name: str, entries: Mapping[str, str], parent: QWidget) -> QComboB
 def choose(field: QComboBox, value: str) -> None:
     """Select a value."""
     field.setCurrentIndex(max(0, field.findData(value)))
+
+
+def halves(fields: QVBoxLayout, words: QLabel, preview: QWidget) -> QHBoxLayout:
+    """The fields with up to three lines of words below them, beside the preview."""
+    words.setMinimumHeight(3 * words.fontMetrics().height())
+    words.setAlignment(Qt.AlignmentFlag.AlignTop)
+    fields.addWidget(words)
+    fields.addStretch(1)
+    both = QHBoxLayout()
+    both.setSpacing(16)
+    both.addLayout(fields)
+    both.addWidget(preview, 1)
+    return both
 
 
 def colors_of(theme: str, own: TreeColors) -> TreeColors:

@@ -3,7 +3,7 @@
 import math
 import time
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,16 +26,6 @@ LARGEST_BYTES = 2 << 30
 _LONGEST_LINE = 16 << 20
 _MOST_NODES = 65_536
 _HINT = mark("Choose a file that was saved with 'Save recording', or one that '--trace' wrote.")
-
-
-def write_recording(path: Path, rounds: Iterable[Round]) -> int:
-    """One line per round; returns how many. Raises `OSError`."""
-    count = 0
-    with path.open("w", encoding="utf-8") as file:
-        for each in rounds:
-            file.write(recording_line(each))
-            count += 1
-    return count
 
 
 def recording_line(of: Round) -> str:

@@ -114,11 +114,6 @@ class PartFile:
         """Bytes of all sections."""
         return sum(layout.nbytes for layout in self._layouts.values())
 
-    @property
-    def largest_bytes(self) -> int:
-        """Bytes of the largest section, which is read at once."""
-        return max((layout.nbytes for layout in self._layouts.values()), default=0)
-
     def reader(self) -> "SectionReader":
         """Opens the file to read sections; raises `UnusableText` where it is gone or became another one."""
         return SectionReader(self, self._layouts, self._digests)

@@ -37,10 +37,6 @@ class Settings:
             raise self.refused(key)
         return value
 
-    def varies(self, key: str) -> bool:
-        """Whether the entry is a list in which layers differ."""
-        return len(set(self.several(key))) > 1
-
     def flag(self, key: str, default: bool = False) -> bool:
         """A truth; `default` where the file says nothing."""
         value = self._value(key)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from engine.host_copies import sent
+from engine.accelerator import sent
 from engine.model.network import Network
 
 

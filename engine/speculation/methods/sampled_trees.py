@@ -8,7 +8,7 @@ from operator import attrgetter
 import torch
 from torch import Tensor
 
-from engine.host_copies import reads_are_free
+from engine.accelerator import reads_are_free
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import NullObserver, Observer, Sampling, Scorer
 from engine.speculation.methods.proposals import Proposals, kept

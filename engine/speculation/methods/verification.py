@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.host_copies import reads_are_free, sent
+from engine.accelerator import reads_are_free, sent
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import Sampling
 from engine.speculation.trees.tree import Path, Tree

@@ -1,7 +1,7 @@
 """Sequoia's dynamic program (Chen et al., NeurIPS 2024, arXiv 2402.12374): the best tree of every size and depth."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -14,6 +14,9 @@ from engine.protocol.sentences import Amount, say
 AcceptanceVector = tuple[float, ...]
 """p[k - 1] is the probability that of a node's children the k-th is the one accepted; at most one is, so the sum is
 at most 1."""
+
+Seconds = Callable[[float], float]
+"""Of a pass, by its rows."""
 
 MOST_CHILDREN = 64
 ROUNDING = 1e-6
@@ -133,6 +136,21 @@ class TreeProgram:
                 below.append((size, level - 1))
         return TreeShape(tuple(parents))
 
+    def best_size(self, draft: Seconds, target: Seconds, most_levels: int | None = None) -> tuple[int, int]:
+        """Sequoia's hardware-aware optimiser (section 3.3): the nodes and levels that cost the least time per token.
+
+        They minimise (d t_draft + t_target(n)) / G(n, d); of equals the first, and before all (0, 0), no tree. Both
+        count drafted ones alone, of which a pass of `draft` reads a level's average, and one of `target` the root too.
+        """
+        best, least = (0, 0), target(1)
+        for budget in sizes_up_to(self.nodes - 1):
+            for depth in range(1, min(budget, self.levels - 1, most_levels or budget) + 1):
+                drafting = depth * draft(budget / depth)
+                seconds = (drafting + target(budget + 1)) / self.gain(budget + 1, depth + 1)
+                if seconds < least:
+                    best, least = (budget, depth), seconds
+        return best
+
     def _split(self, room: int, level: int) -> list[int]:
         """The sizes of the subtrees, by rank, of the root of the best tree of at most `room` nodes."""
         best = self._best[level]
@@ -146,6 +164,14 @@ class TreeProgram:
 
     def _level(self, levels: int) -> int:
         return min(levels, len(self._best)) - 1
+
+
+def sizes_up_to(most: int) -> list[int]:
+    """Budgets worth trying: every one at first, then in steps of about an eighth."""
+    sizes = [1]
+    while sizes[-1] < most:
+        sizes.append(min(most, sizes[-1] + max(1, sizes[-1] // 8)))
+    return sizes
 
 
 def _max_plus(left: Tensor, right: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 FIRST_BUDGET = 24  # where every row costs, two passes over more would take as long as the rest of a short answer
 STEEP = 2.0  # times a pass over one row: passes that long are followed by ones over twice as many rows, not four times
 WORTH_A_TRY = 0.8  # of the best rate
-OPTIMISM = 2.0  # trees that gave nothing, by which a method's trees are thought better than they were so far
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
 
@@ -94,30 +93,17 @@ class Auto:
             return ""
         alone = model.plain(plain.name)
         tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
-        cost = say(
-            "{tokens} tokens in {times} times the time of one",
-            tokens=Amount(f"{tree.tokens:.1f}"),
-            times=Amount(f"{tree.seconds / alone.seconds:.1f}"),
-        )
-        size = say(
-            "{nodes}, {levels} deep ({method})",
-            nodes=_nodes(tree.budget),
-            levels=say("1 level") if tree.depth == 1 else say("{count} levels", count=tree.depth),
-            method=tree.method,
-        )
-        if alone.rate > tree.rate:
-            return say(
-                "A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.",
-                size=size,
-                cost=cost,
-            )
-        if tree.budget < CHAIN * tree.levels:
-            return say(
-                "Wider trees do not pay here: a chain of {size} promises {cost}.",
-                size=_nodes(tree.budget),
-                cost=cost,
-            )
-        return say("{size} promise {cost}.", size=opening(size), cost=cost)
+        tokens, times = Amount(f"{tree.tokens:.1f}"), Amount(f"{tree.seconds / alone.seconds:.1f}")
+        cost = say("{tokens} tokens in {times} times the time of one", tokens=tokens, times=times)
+        nodes = say("1 node") if tree.budget == 1 else say("{count} nodes", count=tree.budget)
+        if alone.rate <= tree.rate and tree.budget < CHAIN * tree.levels:
+            return say("Wider trees do not pay here: a chain of {size} promises {cost}.", size=nodes, cost=cost)
+        levels = say("1 level") if tree.depth == 1 else say("{count} levels", count=tree.depth)
+        size = say("{nodes}, {levels} deep ({method})", nodes=nodes, levels=levels, method=tree.method)
+        if alone.rate <= tree.rate:
+            return say("{size} promise {cost}.", size=opening(size), cost=cost)
+        best = {"size": size, "cost": cost}
+        return say("A tree does not pay here: the best, {size}, would give {cost}; so one token per pass.", **best)
 
     def _next(self) -> Plan:
         """What to do in this round. Methods are compared once each was measured twice: once may hold a slow start."""
@@ -135,9 +121,8 @@ class Auto:
         return (self._unknown if model.is_learning else self._explored)(plans, best) or best
 
     def _plans(self) -> list[Plan]:
-        model = self._model
-        plans = [plan for name in self._names for plan in model.plans(name, self._reach, self._deepest)]
-        return [*plans, model.plain(self._plain.name)] if self._plain else plans
+        plans = [plan for name in self._names for plan in self._model.plans(name, self._reach, self._deepest)]
+        return [*plans, self._model.plain(self._plain.name)] if self._plain else plans
 
     @property
     def _reach(self) -> int:
@@ -147,8 +132,8 @@ class Auto:
         return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
 
     def _hoped(self, plan: Plan) -> float:
-        """Its rate, with optimism for a method of which few trees were seen."""
-        return plan.rate * (1.0 + OPTIMISM / self._model.methods[plan.method].rounds) if plan.budget else plan.rate
+        """Its rate, with optimism for a method of which few trees were seen: double where they were just enough."""
+        return plan.rate * (1.0 + ENOUGH / self._model.methods[plan.method].rounds) if plan.budget else plan.rate
 
     def _unknown(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """A size that is not measured well, as deep as it may be, if it may give nearly as much as the best.
@@ -169,30 +154,26 @@ class Auto:
 
     def _explored(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """The next in turn of what may have been misjudged, once enough time was saved for what it may lose."""
-        model, trials = self._model, list(self._trials(plans, best))
+        model, trials = self._model, list(_trials(plans, best))
         plan = trials[model.turn % len(trials)]
         loss = max(plan.seconds - plan.tokens / best.rate, (1.0 - WORTH_A_TRY) * plan.seconds)
         if model.savings < loss:
             return None
-        model.savings -= loss
-        model.turn += 1
+        model.savings, model.turn = model.savings - loss, model.turn + 1
         return plan
 
-    def _trials(self, plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
-        """Trees larger and smaller than the best, and the best of every other method."""
-        budgets = {plan.budget for plan in plans if plan.method == best.method}
-        for budget in (2 * best.budget, best.budget, best.budget // 2, 4 * best.budget):
-            if budget in budgets:
-                yield _deepest(plans, best.method, budget)
-        for name in sorted({plan.method for plan in plans} - {best.method}):
-            yield max((plan for plan in plans if plan.method == name), key=attrgetter("rate"))
+
+def _trials(plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
+    """Trees larger and smaller than the best, and the best of every other method."""
+    budgets = {plan.budget for plan in plans if plan.method == best.method}
+    for budget in (2 * best.budget, best.budget, best.budget // 2, 4 * best.budget):
+        if budget in budgets:
+            yield _deepest(plans, best.method, budget)
+    for name in sorted({plan.method for plan in plans} - {best.method}):
+        yield max((plan for plan in plans if plan.method == name), key=attrgetter("rate"))
 
 
 def _deepest(plans: Sequence[Plan], method: str, budget: int) -> Plan:
     """Of all plans of this size, as a trial whose tree does not size itself."""
     same_size = [plan for plan in plans if (plan.method, plan.budget) == (method, budget)]
     return replace(max(same_size, key=lambda plan: plan.depth), is_free=False)
-
-
-def _nodes(count: int) -> str:
-    return say("1 node") if count == 1 else say("{count} nodes", count=count)

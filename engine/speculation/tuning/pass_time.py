@@ -38,34 +38,33 @@ class PassTime:
 
 
 class MeasuredPasses:
-    """Noisy measurements of passes, and the `PassTime` that follows from them.
+    """Noisy measurements of passes, and `time`, the `PassTime` that follows from them: 0 throughout without any.
 
     Rows are binned, two bins to a doubling, and a bin counts with the lower median of its last measurements: one slow
     pass means nothing once there is another one. Where passes of one size change for good, other sizes are forgotten,
     and so are sizes that took far longer than larger ones do now.
 
-    Streamed weights keep coming while the draft is at work, and the pass waits the less for them. So the fit is of
-    passes as if nothing had been drafted before, and `hidden` is the share of drafting that costs nothing.
+    Streamed weights keep coming while the draft is at work, and the pass waits the less for them. So `time` is that of
+    passes as if nothing had been drafted before, and `hidden` the share of drafting, 0 to 1, that costs nothing.
     """
 
     def __init__(self) -> None:
         self._bins: dict[int, list[tuple[float, float, float]]] = {}  # rows, seconds, seconds of drafting; latest last
-        self._fitted: tuple[PassTime, float] | None = None
+        self._fit()
 
     def observe(self, rows: float, seconds: float, draft_seconds: float = 0.0) -> bool:
         """One measurement, `rows` from 1 on, and the drafting before it; returns whether the machine has changed."""
-        place, (usual, hidden) = _bin(rows), self._fit()
+        place, hidden = _bin(rows), self.hidden
         measured = self._bins[place] = [*self._bins.get(place, []), (rows, seconds, draft_seconds)][-WINDOW:]
-        self._fitted = None
-        ratios = [(one + hidden * drafting) / max(usual(size), 1e-9) for size, one, drafting in measured]
+        ratios = [(one + hidden * drafting) / max(self.time(size), 1e-9) for size, one, drafting in measured]
         level = median_low(ratios[:-3]) if len(ratios) >= ENOUGH + 3 else 0.0
         has_changed = level > 0.0 and (min(ratios[-3:]) > UNUSUAL * level or UNUSUAL * max(ratios[-3:]) < level)
         if has_changed:
             self._bins = {place: measured[-3:]}
         now = UNUSUAL * (seconds + hidden * draft_seconds)
         slower = [other for other in self._bins if other < place and _usual(self._bins[other], hidden) > now]
-        for other in slower:
-            del self._bins[other]
+        self._bins = {other: found for other, found in self._bins.items() if other not in slower}
+        self._fit()
         return has_changed or bool(slower)
 
     @property
@@ -80,6 +79,7 @@ class MeasuredPasses:
         for each in state["measured"]:
             rows, seconds, drafting = figures(each, (3,), 0.0).tolist()
             passes._bins.setdefault(_bin(max(rows, 1.0)), []).append((max(rows, 1.0), seconds, drafting))
+        passes._fit()
         return passes
 
     def count(self, rows: float, reach: int = 0) -> int:
@@ -91,33 +91,20 @@ class MeasuredPasses:
         """The most rows measured; 0 if nothing was."""
         return max((each[0] for found in self._bins.values() for each in found), default=0.0)
 
-    @property
-    def time(self) -> PassTime:
-        """Isotonic regression over the bins; 0 throughout if nothing was measured.
+    def _fit(self) -> None:
+        """Isotonic regression over the bins.
 
-        A first one counts as no more than passes over more rows, or than in proportion to those over fewer: if it was
-        slow, its size must be tried again.
+        A first measurement counts as no more than passes over more rows, or than in proportion to those over fewer: if
+        it was slow, its size must be tried again.
         """
-        return self._fit()[0]
-
-    @property
-    def hidden(self) -> float:
-        """By how many seconds a pass is shorter for every second of drafting before it, from 0 to 1."""
-        return self._fit()[1]
-
-    def _fit(self) -> tuple[PassTime, float]:
-        if self._fitted:
-            return self._fitted
         found = [each for _, each in sorted(self._bins.items())] or [[(1.0, 0.0, 0.0)]]
-        hidden = _hidden_share([np.array(each) for each in found if len(each) >= ENOUGH])
+        self.hidden = _hidden_share([np.array(each) for each in found if len(each) >= ENOUGH])
         rows = [fmean(size for size, _, _ in each) for each in found]
-        values = [_usual(each, hidden) for each in found]
+        values = [_usual(each, self.hidden) for each in found]
         for index, each in enumerate(found):
             if len(each) < ENOUGH:
                 values[index] = min(values[i] * max(rows[index] / rows[i], 1.0) for i in range(len(rows)))
-        seconds = isotonic(values, [float(len(each)) for each in found])
-        self._fitted = _with_corners(rows, seconds), hidden
-        return self._fitted
+        self.time = _with_corners(rows, isotonic(values, [float(len(each)) for each in found]))
 
 
 def _bin(rows: float) -> int:
@@ -130,31 +117,30 @@ def _usual(measured: Sequence[tuple[float, float, float]], hidden: float) -> flo
 
 def _hidden_share(bins: Sequence[Numbers]) -> float:
     """Regression within bins of the seconds of passes on those of drafting, shrunk to 0 where that explains little."""
-    drafting = np.concatenate([np.zeros(1), *(each[:, 2] - each[:, 2].mean() for each in bins)])
-    usual = np.concatenate([np.zeros(1), *(np.full(len(each), np.median(each[:, 1])) for each in bins)])
-    passes = np.concatenate([np.zeros(1), *(each[:, 1] for each in bins)]) - usual
-    passes = passes.clip((1 / UNUSUAL - 1) * usual, (UNUSUAL - 1) * usual)
-    square, both = float(drafting @ drafting), float(drafting @ passes)
+    drafting, passes = [np.zeros(1)], [np.zeros(1)]
+    for seconds, draft_seconds in (each[:, 1:].T for each in bins):
+        usual = np.median(seconds)
+        drafting.append(draft_seconds - draft_seconds.mean())
+        passes.append((seconds - usual).clip((1 / UNUSUAL - 1) * usual, (UNUSUAL - 1) * usual))
+    x, y = np.concatenate(drafting), np.concatenate(passes)
+    square, both = float(x @ x), float(x @ y)
     if both >= 0.0:
         return 0.0
-    unexplained = (float(passes @ passes) - both**2 / square) / len(passes)
+    unexplained = (float(y @ y) - both**2 / square) / len(y)
     return min(-both / (square + HIDING_PENALTY * unexplained), 1.0)
 
 
 def _with_corners(rows: Sequence[float], seconds: Sequence[float]) -> PassTime:
     """Between two sizes as little as may be: no less than over fewer rows, nor in proportion to more.
 
-    So passes bound by reading weights bend at once to passes bound by arithmetic. Straight lines would make the last
-    rows that cost nothing look dear, and they would never be tried. Beyond the last size it goes on along the last
-    slope, over a doubling at least, as what lies closer together is mostly noise.
+    So passes bound by reading weights bend at once to those bound by arithmetic; with straight lines the last rows that
+    cost nothing would never be tried. Beyond the last size it goes on along the last slope, over a doubling at least.
     """
-    points = []
+    points, last, longest = [], rows[-1], seconds[-1]
     for (low, least), (high, most) in pairwise(zip(rows, seconds, strict=True)):
         corner = high * least / most if most else low
         points += [(low, least), (corner, least)] if low < corner < high else [(low, least)]
-    slopes = [
-        (seconds[-1] - one) / (rows[-1] - at) for at, one in zip(rows, seconds, strict=True) if 1.9 * at <= rows[-1]
-    ]
-    far = STEP * rows[-1]
-    points += [(rows[-1], seconds[-1]), (far, seconds[-1] + (slopes[-1] if slopes else 0.0) * (far - rows[-1]))]
+    slopes = [(longest - one) / (last - at) for at, one in zip(rows, seconds, strict=True) if 1.9 * at <= last]
+    farther = STEP * last - last
+    points += [(last, longest), (last + farther, longest + (slopes[-1] if slopes else 0.0) * farther)]
     return PassTime(*(tuple(each) for each in zip(*points, strict=True)))

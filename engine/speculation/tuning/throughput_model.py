@@ -31,48 +31,43 @@ class AcceptanceModel:
     """
 
     def __init__(self) -> None:
-        shape = (len(BUDGETS), len(DEPTHS))
-        self._sums, self._levels = np.zeros(shape), np.zeros(shape)
+        self._sums = np.zeros((len(BUDGETS), len(DEPTHS)))  # of the probabilities of drafted nodes
+        self.levels = np.zeros_like(self._sums)  # to be expected of trees; drafting takes time for each
         self._trees = self._accepted = self._promised = 0.0
 
     @property
     def state(self) -> State:
         """What was learnt, to be kept."""
-        return {name[1:]: shortened(value) for name, value in vars(self).items()}
+        return {name.strip("_"): shortened(value) for name, value in vars(self).items()}
 
     @classmethod
     def restored(cls, state: State) -> "AcceptanceModel":
         """As it was kept; raises for what is no state, also of other sizes and depths."""
-        model, shape = cls(), (len(BUDGETS), len(DEPTHS))
-        model._sums, model._levels = (figures(state[name], shape, 0.0) for name in ("sums", "levels"))
-        model._trees, model._accepted, model._promised = (
-            figure(state[name], 0.0) for name in ("trees", "accepted", "promised")
-        )
+        model = cls()
+        for name, empty in list(vars(model).items()):
+            setattr(model, name, figures(state[name.strip("_")], np.shape(empty), 0.0)[()])
         return model
 
     def observe(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
         """A tree that was grown with these limits, and what was accepted of it."""
-        likelihoods, depths = _continued(tree, budget, depth)
-        sums, levels = np.zeros_like(self._sums), np.zeros_like(self._levels)
+        own = np.exp(tree.scores or tree.log_probs)
+        likelihoods, depths = _continued(tree, own, budget, depth)
+        self._trees = self._trees * FADING + 1.0
         for column, limit in enumerate(DEPTHS):
             within = depths <= limit
             sizes = np.minimum(BUDGETS, within.sum())
-            sums[:, column] = np.concatenate([[0.0], likelihoods[within].cumsum()])[sizes]
-            levels[:, column] = np.concatenate([[0], np.maximum.accumulate(depths[within])])[sizes]
-        self._trees = self._trees * FADING + 1.0
-        self._sums += (sums - self._sums) / self._trees
-        self._levels += (levels - self._levels) / self._trees
+            sums = np.concatenate([[0.0], likelihoods[within].cumsum()])[sizes]
+            levels = np.concatenate([[0], np.maximum.accumulate(depths[within])])[sizes]
+            self._sums[:, column] += (sums - self._sums[:, column]) / self._trees
+            self.levels[:, column] += (levels - self.levels[:, column]) / self._trees
         if tree.child(path.nodes[-1], path.bonus) is None:  # else the answer ended there, whatever the tree had
             self._accepted = self._accepted * FADING + len(path.nodes) - 1
-            self._promised = self._promised * FADING + float(_likelihoods(tree)[1:].sum())
+            self._promised = self._promised * FADING + float(own[1:].sum())
 
+    @property
     def tokens(self) -> Numbers:
         """[len(BUDGETS), len(DEPTHS)]: expected tokens of a pass, the bonus token included."""
         return 1.0 + self.honesty * self._sums
-
-    def levels(self) -> Numbers:
-        """[len(BUDGETS), len(DEPTHS)]: expected levels of a tree, which drafting takes time for."""
-        return self._levels
 
     @property
     def honesty(self) -> float:
@@ -85,54 +80,31 @@ class AcceptanceModel:
         return float(fourth / (1.0 + third))
 
 
-def _continued(tree: Tree, budget: int, depth: int) -> tuple[Numbers, Integers]:
+def _continued(tree: Tree, likelihoods: Numbers, budget: int, depth: int) -> tuple[Numbers, Integers]:
     """Probabilities and depths of the drafted nodes and of those that would have followed, the likeliest first."""
-    likelihoods, depths = _likelihoods(tree), np.asarray(tree.depths, dtype=np.int64)
-    known = [(likelihoods[1:], depths[1:])]
-    if 0 < depth <= depths.max() < DEPTHS[-1]:
-        known.append(_deeper(likelihoods, depths))
+    depths = np.asarray(tree.depths, dtype=np.int64)
+    deepest, known = int(depths.max()), [(likelihoods[1:], depths[1:])]
+    if 0 < depth <= deepest < DEPTHS[-1]:
+        # One more node a level, which is as likely as it was for the best nodes in the lower half to get a level on.
+        half, levels = deepest // 2, np.arange(deepest + 1, DEPTHS[-1] + 1)
+        last, middle = (float(likelihoods[depths == level].max()) for level in (deepest, half))
+        known.append((last * (last / middle) ** ((levels - deepest) / (deepest - half)), levels))
     if 0 < budget <= tree.drafted < BUDGETS[-1]:
-        known.append(_wider(likelihoods, depths, tree, depth))
+        # On all levels, they fall on with a power of the rank, as words' do. They begin with the least of the tree, and
+        # not above what its children leave of any node's own probability.
+        left = likelihoods.copy()
+        np.subtract.at(left, np.asarray(tree.parents[1:]), likelihoods[1:])
+        begin = max(min(likelihoods.min(), np.where(depths < depth, left, 0.0).max()), 0.0)
+        ranks = np.arange(tree.drafted + 1, BUDGETS[-1] + 1)
+        known.append((begin * (tree.drafted / ranks) ** TAIL, 1 + ranks % deepest))
     every, at = (np.concatenate(parts) for parts in zip(*known, strict=True))
     order = np.argsort(-every, kind="stable")
     return every[order], at[order]
 
 
-def _deeper(likelihoods: Numbers, depths: Integers) -> tuple[Numbers, Integers]:
-    """Where the depth cut a tree off: one more node a level, behind the best of the last one.
-
-    To get a level farther is as likely as it was for the best nodes in the tree's lower half.
-    """
-    deepest = int(depths.max())
-    half = deepest // 2
-    last, middle = float(likelihoods[depths == deepest].max()), float(likelihoods[depths == half].max())
-    levels = np.arange(deepest + 1, DEPTHS[-1] + 1)
-    return last * (last / middle) ** ((levels - deepest) / (deepest - half)), levels
-
-
-def _wider(likelihoods: Numbers, depths: Integers, tree: Tree, depth: int) -> tuple[Numbers, Integers]:
-    """Where the budget cut a tree off: on all levels, likelihoods fall on with a power of the rank, as words' do.
-
-    They begin with the least of the tree, and not above what its children leave of any node's own probability.
-    """
-    left = likelihoods.copy()
-    np.subtract.at(left, np.asarray(tree.parents[1:]), likelihoods[1:])
-    left[depths >= depth] = 0.0
-    begin = max(min(float(likelihoods.min()), float(left.max())), 0.0)
-    ranks = np.arange(tree.drafted + 1, BUDGETS[-1] + 1)
-    return begin * (tree.drafted / ranks) ** TAIL, 1 + ranks % int(depths.max())
-
-
-def _likelihoods(tree: Tree) -> Numbers:
-    return np.asarray(np.exp(tree.scores or tree.log_probs))
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A choice with what is expected of it: tokens and seconds of a round, and the levels of the tree.
-
-    `is_free`: the tree sizes itself; else it is as large as this.
-    """
+    """A choice, and what is expected of its round. Where it `is_free`, the tree sizes itself; else it is so large."""
 
     method: str
     budget: int
@@ -182,8 +154,8 @@ class ThroughputModel:
             name: {"acceptance": stats.acceptance.state, "drafting": stats.drafting.state, "rounds": stats.rounds}
             for name, stats in self.methods.items()
         }
-        rounds = {"rounds": self.rounds, "learning_until": self.learning_until}
-        return {**rounds, "passes": self.passes.state, "methods": methods}
+        passes = self.passes.state
+        return {"rounds": self.rounds, "learning_until": self.learning_until, "passes": passes, "methods": methods}
 
     @classmethod
     def restored(cls, state: State) -> "ThroughputModel":
@@ -197,8 +169,7 @@ class ThroughputModel:
 
     def observe(self, result: RoundResult, once_seconds: float, is_studied: bool = True) -> None:
         """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too."""
-        tree, name = result.tree, result.choice.method.name
-        drafting = max(0.0, result.draft_seconds - once_seconds)
+        tree, drafting = result.tree, max(0.0, result.draft_seconds - once_seconds)
         self.rounds += 1
         if self.passes.observe(len(tree), result.seconds - result.draft_seconds, drafting):
             self.learning_until = self.rounds + LEARNING_ROUNDS
@@ -206,15 +177,14 @@ class ThroughputModel:
                 stats.drafting = MeasuredPasses()  # the draft is on the same machine
         if not self.is_learning:
             self.savings += EXPLORATION * result.seconds
-        if not result.choice.budget:
-            return
-        stats = self.methods[name]
-        stats.rounds += 1
-        if tree.drafted:
-            levels = max(tree.depths)
-            stats.drafting.observe(tree.drafted / levels, drafting / levels)
-            if is_studied:
-                stats.acceptance.observe(tree, result.path, result.budget, result.depth)
+        if result.choice.budget:
+            stats = self.methods[result.choice.method.name]
+            stats.rounds += 1
+            if tree.drafted:
+                levels = max(tree.depths)
+                stats.drafting.observe(tree.drafted / levels, drafting / levels)
+                if is_studied:
+                    stats.acceptance.observe(tree, result.path, result.budget, result.depth)
 
     @property
     def is_learning(self) -> bool:
@@ -232,18 +202,17 @@ class ThroughputModel:
         wide = max(plan.budget / max(plan.levels, 1.0), 2.0)
         level, wide_level = rate * (1.0 - self.passes.hidden) * stats.drafting.time.over(np.array([1.0, wide]))
         node = float(wide_level - level) / (wide - 1.0)
-        carried = stats.acceptance.carried(max(plan.budget, TELLING))
         passes = rate * self.passes.time.over(rows) + node * (rows - 1.0)
-        return MarginalCost(float(level) - node, node, carried, passes)
+        return MarginalCost(float(level) - node, node, stats.acceptance.carried(max(plan.budget, TELLING)), passes)
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""
-        stats, sizes = self.methods[method], np.array(BUDGETS, dtype=np.float64)
-        tokens, levels = stats.acceptance.tokens(), stats.acceptance.levels()
-        drafting = levels * stats.drafting.time.over(sizes[:, None] / levels.clip(1.0))
-        seconds = self.passes.time.over(sizes + 1.0)[:, None] + (1.0 - self.passes.hidden) * drafting
-        for row, budget in enumerate(BUDGETS):
-            for column, depth in enumerate(DEPTHS):
+        stats, sizes = self.methods[method], np.array(BUDGETS, dtype=np.float64)[:, None]
+        levels = stats.acceptance.levels
+        drafting = levels * stats.drafting.time.over(sizes / levels.clip(1.0))
+        seconds = self.passes.time.over(sizes + 1.0) + (1.0 - self.passes.hidden) * drafting
+        expected = np.stack([stats.acceptance.tokens, seconds, levels], axis=-1).tolist()
+        for budget, row in zip(BUDGETS, expected, strict=True):
+            for depth, each in zip(DEPTHS, row, strict=True):
                 if budget <= budgets and depth <= depths:
-                    given, taken, deep = (float(each[row, column]) for each in (tokens, seconds, levels))
-                    yield Plan(method, budget, depth, given, taken, deep)
+                    yield Plan(method, budget, depth, *each)

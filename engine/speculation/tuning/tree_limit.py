@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import cast
 
 from engine.errors import OutOfMemory
 from engine.protocol.sentences import joined, say
 from engine.speculation.interfaces import Choice, RoundResult
 
-PLAIN_DEPTH = 0  # whatever the budget: the root alone, and no pass of the draft
 PATIENCE = 64  # rounds without a shortage before the limit is raised
 MOST_PATIENCE = 4096
 NEAR = 1.5  # the most between two sizes that are about the same; and the step by which the limit is raised
@@ -39,12 +39,10 @@ class TreeLimit:
     def cut(self, choice: Choice) -> Choice:
         """The choice, with no bigger a tree than memory allows."""
         self._is_cut = self.nodes is not None and choice.budget > self.nodes
-        if self.nodes is not None and self._is_cut:
-            choice = replace(choice, budget=max(1, self.nodes))
-        if self._is_plain or self.nodes == 0:
-            choice = replace(choice, depth=PLAIN_DEPTH)
-        self._choice = choice
-        return choice
+        budget = max(1, self.nodes or 0) if self._is_cut else choice.budget
+        is_plain = self._is_plain or self.nodes == 0  # the root alone, whatever the budget, and no pass of the draft
+        self._choice = replace(choice, budget=budget, depth=0 if is_plain else choice.depth)
+        return self._choice
 
     def rescue(self, attempt: Callable[[], RoundResult], tokens: Sequence[int], room: Callable[[], int]) -> RoundResult:
         """A round that may run out of memory: as it was chosen, then with half the tree, then with none.
@@ -53,21 +51,20 @@ class TreeLimit:
         written to the answer, so that `room` is another, is not begun again.
         """
         before = room()
-        for is_plain in (False, True):
+        for is_last in (False, True):
             self._choice = None
             try:
                 result = attempt()
             except OutOfMemory as error:
-                if room() != before or not self._has_tree():
+                failed = cast(Choice | None, self._choice)  # which the attempt has set, if it came so far
+                if room() != before or not failed or not failed.budget or not failed.depth:
                     raise
                 self.shortage = error.with_traceback(None)  # its frames hold what the round had built up
+                self._shrink(failed, tokens, is_again=is_last)
             else:
                 self._count_round()
                 return result
-            if not is_plain:
-                self._lose_patience()
-            self._shrink(tokens)
-            self._is_plain = is_plain
+        self._is_plain = True
         try:
             return attempt()
         finally:
@@ -82,9 +79,6 @@ class TreeLimit:
         why = self.shortage.message if self.shortage else say("Memory ran out with bigger trees before.")
         return joined((why, limit if self.nodes else say("Trees are no longer grown.")))
 
-    def _has_tree(self) -> bool:
-        return self._choice is not None and self._choice.budget > 0 and self._choice.depth > PLAIN_DEPTH
-
     def _count_round(self) -> None:
         """Raise the limit after so many rounds that say something about it; lift it where it held nothing back."""
         if self.nodes is None or self._choice is None:
@@ -93,27 +87,23 @@ class TreeLimit:
             return  # a tree as small as that has gone well before
         self._rounds += 1
         self._was_cut |= self._is_cut
-        if self._rounds < self.patience:
-            return
-        self.nodes = max(self.nodes + 1, int(self.nodes * NEAR)) if self._was_cut else None
-        self._rounds, self._was_cut = 0, False
+        if self._rounds >= self.patience:
+            self.nodes = max(self.nodes + 1, int(self.nodes * NEAR)) if self._was_cut else None
+            self._rounds, self._was_cut = 0, False
 
-    def _lose_patience(self) -> None:
-        """Wait twice as long as the last time if memory has run out at about this size before."""
-        assert self._choice
-        size = self._choice.budget
-        if size > self._failed * NEAR:
-            self.patience = PATIENCE
-        elif size * NEAR >= self._failed:
-            self.patience = min(MOST_PATIENCE, 2 * self.patience)
-        self._failed = size
+    def _shrink(self, failed: Choice, tokens: Sequence[int], is_again: bool) -> None:
+        """Half of the tree that failed, from now on; and its method as if that had never been grown.
 
-    def _shrink(self, tokens: Sequence[int]) -> None:
-        """Half of the tree that failed, from now on; and its method as if that had never been grown."""
-        assert self._choice
-        self.nodes = self._choice.budget // 2
-        self._rounds, self._was_cut = 0, False
+        The patience is doubled if memory ran out at about this size before, but not by the second time in one round.
+        """
+        if not is_again:
+            if failed.budget > self._failed * NEAR:
+                self.patience = PATIENCE
+            elif failed.budget * NEAR >= self._failed:
+                self.patience = min(MOST_PATIENCE, 2 * self.patience)
+            self._failed = failed.budget
+        self.nodes, self._rounds, self._was_cut = failed.budget // 2, 0, False
         try:
-            self._choice.method.prefill(tokens[:-1])
+            failed.method.prefill(tokens[:-1])
         except OutOfMemory:  # there is no memory even for the draft's way back
             self.nodes = 0

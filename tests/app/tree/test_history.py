@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.rounds.history import FileSpill, History
 from app.tree.rounds.player import Player
-from app.tree.rounds.recording import TruncatedError, read_recording, write_recording
+from app.tree.rounds.recording import TruncatedError, read_recording, recording_line
 from app.tree.rounds.snapshot import snapshot
 from app.tree.rounds.text import as_text
 from engine.errors import InputError
@@ -101,7 +101,7 @@ def test_recording_is_read_as_it_was_written(tmp_path: Path) -> None:
     impossible = round_of([1, 2], [-1, 0], [0.0, -np.inf], (0,), bonus=3, index=3)
     rounds = [judged(40, 1), random_round(0, index=1), judged(7, 2, index=2), impossible]
     path = tmp_path / "rounds.jsonl"
-    assert write_recording(path, rounds) == 4
+    path.write_text("".join(map(recording_line, rounds)), encoding="utf-8")
     assert list(read_recording(path)) == rounds
     first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
     assert {"round", "tokens", "parents", "log_probs", "depths", "accepted", "bonus", "seconds"} <= first.keys()
@@ -118,7 +118,8 @@ def test_trace_without_texts_is_a_recording_too(tmp_path: Path) -> None:
 
 def test_truncated_recording_gives_what_is_there_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
-    write_recording(path, [random_round(9, index=index) for index in range(3)])
+    rounds = [random_round(9, index=index) for index in range(3)]
+    path.write_text("".join(map(recording_line, rounds)), encoding="utf-8")
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
     reading = read_recording(path)
     assert len(list(islice(reading, 2))) == 2

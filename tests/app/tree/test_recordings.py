@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.bars import RecordingBar, Timeline
 from app.tree.panel import TreePanel
-from app.tree.rounds.recording import write_recording
+from app.tree.rounds.recording import recording_line
 from engine.protocol.messages import Round
 from tests.app.tree.panels import canvas, caption, image, news, shown
 from tests.app.tree.trees import random_round, round_of
@@ -70,7 +70,8 @@ def test_the_conversation_goes_on_behind_a_recording_and_comes_back(
     qtbot: QtBot, panel: TreePanel, tmp_path: Path
 ) -> None:
     path = tmp_path / "old.jsonl"
-    write_recording(path, [random_round(20, seed=index, index=index) for index in range(30)])
+    rounds = [random_round(20, seed=index, index=index) for index in range(30)]
+    path.write_text("".join(map(recording_line, rounds)), encoding="utf-8")
     arrive(panel, FORK)
     panel.exports.open_from(path)
     bar = panel.findChildren(RecordingBar)[0]
@@ -88,7 +89,8 @@ def test_the_conversation_goes_on_behind_a_recording_and_comes_back(
 
 def test_rounds_alike_in_a_recording_are_all_shown(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
-    write_recording(path, [random_round(nodes, seed=nodes) for nodes in (3, 30, 9)])
+    rounds = [random_round(nodes, seed=nodes) for nodes in (3, 30, 9)]
+    path.write_text("".join(map(recording_line, rounds)), encoding="utf-8")
     panel.exports.open_from(path)
     qtbot.waitUntil(lambda: len(panel.player.history) == 3)
     for place, nodes in enumerate((3, 30, 9)):

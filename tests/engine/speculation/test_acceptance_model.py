@@ -28,7 +28,7 @@ def test_smaller_and_flatter_trees_are_read_off() -> None:
     found = learnt([grow(64, 12, 0.8, seed) for seed in range(40)], 64, 12)
     for budget, depth in ((64, 12), (16, 12), (8, 12), (2, 12)):
         expected = promised(budget, depth, 0.8)
-        assert found.tokens()[BUDGETS.index(budget), DEPTHS.index(depth)] == pytest.approx(expected, rel=0.02)
+        assert found.tokens[BUDGETS.index(budget), DEPTHS.index(depth)] == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("sureness", [0.6, 0.8, 0.9])
@@ -36,12 +36,12 @@ def test_larger_trees_are_foretold_nearly(sureness: float) -> None:
     found = learnt([grow(32, 32, sureness, seed) for seed in range(40)], 32, 32)
     for budget in (64, 128, 256):
         expected = promised(budget, 32, sureness)
-        assert found.tokens()[BUDGETS.index(budget), -1] == pytest.approx(expected, rel=0.2)
+        assert found.tokens[BUDGETS.index(budget), -1] == pytest.approx(expected, rel=0.2)
 
 
 def test_deeper_trees_are_foretold_nearly_although_the_depth_cut_all_off() -> None:
     found = learnt([grow(64, 12, 0.9, seed) for seed in range(40)], 64, 12)
-    flat, deep = found.tokens()[BUDGETS.index(64), [DEPTHS.index(12), DEPTHS.index(32)]]
+    flat, deep = found.tokens[BUDGETS.index(64), [DEPTHS.index(12), DEPTHS.index(32)]]
     assert deep == pytest.approx(promised(64, 32, 0.9), rel=0.15)
     assert deep > 1.1 * flat
 
@@ -51,7 +51,7 @@ def test_flat_trees_in_easy_text_do_not_make_deep_ones_look_worse() -> None:
     found = learnt([grow(64, 32, 0.7, seed) for seed in range(10)], 64, 32)
     for seed in range(60):
         found.observe(grow(64, 8, 0.93, seed), STOPPED, 64, 8)
-    flat, deep = found.tokens()[BUDGETS.index(64), [DEPTHS.index(8), DEPTHS.index(32)]]
+    flat, deep = found.tokens[BUDGETS.index(64), [DEPTHS.index(8), DEPTHS.index(32)]]
     assert deep > 1.2 * flat
 
 
@@ -60,12 +60,12 @@ def test_what_is_accepted_moves_the_level_of_all() -> None:
     believed, found = learnt(trees, 16, 8), AcceptanceModel()
     for tree in trees:
         found.observe(tree, STOPPED, 16, 8)  # nothing is ever accepted
-    assert (found.tokens() - 1.0 < 0.35 * (believed.tokens() - 1.0)).all()
-    assert (found.levels() == believed.levels()).all()
+    assert (found.tokens - 1.0 < 0.35 * (believed.tokens - 1.0)).all()
+    assert (found.levels == believed.levels).all()
 
 
 def test_an_answer_that_ends_in_the_tree_says_nothing_against_it() -> None:
     tree = grow(16, 8, 0.9, 1)
     found = AcceptanceModel()
     found.observe(tree, Path((0,), bonus=tree.tokens[1]), 16, 8)
-    assert found.tokens()[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())
+    assert found.tokens[BUDGETS.index(16), DEPTHS.index(8)] == pytest.approx(np.exp(tree.log_probs).sum())

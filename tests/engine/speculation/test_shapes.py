@@ -8,7 +8,6 @@ from engine.speculation.methods.sequoia import LearnedShapes, PlannedShapes, Pre
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.trees.tree_program import PRIOR, TreeShape, program_for
 from engine.speculation.tuning.pass_time import PassTime
-from engine.speculation.tuning.tree_size import best_tree
 from tests.engine.speculation.simulation import Named
 
 SURE = tuple([0.95, 0.02, 0.005] + [0.0] * 29)
@@ -70,5 +69,5 @@ def test_a_prescribed_shape_is_cut_to_what_a_round_allows() -> None:
 def test_the_optimiser_keeps_to_the_depth_and_leaves_256_nodes_where_passes_are_flat() -> None:
     flat, quick = PassTime((1, 1024), (5.0, 5.0)), PassTime((1,), (1e-4,))
     program = program_for(PRIOR, 1024, 9)
-    assert best_tree(program, quick, flat, 8).depth == 8
-    assert best_tree(program, quick, flat, 18).budget > 768
+    assert program.best_size(quick, flat, 8)[1] == 8
+    assert program.best_size(quick, flat, 18)[0] > 768

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.trees.tree_program import PRIOR, TreeProgram
+from engine.speculation.trees.tree_program import PRIOR, TreeProgram, sizes_up_to
 from engine.speculation.tuning.pass_time import PassTime
-from engine.speculation.tuning.tree_size import TreeSize, best_size, best_tree, sizes_up_to
 from tests.campaigns.extent import choose
 
 PROGRAM = TreeProgram(PRIOR, 33, 12)
@@ -22,29 +21,28 @@ PROGRAM = TreeProgram(PRIOR, 33, 12)
 def test_no_size_or_depth_takes_less_time_per_token(draft: list[float], target: list[float]) -> None:
     draft_seconds = PassTime((1, 64), tuple(draft))
     target_seconds = PassTime((1, 8, 64), tuple(target))
-    found = best_size(PROGRAM.gain, range(1, 33), range(1, 12), draft_seconds, target_seconds)
+    found = PROGRAM.best_size(draft_seconds, target_seconds)
     every = {(0, 0): target_seconds(1)}
-    for budget in range(1, 33):
+    for budget in sizes_up_to(32):
         for depth in range(1, min(budget, 11) + 1):
             tokens = PROGRAM.shape(budget + 1, depth + 1).expected_tokens(PRIOR)
             seconds = depth * draft_seconds(budget / depth) + target_seconds(budget + 1)
             every[budget, depth] = seconds / tokens
-    assert found.seconds_per_token == pytest.approx(min(every.values()), rel=1e-12)
-    assert every[found.budget, found.depth] == pytest.approx(found.seconds_per_token, rel=1e-12)
+    assert every[found] == pytest.approx(min(every.values()), rel=1e-12)
 
 
 def test_a_pass_that_costs_the_same_for_all_sizes_takes_the_largest_tree() -> None:
-    found = best_tree(PROGRAM, PassTime((1,), (0.0,)), PassTime((1, 1024), (5.0, 5.0)))
-    assert found.budget == 32
+    found = PROGRAM.best_size(PassTime((1,), (0.0,)), PassTime((1, 1024), (5.0, 5.0)))
+    assert found[0] == 32
 
 
 def test_a_draft_as_slow_as_its_target_is_left_out() -> None:
-    assert best_tree(PROGRAM, PassTime((1,), (5.0,)), PassTime((1,), (5.0,))) == TreeSize(0, 0, 5.0)
+    assert PROGRAM.best_size(PassTime((1,), (5.0,)), PassTime((1,), (5.0,))) == (0, 0)
 
 
 def test_a_slow_draft_makes_the_tree_shallow() -> None:
     target = PassTime((1, 1024), (5.0, 5.0))
-    depths = [best_tree(PROGRAM, PassTime((1, 64), (draft, draft)), target).depth for draft in (1e-3, 0.3, 1.0)]
+    depths = [PROGRAM.best_size(PassTime((1, 64), (draft, draft)), target)[1] for draft in (1e-3, 0.3, 1.0)]
     assert depths == sorted(depths, reverse=True)
     assert depths[0] > depths[-1] > 0
 

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
     QProgressBar,
     QSizePolicy,
     QVBoxLayout,
@@ -25,7 +24,7 @@ from app.tree.exports.animations.film import Film, Progress
 from app.tree.exports.animations.footage import Footage
 from app.tree.exports.animations.formats import FORMATS, filters, format_of
 from app.tree.exports.choices import ROUND_SECONDS, SAME_TIME, SIZES, SPEEDS, TRUE_TIME, AnimationChoice
-from app.tree.exports.fields import THEMES, choice_of, choose, colors_of
+from app.tree.exports.fields import THEMES, choice_of, choose, colors_of, halves
 from app.tree.picture.canvas import CHIPS, ICICLE
 from app.ui.colors import TreeColors
 from app.ui.widgets import DecimalField, ask_where, give_room, label, row_of, without_signals
@@ -119,18 +118,10 @@ class AnimationDialog(QDialog):
         form.addRow(tr("Format"), self.format)
         left = QVBoxLayout()
         left.addWidget(self._fields)
-        left.addWidget(self.words)
-        left.addStretch(1)
-        halves = QHBoxLayout()
-        halves.setSpacing(16)
-        halves.addLayout(left)
-        halves.addWidget(self.preview, 1)
         column = QVBoxLayout(self)
-        column.addLayout(halves, 1)
+        column.addLayout(halves(left, self.words, self.preview), 1)
         column.addWidget(self.progress)
         column.addWidget(self.buttons)
-        self.words.setMinimumHeight(3 * self.fontMetrics().height())
-        self.words.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.save.setDefault(True)
         self.progress.hide()
         self.resize(*_SIZE)

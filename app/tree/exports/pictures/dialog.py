@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QDoubleSpinBox,
     QFormLayout,
-    QHBoxLayout,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -23,7 +22,7 @@ from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.tree.exports.choices import MILLIMETRES, PAPER, PIXELS, POST, SHOWN, WHOLE, WIDTHS, PictureChoice
-from app.tree.exports.fields import THEMES, choice_of, choose, colors_of
+from app.tree.exports.fields import THEMES, choice_of, choose, colors_of, halves
 from app.tree.exports.looked_at import LookedAt
 from app.tree.exports.pictures.formats import FORMATS, image_of, pixels_of
 from app.tree.exports.pictures.sheet import Sheet
@@ -120,8 +119,6 @@ class PictureDialog(QDialog):
         self.paper.setToolTip(tr("Light, without a background, the whole tree, 160 mm wide, as PDF"))
         self.post.setToolTip(tr("In the colours of the window, 1,600 pixels wide, as PNG"))
         self.part.setEnabled(self._looked_at.steps is None)
-        self.words.setMinimumHeight(3 * self.fontMetrics().height())
-        self.words.setAlignment(Qt.AlignmentFlag.AlignTop)
 
     def _lay_out(self) -> None:
         form = QFormLayout()
@@ -135,14 +132,8 @@ class PictureDialog(QDialog):
         form.addRow(tr("Width"), row_of((self.width_, self.unit), 6))
         left = QVBoxLayout()
         left.addLayout(form)
-        left.addWidget(self.words)
-        left.addStretch(1)
-        halves = QHBoxLayout()
-        halves.setSpacing(16)
-        halves.addLayout(left)
-        halves.addWidget(self.preview, 1)
         column = QVBoxLayout(self)
-        column.addLayout(halves, 1)
+        column.addLayout(halves(left, self.words, self.preview), 1)
         column.addWidget(self.buttons)
         self.save.setDefault(True)
         self.resize(*_SIZE)

@@ -37,7 +37,6 @@ class PictureFormat:
     name: str
     suffix: str
     filter: str
-    is_vector: bool
     write: Callable[[Sheet, PictureChoice], bytes]
 
 
@@ -123,9 +122,9 @@ def _svg(sheet: Sheet, choice: PictureChoice) -> bytes:
 
 
 FORMATS = (
-    PictureFormat("PNG", ".png", mark("PNG pictures (*.png)"), False, _png),
-    PictureFormat("SVG", ".svg", mark("SVG vector pictures (*.svg)"), True, _svg),
-    PictureFormat("PDF", ".pdf", mark("PDF pages (*.pdf)"), True, _pdf),
+    PictureFormat("PNG", ".png", mark("PNG pictures (*.png)"), _png),
+    PictureFormat("SVG", ".svg", mark("SVG vector pictures (*.svg)"), _svg),
+    PictureFormat("PDF", ".pdf", mark("PDF pages (*.pdf)"), _pdf),
 )
 """All, in the order in which they are offered."""
 

@@ -1,14 +1,15 @@
 """What is seen of a round before it is over: its tree as it grows, and the target's layers as they are computed."""
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.engine.listener import EventListener, takes
 from app.tree.picture.moving.growth import Growth
 from app.tree.picture.moving.layer_strip import LayerStrip
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, unverified
 from app.ui.colors import TreeColors
-from engine.protocol.messages import Event, Failed, Finished, Loaded, Round
+from engine.protocol.messages import Event, Failed, Finished, Loaded, Ready, Round
 from engine.protocol.watching import Drafted, Passing
 
 SLOW_SECONDS = 0.3  # a pass that took less cannot be followed layer by layer
@@ -21,16 +22,19 @@ def look_ms(round_seconds: float) -> int:
     return min(_LONGEST_LOOK_MS, round(round_seconds * _LOOK * 1000))
 
 
-class Live(QObject):
+class Live(QObject, EventListener):
     """Follows what the engine tells of the requests that belong to the conversation."""
 
     grown = Signal(Snapshot)
     """The tree of the newest round as it is by now, not verified yet."""
 
-    def __init__(self, strip: LayerStrip, requests: Set[int], parent: QObject) -> None:
-        """`requests` may change: those that belong to the conversation."""
+    def __init__(
+        self, strip: LayerStrip, requests: Set[int], parent: QObject, is_seen: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`requests` may change: those that belong to the conversation. `is_seen`: whether to show trees that grow."""
         super().__init__(parent)
         self._strip = strip
+        self._is_seen = is_seen
         self._requests = requests
         self._growth = Growth(self)
         self._growth.grown.connect(self.grown)
@@ -38,21 +42,28 @@ class Live(QObject):
         self._look = QTimer(self, singleShot=True)
         self._look.timeout.connect(self._on_looked)
 
-    def take(self, event: Event, is_seen: bool) -> None:
-        """Anything that the engine tells; `is_seen`: whether trees that grow are to be shown."""
-        match event:
-            case Loaded():
-                self._strip.set_layers(event)
-            case Drafted() if is_seen and event.id in self._requests:
-                self._newest = event
-                if not self._look.isActive():
-                    self._on_looked()
-            case Passing() if event.id in self._requests:
-                self._strip.follow(event)
-            case Round() if event.id in self._requests:
-                self._end_round(event)
-            case Finished() | Failed() if event.id in self._requests:
-                self.end()
+    def concerns(self, event: Event) -> bool:
+        """What is loaded does, and what comes of the conversation's requests."""
+        return isinstance(event, Loaded) or (not isinstance(event, Ready) and event.id in self._requests)
+
+    @takes(Loaded)
+    def _on_loaded(self, event: Loaded) -> None:
+        self._strip.set_layers(event)
+
+    @takes(Drafted)
+    def _on_drafted(self, event: Drafted) -> None:
+        if self._is_seen():
+            self._newest = event
+            if not self._look.isActive():
+                self._on_looked()
+
+    @takes(Passing)
+    def _on_passing(self, event: Passing) -> None:
+        self._strip.follow(event)
+
+    @takes(Finished, Failed)
+    def _on_ended(self, _event: Finished | Failed) -> None:
+        self.end()
 
     def set_colors(self, colors: TreeColors) -> None:
         """Change the colours."""
@@ -73,6 +84,7 @@ class Live(QObject):
         self.end_growth()
         self._strip.rest()
 
+    @takes(Round)
     def _end_round(self, verified: Round) -> None:
         """Its outcome is to be seen, however soon the next tree begins to grow."""
         self.end_growth()

@@ -6,7 +6,6 @@ costs a few copies of these, whatever the number of nodes.
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
@@ -68,13 +67,12 @@ def moment(elapsed_ms: float, length_ms: float, *, has_grown: bool) -> Moment | 
 class Motion(QObject):
     """Moves what a canvas has just been told to show. Any key or click in it, and whatever else it shows, ends that."""
 
-    def __init__(self, canvas: TreeCanvas, clock: Callable[[], float] = time.perf_counter) -> None:
-        """`clock` tells seconds."""
+    def __init__(self, canvas: TreeCanvas) -> None:
         super().__init__(canvas)
         self.is_wanted = True
         self.cost = Cost()
         self._canvas = canvas
-        self._clock = clock
+        self._clock = time.perf_counter
         self._veil = Veil(canvas)
         self._tree: Snapshot | None = None
         self._begun = self._asked = -math.inf

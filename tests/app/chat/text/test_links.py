@@ -8,14 +8,11 @@ from PySide6.QtCore import QPoint, QRect, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox, QToolTip
-from pytestqt.qtbot import QtBot
 
-from app.chat.text.document_style import Look
 from app.chat.text.links import is_misleading, may_open, shown_address
 from app.chat.text.markdown_view import MarkdownView
 from app.chat.text.message_text import MessageText
 from app.system import plain_text
-from app.ui.theme import LIGHT
 
 APP = Path(plain_text.__file__).parents[1]
 
@@ -31,16 +28,6 @@ def own_addresses() -> list[str]:
 
 def test_the_pattern_finds_what_there_is() -> None:
     assert {"#copy", "coppice-copy:1", "chat:1"} <= set(own_addresses())
-
-
-@pytest.fixture
-def body(qtbot: QtBot) -> MarkdownView:
-    """An answer's text alone."""
-    made = MarkdownView(Look(LIGHT))
-    qtbot.addWidget(made)
-    made.resize(700, 10)
-    made.show()
-    return made
 
 
 @pytest.fixture

@@ -8,38 +8,16 @@ from pytestqt.qtbot import QtBot
 from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.text.document import MarkdownDocument
-from app.chat.text.document_style import Look
 from app.chat.text.markdown_view import MarkdownView
 from app.chat.text.message_text import MessageText
 from app.chat.view.answer_view import AnswerView
 from app.chat.view.conversation_view import ConversationView
-from app.ui.theme import DARK, LIGHT
+from app.ui.theme import DARK
 from tests.app.chat.text.test_manuscript import Steps
 from tests.campaigns.extent import choose
 
 WORDS = "".join(f"word{number} " for number in range(choose(6_000, 20_000)))
 TABLE = "| a | b |\n|---|---|\n" + "".join(f"| r{number} | x |\n" for number in range(choose(900, 3_000)))
-
-
-@pytest.fixture
-def view(qtbot: QtBot) -> ConversationView:
-    """An empty list of messages on the screen."""
-    made = ConversationView(LIGHT)
-    qtbot.addWidget(made)
-    made.resize(1000, 400)
-    made.show()
-    qtbot.waitExposed(made)
-    return made
-
-
-@pytest.fixture
-def body(qtbot: QtBot) -> MarkdownView:
-    """An answer's text alone."""
-    made = MarkdownView(Look(LIGHT))
-    qtbot.addWidget(made)
-    made.resize(700, 10)
-    made.show()
-    return made
 
 
 def stored(text: str) -> Conversation:

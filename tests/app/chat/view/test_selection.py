@@ -12,10 +12,8 @@ from app.chat.history.message import Message
 from app.chat.text.message_text import MessageText
 from app.chat.view.conversation_view import ConversationView
 from tests.app.chat.mouse import hold, release
-from tests.app.chat.view.test_views import add_turn, fill, settle, view
+from tests.app.chat.view.test_views import add_turn, fill, settle
 from tests.campaigns.extent import choose
-
-__all__ = ["view"]
 
 TURNS = choose(80, 300)
 CONTROL = Qt.KeyboardModifier.ControlModifier

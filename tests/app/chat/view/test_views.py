@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -13,23 +12,12 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Message
 from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
-from app.ui.theme import DARK, LIGHT
+from app.ui.theme import DARK
 from engine.protocol.messages import Seconds, Statistics
 
 FIGURES = Statistics(
     method="specexec", new_tokens=102, passes=12, first_token_seconds=0.12, seconds=Seconds(decode=2.0)
 )
-
-
-@pytest.fixture
-def view(qtbot: QtBot) -> ConversationView:
-    """An empty list of messages on the screen."""
-    made = ConversationView(LIGHT)
-    qtbot.addWidget(made)
-    made.resize(1000, 400)
-    made.show()
-    qtbot.waitExposed(made)
-    return made
 
 
 def settle() -> None:
