@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import torch
 
 from engine.errors import Cancellation
+from engine.loading.benchmark import benchmark_of
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.loading.planning import Question, plan_pair
-from engine.loading.rates import benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device

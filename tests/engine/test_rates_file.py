@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.loading import store
-from engine.loading.rates import NAME, LastAnswer, RatesFile
+from engine.loading.rates_file import NAME, LastAnswer, RatesFile
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES
 

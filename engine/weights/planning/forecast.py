@@ -21,7 +21,8 @@ class Forecast:
     All three go on at once, in rings that read past the end of a pass, if streamed layers lie evenly between resident
     ones. Drafting needs the device that computes, but not the links. `expert_seconds`: of single experts, which a pass
     waits for besides. `drafts_itself`: with copies of its layers or with heads of its own, which begin every tree
-    anew, so that they do not draft during a pass.
+    anew, so that they do not draft during a pass. `host_seconds`: verifying, and whatever else a round takes besides.
+    `hidden`: by how many seconds a pass is shorter for every second of drafting before it, where rounds have shown it.
     """
 
     compute_seconds: float
@@ -31,6 +32,8 @@ class Forecast:
     tokens_per_pass: float
     drafts_itself: bool = False
     expert_seconds: float = 0.0
+    host_seconds: float = 0.0
+    hidden: float | None = None
 
     @property
     def seconds_per_pass(self) -> float:
@@ -40,10 +43,22 @@ class Forecast:
     @property
     def seconds_per_round(self) -> float:
         """A tree and its pass: drafting hides behind transfer, not behind computation."""
-        if self.drafts_itself:
-            return self.draft_seconds + self.seconds_per_pass
+        if self.hidden is not None or self.drafts_itself:
+            drafting = (1.0 - (self.hidden or 0.0)) * self.draft_seconds
+            return drafting + self.seconds_per_pass + self.host_seconds
         drafted = self.compute_seconds + self.draft_seconds
-        return max(drafted, self.link_seconds, self.ssd_seconds) + self.expert_seconds
+        return max(drafted, self.link_seconds, self.ssd_seconds) + self.expert_seconds + self.host_seconds
+
+    def times(self, factor: float) -> "Forecast":
+        """The same if all but the drafting took so many times as long."""
+        return replace(
+            self,
+            compute_seconds=factor * self.compute_seconds,
+            link_seconds=factor * self.link_seconds,
+            ssd_seconds=factor * self.ssd_seconds,
+            expert_seconds=factor * self.expert_seconds,
+            host_seconds=factor * self.host_seconds,
+        )
 
     @property
     def tokens_per_second(self) -> float:
@@ -79,7 +94,10 @@ def _whole(
     for layer, tier in zip(target.layers, arrangement.tiers, strict=True):
         moved[tier] += layer.stored_bytes
     link_bytes = moved["ram"] + moved["ssd"] if machine.memory.has_gpu else 0
-    drafting = _draft_seconds(draft, work, rates) if draft else _copy_seconds(target, arrangement, machine, work)
+    if draft:
+        drafting = _draft_seconds(draft, work, machine.drafting or rates)
+    else:
+        drafting = _copy_seconds(target, arrangement, machine, work)
     decodes = target.codec != "plain" and not arrangement.ready
     as_stored = rates.stored if decodes and not machine.memory.has_gpu else None
     return Forecast(
@@ -90,6 +108,7 @@ def _whole(
         draft_seconds=drafting,
         tokens_per_pass=work.tokens_per_pass,
         drafts_itself=target.drafts_itself or (draft is not None and draft.record_bytes > 0),
+        host_seconds=rates.round_seconds,
     )
 
 
@@ -138,9 +157,13 @@ def _hit_share(layers: list[Layer], rows: int, cache: int) -> float | None:
 
 def _draft_seconds(draft: ModelNeeds, work: Workload, rates: Rates) -> float:
     """A search takes up to `DRAFT_PASSES` passes, whatever the budget, but never more than it has nodes."""
+    if not work.budget:
+        return 0.0
     passes = work.levels or min(DRAFT_PASSES, work.budget)
     rows = -(-work.budget // max(1, int(passes)))
-    return passes * _pass_seconds(draft, rows, work.context_tokens, rates) if work.budget else 0.0
+    as_stored = rates.stored if draft.stays_stored else None
+    growing = rates.levels(rows) if rates.levels else 0.0
+    return passes * (_pass_seconds(draft, rows, work.context_tokens, rates, as_stored) + growing)
 
 
 def _copy_seconds(target: ModelNeeds, arrangement: Arrangement, machine: Machine, work: Workload) -> float:
@@ -158,8 +181,12 @@ def _pass_seconds(
 ) -> float:
     """Computation alone, all layers on the device; `as_stored`: of weights that are decoded in passing, if they are."""
     shape = model.shape
-    head = _product_seconds(shape.vocabulary * shape.hidden, rows, shape.value_bytes, rates)
-    inside = rates.call_seconds * len(model.layers) + _attention_seconds(model, rows, context_tokens, rates)
+    of_head = shape.vocabulary * shape.hidden
+    if as_stored and model.stays_stored and model.codec == "cast":
+        head = of_head / GIGA * as_stored(rows)
+    else:
+        head = _product_seconds(of_head, rows, shape.value_bytes, rates)
+    inside = rates.layer_seconds(rows) * len(model.layers) + _attention_seconds(model, rows, context_tokens, rates)
     for layer, count in Counter(model.layers).items():
         trunk, experts = _touched(layer, rows)
         rows_each = rows if layer.experts else rows * layer.active_elements / max(1, trunk)
@@ -171,7 +198,7 @@ def _pass_seconds(
         if experts:
             rows_of_one = rows * layer.chosen / layer.distinct(rows)
             inside += count * _product_seconds(experts, rows_of_one, shape.value_bytes, rates)
-    return inside + head
+    return inside + head + rates.pass_seconds
 
 
 def _touched(layer: Layer, rows: int) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from engine.weights.planning.forecast import Forecast, forecast
 from engine.weights.planning.machine import Machine, Rates
 from engine.weights.planning.needs import ModelNeeds, Workload
 from engine.weights.planning.placement import Override, Plan, plan
+from engine.weights.planning.seen import Seen
 
 WayName = Literal["plain", "small", "tree", "nf4", "int8", "kept", "smaller"]
 Bound = Literal["link", "ssd", "experts", "memory", "arithmetic", "calls", "drafting"]
@@ -38,7 +39,10 @@ NO_TREE = TreeYield(0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to hold the target, to be planned. `is_measured`: the machine's rates are those of these weights."""
+    """One way to hold the target, to be planned. `is_measured`: the machine's rates are those of these weights.
+
+    `seen`: what rounds of this pair took with the target held so, if there were any.
+    """
 
     name: WayName
     target: ModelNeeds
@@ -47,6 +51,7 @@ class Case:
     work: Workload
     override: Override = field(default_factory=Override)
     is_measured: bool = False
+    seen: Seen | None = None
 
     @property
     def drafts(self) -> bool:
@@ -191,21 +196,41 @@ def _cut(case: Case, count: int) -> Case:
 
 def _given(case: Case, found: Plan, tree: TreeYield) -> Forecast:
     """What a placement gives with trees of this size. Nothing drafts where there are none."""
+    computed, seen = _computed(case, found, tree), case.seen
+    if seen is None:
+        return computed
+    if seen.tiers == counts_of(found):
+        computed = seen.corrected(
+            computed, tree.nodes + 1, lambda rows: _computed(case, found, TreeYield(rows - 1, 1.0))
+        )
+    return seen.drafted(computed, tree.nodes, tree.levels)
+
+
+def _computed(case: Case, found: Plan, tree: TreeYield) -> Forecast:
     work = replace(case.work, budget=tree.nodes, tokens_per_pass=tree.tokens_per_pass, levels=tree.levels)
     target, draft = (case.target, case.draft) if tree.nodes else (without_copies(case.target), None)
     return forecast(target, draft, found.arrangement, case.machine, work, found.bytes.expert_cache)
 
 
+def counts_of(found: Plan) -> tuple[int, int, int]:
+    """Layers on the device, in RAM and on SSD."""
+    count = found.arrangement.count
+    return count("device"), count("ram"), count("ssd")
+
+
 def _way(case: Case, found: Plan, tree: TreeYield) -> Way:
-    given, count, rates = _given(case, found, tree), found.arrangement.count, case.machine.rates
+    given, rates = _given(case, found, tree), case.machine.rates
     free = replace(case, machine=replace(case.machine, rates=with_free_arithmetic(rates)))
+    computed = _computed(case, found, tree).compute_seconds
+    factor = given.compute_seconds / computed if computed else 1.0
+    calls = rates.layer_seconds(tree.nodes + 1) * len(case.target.layers)
     return Way(
         name=case.name,
-        tiers=(count("device"), count("ram"), count("ssd")),
+        tiers=counts_of(found),
         nodes=tree.nodes,
         tokens_per_pass=tree.tokens_per_pass,
         seconds=given.seconds_per_round,
-        bound=_bound(given, _given(free, found, tree).compute_seconds, rates.call_seconds * len(case.target.layers)),
+        bound=_bound(given, factor * _computed(free, found, tree).compute_seconds, factor * calls),
         is_measured=case.is_measured,
     )
 
