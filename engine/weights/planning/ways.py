@@ -68,6 +68,7 @@ class Way:
     """What one way gives. `nodes` is 0 for one token per pass; `seconds` are those of a round, drafting included.
 
     `bytes_short`: memory that would have to be free besides; `parameters` of the target where that is another one.
+    `forecast`: what the seconds are made of; `levels` of the tree, 0 where that is not known.
     """
 
     name: WayName
@@ -79,6 +80,8 @@ class Way:
     is_measured: bool
     bytes_short: int = 0
     parameters: int = 0
+    levels: float = 0.0
+    forecast: Forecast | None = None
 
     @property
     def tokens_per_second(self) -> float:
@@ -232,6 +235,8 @@ def _way(case: Case, found: Plan, tree: TreeYield) -> Way:
         seconds=given.seconds_per_round,
         bound=_bound(given, factor * _computed(free, found, tree).compute_seconds, factor * calls),
         is_measured=case.is_measured,
+        levels=tree.levels,
+        forecast=given,
     )
 
 
