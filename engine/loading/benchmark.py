@@ -18,6 +18,7 @@ from engine.loading.measuring import (
     PACKED_SIZES,
     READ_BYTES,
     DeviceTimer,
+    Samples,
     attention_time,
     coded_samples,
     copy_rate,
@@ -115,19 +116,34 @@ class Benchmark:
             calls=calls.layer,
             pass_seconds=calls.in_all,
             levels=level_overhead(self.needs.shape.vocabulary, self.device, check),
+            host=self._on_host(check),
         )
         accelerator.give_back_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
 
     def _stored(self, timer: DeviceTimer) -> tuple[PassTime | None, int]:
         """Of weights as they are stored, where they are decoded and the processor computes; and the few rows."""
-        needs, codec = self.needs, self.needs.codec
-        is_odd = any(len(each.shape) != MATRIX for _, weights in self.packed for each in weights.values())
-        if self.device.type != "cpu" or codec == "plain" or is_odd:
+        if self.device.type != "cpu" or self.needs.codec == "plain" or self._is_odd:
             return None, FEW_ROWS
+        return stored_product_time(self._samples, timer)
+
+    def _on_host(self, check: Callable[[], None]) -> PassTime | None:
+        """The same of a mixture's experts that stay in RAM beside a GPU."""
+        if self.device.type == "cpu" or not self._mixture[0] or self._is_odd:
+            return None
+        return stored_product_time(self._samples, DeviceTimer(torch.device("cpu"), torch.float32, check))[0]
+
+    @property
+    def _is_odd(self) -> bool:
+        """Whether not even the shape of a packed weight is known."""
+        return any(len(each.shape) != MATRIX for _, weights in self.packed for each in weights.values())
+
+    @property
+    def _samples(self) -> Samples:
+        needs = self.needs
         if self.packed:
-            return stored_product_time(packed_samples(self.packed), timer)
-        return stored_product_time(coded_samples(codec, needs.shape.hidden, needs.shape.widest, self.stored), timer)
+            return packed_samples(self.packed)
+        return coded_samples(needs.codec, needs.shape.hidden, needs.shape.widest, self.stored)
 
     def _decode_rate(self, timer: DeviceTimer) -> float | None:
         """1e9 weights a second; None where none are packed."""

@@ -15,7 +15,8 @@ from engine.weights.planning.seen import Seen
 
 NAME = "rates.json"
 VERSION = 1
-PASS_TIMES = ("products", "attention", "stored", "calls", "levels")
+PASS_TIMES = ("products", "attention", "stored", "calls", "levels", "host")
+NOT_EVERYWHERE = ("stored", "calls", "levels", "host")  # these may be null
 NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 OVERHEADS = ("pass_seconds", "round_seconds")
 
@@ -84,7 +85,7 @@ class RatesFile:
 def _measured(value: Mapping[str, Any]) -> Measured:
     rates = value["rates"]
     at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
-    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES if name != "stored" or rates[name]}
+    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES if name not in NOT_EVERYWHERE or rates[name]}
     numbers = {name: _positive(rates[name]) for name in NUMBERS}
     overheads = {name: _seconds(rates[name]) for name in OVERHEADS}
     return Measured(Rates(**numbers, **passes, **overheads, few_rows=int(rates["few_rows"])), at)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.shape import model_sizes
-from engine.weights.planning.advice import Basis, Told, told, verdict_of_trees
+from engine.weights.planning.advice import Basis, Told, told, verdict_of
 from engine.weights.planning.machine import Memory, Rates, all_memory
 from engine.weights.planning.placement import Plan
 from engine.weights.planning.seen import Seen
@@ -54,7 +54,10 @@ def small_trees(pair: PairIdentity, device: torch.device, found: Plan) -> str:
     cache = cache_root(pair.options)
     question = question_for(pair, recall_measured(pair, device, arithmetic), memory, arithmetic)
     ways = ways_for(pair.target, pair.draft, device, question, found, cache, with_others=False)
-    return verdict_of_trees(ways) if ways.gain < PAYS or (ways.tree and ways.tree.nodes <= SMALL[1]) else ""
+    tree = ways.best_tree
+    if ways.gain >= PAYS and not (tree and tree.nodes <= SMALL[1]):
+        return ""
+    return verdict_of(ways)
 
 
 def ways_for(

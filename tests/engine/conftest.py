@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.loading import measuring, rates
+from engine.loading import benchmark, measuring
 from engine.protocol.messages import Shutdown
 from tests.campaigns.extent import is_whole
 from tests.engine.child import PATIENCE_SECONDS, Child, started
@@ -34,7 +34,7 @@ def little_to_measure() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"COPY_BYTES": 4 << 20, "MATRIX_ELEMENTS": 1 << 18, "PACKED_ELEMENTS": 1 << 16}.items():
             patch.setattr(measuring, name, value)
-        for module in (measuring, rates):
+        for module in (measuring, benchmark):
             patch.setattr(module, "READ_BYTES", 4 << 20)
         yield
 

@@ -81,7 +81,8 @@ class Rates:
     and more rows, if that was measured; otherwise `memory` and `tflops` tell. `stored`: the same of weights as they
     are stored, the faster way for each number of rows: not decoded up to `few_rows`. `pass_seconds`: what a pass costs
     besides its layers, and `round_seconds` a round besides its passes; `levels`: what growing one level of a tree costs
-    besides the draft's pass, against the level's nodes.
+    besides the draft's pass, against the level's nodes. `host`: what the processor beside a GPU takes for 1e9 weights
+    in RAM as they are stored, against rows, if that was measured; else `host_memory` and `host_tflops` of it tell.
     """
 
     link: float
@@ -98,6 +99,9 @@ class Rates:
     pass_seconds: float = 0.0
     round_seconds: float = 0.0
     levels: PassTime | None = None
+    host: PassTime | None = None
+    host_memory: float = 30.0
+    host_tflops: float = 0.5
 
     def layer_seconds(self, rows: float) -> float:
         """What one layer costs before it computes anything, with so many rows."""

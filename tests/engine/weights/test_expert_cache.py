@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.weights.planning.needs import expected_distinct
-from engine.weights.streaming.experts.choice import (
+from engine.weights.planning.expert_ways import (
     Situation,
     fastest_way,
     single_seconds,
     whole_seconds,
 )
+from engine.weights.planning.needs import expected_distinct
 from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import Expert, ExpertCache
 

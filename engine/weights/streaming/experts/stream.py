@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.weights.planning.expert_ways import Choose, ExpertWay
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
-from engine.weights.streaming.experts.choice import Choose, ExpertWay
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
