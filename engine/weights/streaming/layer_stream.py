@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from engine.weights.codecs.codec import Decoder
-from engine.weights.planning.arrangement import Tier, streamed_layers
+from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import Choose, fastest_way
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.clocks import clock_for
+from engine.weights.streaming.experts.followed import Use
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
 from engine.weights.streaming.experts.stream import ExpertStream
@@ -29,7 +30,8 @@ class StreamOptions:
 
     `expert_cache_bytes`: on the compute device, for experts that are loaded one by one (0: layers stay whole);
     `choose` decides which passes load them so. `few_rows`: up to so many rows are multiplied with weights as they are
-    stored, where the processor computes (0: all are decoded). `pinning`: how host memory is pinned; None for how the
+    stored, where the processor computes (0: all are decoded); `host_rows`: the same of an expert's, where it computes
+    experts in RAM beside an accelerator (0: it does not). `pinning`: how host memory is pinned; None for how the
     device wants it.
     """
 
@@ -39,6 +41,7 @@ class StreamOptions:
     expert_cache_bytes: int = 0
     choose: Choose = fastest_way
     few_rows: int = 0
+    host_rows: int = 0
     pinning: Pinning | None = None
 
 
@@ -71,8 +74,16 @@ class LayerStream:
         self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
         self._disk = DiskReader(layouts, options.direct)
-        moving = streamed_layers(tiers, copy_stream is not None)
-        self._split = split_layers(layers, layouts, moving, decoders is not None, options.expert_cache_bytes)
+        self._expert_rows = options.host_rows if copy_stream else options.few_rows
+        self._split = split_layers(
+            layers,
+            layouts,
+            tiers,
+            copy_stream is not None,
+            decoders is not None,
+            options.expert_cache_bytes,
+            self._expert_rows,
+        )
         for index, part in self._split.items():
             self._layouts[index] = part.split.trunk
         self._scratch = Scratch(self._device)
@@ -99,8 +110,9 @@ class LayerStream:
                 self._decoders,
                 self._options.expert_cache_bytes,
                 self._budget,
+                self._expert_rows,
             )
-            layers = self._expert_setup.expert_layers(self._tiers, self._bulks, self._scratch)
+            layers = self._expert_setup.expert_layers(self._tiers, self._store, self._bulks, self._scratch)
             self._experts = ExpertStream(layers, self._bulks, self._options.choose, clock_for(self._device))
             self._experts.hook(lambda: self.on_wait)
         self._hook()
@@ -123,6 +135,11 @@ class LayerStream:
     def bytes_streamed(self) -> int:
         """Bytes of weights that were moved to where they are used, since the start."""
         return self._trunk_bytes + (self._experts.bytes_streamed if self._experts else 0)
+
+    @property
+    def expert_use(self) -> Use:
+        """How many experts passes have used since the start, and how many were multiplied as they are stored."""
+        return self._expert_setup.use if self._expert_setup else Use()
 
     @property
     def host_share(self) -> HostShare:
@@ -154,7 +171,7 @@ class LayerStream:
 
     def _hook(self) -> None:
         for index, layer in enumerate(self._layers):
-            if self._store.is_resident(index) and self._decoders is None:
+            if self._store.is_resident(index) and self._decoders is None and index not in self._split:
                 self._bindings[index].bind(self._store.sources[index].acquire(index))
                 continue
             # First of all hooks: another one that looks at the layer before it runs finds its weights.

@@ -1,4 +1,4 @@
-"""The expert cache against a plain list of what was used last; and the choice between whole layers and experts."""
+"""The expert cache against a plain count of uses; and the choice between the ways of having experts."""
 
 from dataclasses import replace
 
@@ -13,29 +13,73 @@ from engine.weights.planning.expert_ways import (
     whole_seconds,
 )
 from engine.weights.planning.needs import expected_distinct
+from engine.weights.streaming.experts.cache import HALF_LIFE, Expert, ExpertCache
 from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
-from engine.weights.streaming.experts.slots import Expert, ExpertCache
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
 
 
 @given(st.integers(1, 12), st.lists(st.lists(EXPERTS, min_size=1, max_size=12, unique=True), max_size=20))
-def test_the_least_recently_used_goes_and_never_what_is_needed_now(slots: int, calls: list[list[Expert]]) -> None:
+def test_what_is_used_least_goes_and_never_what_is_needed_now(slots: int, calls: list[list[Expert]]) -> None:
     cache = ExpertCache(slots)
-    used: list[Expert] = []  # the most recently used last
+    uses: dict[Expert, list[int]] = {}  # by expert: in which calls
+    held: set[Expert] = set()
     hits = misses = 0
-    for asked in (call[:slots] for call in calls):
-        missing = [expert for expert in asked if expert not in used]
+    for now, asked in enumerate(call[:slots] for call in calls):
+        missing = [expert for expert in asked if expert not in held]
         taken = cache.take(asked)
         assert list(taken.missing) == missing
         assert len(set(taken.slots)) == len(asked), "two experts in one slot"
-        used = [expert for expert in used if expert not in asked] + [e for e in asked if e in used] + missing
-        used = used[-slots:]
+        for expert in asked:
+            uses.setdefault(expert, []).append(now)
         hits, misses = hits + len(asked) - len(missing), misses + len(missing)
         assert (cache.hits, cache.misses) == (hits, misses)
         everything = [(layer, number) for layer in range(4) for number in range(8)]
-        assert [expert for expert in everything if expert in cache] == sorted(used)
-        assert cache.is_full == (len(used) == slots)
+        found = {expert for expert in everything if expert in cache}
+        assert set(asked) <= found <= held | set(asked)
+        assert len(found) == min(slots, len(held | set(asked)))
+        gone = (held | set(asked)) - found
+        assert all(_score(uses[one]) <= _score(uses[other]) + 1e-9 for one in gone for other in found - set(asked))
+        held = found
+        assert cache.is_full == (len(held) == slots)
+
+
+def _score(calls: list[int]) -> float:
+    return sum(2 ** (call / HALF_LIFE) for call in calls)
+
+
+def test_one_that_is_used_often_outlives_others_that_are_used_once() -> None:
+    cache = ExpertCache(2)
+    for _ in range(8):
+        cache.take([(0, 0)])
+    for other in range(1, 8):
+        cache.take([(0, other)])
+        assert (0, 0) in cache
+    for _ in range(8 * HALF_LIFE):
+        cache.take([(1, 0), (1, 1)])
+    assert (0, 0) not in cache, "what was used long ago goes"
+
+
+def test_scores_stay_finite_and_the_heap_small() -> None:
+    cache = ExpertCache(3)
+    cache._growth = 2.0**100
+    for turn in range(60):
+        cache.take([(0, turn % 5), (0, 5)])
+        assert cache._use < 2.0**600
+        assert len(cache._lowest) <= 5 * 3 + 3
+    assert (0, 5) in cache
+
+
+@given(st.lists(EXPERTS, min_size=1, max_size=12, unique=True), st.integers(0, 4), st.integers(1, 6))
+def test_a_slot_is_only_given_for_one_that_is_used_more(asked: list[Expert], most: int, slots: int) -> None:
+    cache = ExpertCache(slots)
+    cache.take(asked[:slots])
+    assert cache.worthy(asked[:slots], most) == []
+    free = slots - len(asked[:slots])
+    assert len(cache.worthy(asked[slots:], most)) <= free, "never used: only for a slot that nobody has"
+    cache.note(asked[slots:])
+    cache.note(asked[slots:])
+    assert len(cache.worthy(asked[slots:], most)) == min(most, slots, len(asked[slots:]))
 
 
 @given(st.lists(EXPERTS, min_size=1, max_size=6, unique=True), st.integers(0, 6))

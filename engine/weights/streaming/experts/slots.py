@@ -1,9 +1,9 @@
-"""Slots for single experts on the compute device: which expert is in which, where it comes from, and who fills them."""
+"""Slots for single experts on the compute device: where an expert comes from, and who fills them."""
 
 import time
-from collections import OrderedDict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,63 +11,13 @@ from torch import Tensor
 
 from engine.weights.store.disk import DiskReader
 from engine.weights.streaming.copy_stream import CopyStream
+from engine.weights.streaming.experts.cache import ExpertCache
 from engine.weights.streaming.experts.meter import ExpertMeter
 from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
 from engine.weights.streaming.staging import Carrier
 
 READERS = 2  # of single experts: a disk would be idle between two small reads of one thread
-
-Expert = tuple[int, int]
-"""(layer, number in the layer)"""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The slots of the requested experts, in their order, and those experts that must be fetched."""
-
-    slots: tuple[int, ...]
-    missing: tuple[Expert, ...]
-
-
-class ExpertCache:
-    """Which expert is in which slot. The caller of `take` fetches what is missing, or calls `forget`."""
-
-    def __init__(self, slots: int) -> None:
-        self.slots = slots
-        self.hits = 0
-        self.misses = 0
-        self._slot_of: OrderedDict[Expert, int] = OrderedDict()  # the least recently used first
-        self._free = list(range(slots - 1, -1, -1))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next missing expert evicts another."""
-        return not self._free
-
-    def take(self, experts: Sequence[Expert]) -> Taken:
-        """Slots for these experts, all different and no more than there are slots; none of them evicts another."""
-        assert len(set(experts)) == len(experts) <= self.slots, "more experts than slots, or one twice"
-        missing = tuple(expert for expert in experts if expert not in self._slot_of)
-        for expert in experts:
-            if expert in self._slot_of:
-                self._slot_of.move_to_end(expert)
-        for expert in missing:  # what was asked for is the most recently used by now, and not evicted
-            slot = self._free.pop() if self._free else self._slot_of.popitem(last=False)[1]
-            self._slot_of[expert] = slot
-        self.misses += len(missing)
-        self.hits += len(experts) - len(missing)
-        return Taken(tuple(self._slot_of[expert] for expert in experts), missing)
-
-    def forget(self, experts: Iterable[Expert]) -> None:
-        """They were not fetched: their slots are free."""
-        for expert in experts:
-            slot = self._slot_of.pop(expert, None)
-            if slot is not None:
-                self._free.append(slot)
-
-    def __contains__(self, expert: Expert) -> bool:
-        return expert in self._slot_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +112,19 @@ class ExpertSlots:
     """Slots of one expert each, on the compute device."""
 
     def __init__(
-        self, memory: Tensor, shape: SlotShape, slots: int, meter: ExpertMeter, copy_stream: CopyStream | None
+        self,
+        memory: Tensor,
+        shape: SlotShape,
+        slots: int,
+        meter: ExpertMeter,
+        copy_stream: CopyStream | None,
+        layers: int = 1,
     ) -> None:
-        """`memory`: uint8, at least `slots` times as large as one slot; page-aligned if it is the host's."""
-        self.cache = ExpertCache(slots)
+        """`memory`: uint8, at least `slots` times as large as one slot; page-aligned if it is the host's.
+
+        `layers`: how many share the slots.
+        """
+        self.cache = ExpertCache(slots, layers)
         self.meter = meter
         self.waited_seconds = 0.0
         self.bytes_fetched = 0
@@ -197,12 +156,42 @@ class ExpertSlots:
                 del coming[expert]
                 self.bytes_fetched += split.expert_bytes
                 yield self._loaded(split, expert, slot_of[expert])
-            if transfers and is_timed:
-                seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
-                self.meter.fetched(len(transfers) * split.expert_bytes, seconds)
+            self._tell(transfers, split, is_timed)
         finally:
             self._abandon(layer, coming)
             self._record(taken.slots)
+
+    def held(self, split: SplitLayout, experts: Iterable[int]) -> list[LoadedExpert]:
+        """Those of a layer's experts that are in their slots. Call `used` once the work that reads them is launched."""
+        found = ((expert, self.cache.slot_of((split.trunk.index, expert))) for expert in experts)
+        return [self._loaded(split, expert, slot) for expert, slot in found if slot is not None]
+
+    def used(self, layer: int, experts: Iterable[int]) -> None:
+        """All work that reads these experts of a layer has been launched."""
+        slots = (self.cache.slot_of((layer, expert)) for expert in experts)
+        self._record([slot for slot in slots if slot is not None])
+
+    @contextmanager
+    def bringing(
+        self, split: SplitLayout, experts: Sequence[int], source: ExpertSource, on_wait: OnWait | None, is_timed: bool
+    ) -> Iterator[None]:
+        """Bring experts, which were noted, into slots for later passes while something else is done inside.
+
+        All are there at the end, or none that has not come is in the cache. See `load`.
+        """
+        layer = split.trunk.index
+        slots = self.cache.admit([(layer, expert) for expert in experts])
+        coming = self._request(list(zip(experts, slots, strict=True)), source)
+        transfers: list[Transfer] = []
+        try:
+            yield
+            for expert in list(coming):
+                transfers.append(self._await(coming[expert], on_wait))
+                del coming[expert]
+                self.bytes_fetched += split.expert_bytes
+            self._tell(transfers, split, is_timed)
+        finally:
+            self._abandon(layer, coming)
 
     def close(self) -> None:
         """End the threads."""
@@ -220,6 +209,12 @@ class ExpertSlots:
         if source.takes_all and wanted:
             return dict.fromkeys((each.expert for each in wanted), self._threads.submit(fetch, wanted))
         return {each.expert: self._threads.submit(fetch, [each]) for each in wanted}
+
+    def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool) -> None:
+        """The meter counts how long they took, from the first one's begin to the last one's end."""
+        if transfers and is_timed:
+            seconds = max(transfer.end for transfer in transfers) - min(transfer.begin for transfer in transfers)
+            self.meter.fetched(len(transfers) * split.expert_bytes, seconds)
 
     def _await(self, arrival: "Future[Transfer]", on_wait: OnWait | None) -> Transfer:
         begin = time.perf_counter()
