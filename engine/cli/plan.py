@@ -171,6 +171,7 @@ def _document(
             "peak_rss_bytes": process_bytes() + room.ram_taken(taken.device, taken.ram),
             "peak_vram_bytes": 0 if room.shared else taken.device,
             "measured_at": measured.at if measured else None,
+            "rates": asdict(measured.rates) if measured else None,
             "last_answer": asdict(last_answer) if last_answer else None,
         },
     }
@@ -216,7 +217,21 @@ def _lines(
             f"This pair's last answer: {last_answer.tokens_per_pass:.3g} tokens and "
             f"{last_answer.seconds_per_pass:.3g} s per pass."
         )
-    yield f"Rates as measured here at {measured.at}." if measured else "Rates are assumed: --measure finds them out."
+    if measured:
+        yield f"Rates as measured here at {measured.at}: {_rates_in_words(measured.rates)}."
+    else:
+        yield "Rates are assumed: --measure finds them out."
+
+
+def _rates_in_words(rates: "Rates") -> str:
+    """What a person may compare with other machines."""
+    found = [f"memory {rates.memory:.3g} GB/s", f"SSD {rates.ssd:.3g} GB/s"]
+    curves = {"as stored": rates.stored, "ready": rates.products, "beside the GPU": rates.host}
+    for name, seconds in curves.items():
+        if seconds:
+            at = ", ".join(f"{seconds(rows):.2g} s with {rows}" for rows in (1, 16, 64))
+            found.append(f"1e9 weights {name} {at} rows")
+    return "; ".join([*found, f"{1e3 * rates.call_seconds:.2g} ms a layer besides"])
 
 
 def _ways(told: "Told") -> dict[str, Any]:

@@ -20,7 +20,7 @@ from engine.weights.planning.advice import Basis, Told, told, verdict_of
 from engine.weights.planning.machine import Memory, Rates, all_memory
 from engine.weights.planning.placement import Plan
 from engine.weights.planning.seen import Seen
-from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, largest_kept, ways_of, without_copies
+from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, counts_of, largest_kept, ways_of, without_copies
 
 FORMATS: tuple[Literal["int8", "nf4"], ...] = ("int8", "nf4")  # that Coppice makes by itself, at their numbers of bits
 
@@ -42,6 +42,7 @@ def told_ways(
             is_limited=limits.ram_limit is not None or limits.vram_limit is not None,
             has_gpu=not found.room.shared,
             fits=found.verdict != "no",
+            has_seen=question.seen is not None and question.seen.tiers == counts_of(found),
         ),
     )
 

@@ -35,6 +35,8 @@ NAMES: dict[WayName, str] = {
 class Basis:
     """What the figures rest on: rates and tokens per pass as measured, learned, or `is_given` by hand or last answer.
 
+    `has_seen`: rounds of this pair have shown what passes take, with the layers where they are.
+
     `is_limited`: a person limits the memory that is taken; `fits`: the pair fits as asked.
     """
 
@@ -44,6 +46,7 @@ class Basis:
     is_limited: bool
     has_gpu: bool
     fits: bool = True
+    has_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def told(ways: Ways, basis: Basis) -> Told:
         _in_words(ways.best) if ways.best else None,
         verdict_of(ways),
         tuple(_advice(ways, basis)),
-        _tokens_from(basis) if ways.tree else "",
+        _rests_on(basis) if ways.tree else "",
     )
 
 
@@ -158,6 +161,13 @@ def _advised(way: Way, rate: str, basis: Basis) -> str:
     return joined((found, unknown))
 
 
+def _rests_on(basis: Basis) -> str:
+    tokens = _tokens_from(basis)
+    if not basis.has_seen:
+        return tokens
+    return joined((tokens, say("Seconds of a pass are those that this pair's rounds took.")))
+
+
 def _tokens_from(basis: Basis) -> str:
     if basis.has_learned:
         return say("Tokens per pass are those that this pair's answers have shown.")
@@ -178,17 +188,19 @@ def _in_words(way: Way) -> WayTold:
         bound=way.bound,
         bound_words=BOUNDS[way.bound],
         is_measured=way.is_measured,
+        pass_seconds=way.forecast.seconds_per_pass if way.forecast else 0.0,
+        draft_seconds=way.forecast.draft_seconds if way.forecast else 0.0,
     )
 
 
 def table(ways: Sequence[WayTold]) -> Iterator[str]:
     """Lines for a terminal, in columns."""
-    yield f"{'':<20}{'tokens/s':>9}{'nodes':>7}{'per pass':>10}{'s/pass':>9}  bound by"
+    yield f"{'':<24}{'tokens/s':>9}{'nodes':>7}{'per pass':>10}{'s/pass':>9}{'drafting':>10}  bound by"
     for way in ways:
         assumed = "" if way.is_measured else " (assumed rates)"
         yield (
-            f"{way.words:<20}{way.tokens_per_second:>9.3g}{way.nodes:>7}{way.tokens_per_pass:>10.3g}"
-            f"{way.seconds:>9.3g}  {way.bound_words}{assumed}"
+            f"{way.words:<24}{way.tokens_per_second:>9.3g}{way.nodes:>7}{way.tokens_per_pass:>10.3g}"
+            f"{way.pass_seconds:>9.3g}{way.draft_seconds:>10.3g}  {way.bound_words}{assumed}"
         )
 
 
