@@ -146,9 +146,9 @@ def _with_experts(
     rates, has_gpu = machine.rates, machine.memory.has_gpu
     streamed = streamed_layers(arrangement.tiers, has_gpu)
     split = [index for index in streamed if target.layers[index].expert_bytes and target.layers[index].experts]
-    share = _hit_share([target.layers[index] for index in split], work.rows, cache) if split else None
-    if share is None or (way == "computed" and not has_gpu):
+    if not split or (way == "computed" and not has_gpu):
         return None
+    share = _hit_share([target.layers[index] for index in split], work.rows, cache)
     saved, adding, computing, anywhere = {"ram": 0, "ssd": 0}, 0.0, 0.0, 0
     for index in split:
         layer, tier = target.layers[index], arrangement.tiers[index]
@@ -208,16 +208,13 @@ def _stays_stored(target: ModelNeeds, machine: Machine) -> bool:
     return target.codec != "plain" and not machine.memory.has_gpu and machine.rates.stored is not None
 
 
-def _hit_share(layers: list[Layer], rows: int, cache: int) -> float | None:
+def _hit_share(layers: list[Layer], rows: int, cache: int) -> float:
     """The part of the experts in use that a cache of so many bytes holds, as if all were equally likely.
 
-    0 if one pass through all layers needs more: each expert is then evicted before it is used again. None if it does
-    not hold what one layer uses.
+    0 if one pass through all layers needs more: each expert is then evicted before it is used again.
     """
     in_all = sum(layer.expert_bytes for layer in layers)
     used = [layer.distinct(rows) * layer.expert_bytes / layer.experts for layer in layers]
-    if not layers or cache < max(used):
-        return None
     return min(1.0, cache / in_all) if cache >= sum(used) else 0.0
 
 
