@@ -30,7 +30,7 @@ from engine.loading.measuring import (
     stored_product_time,
     unpacking_rate,
 )
-from engine.loading.overheads import Narrow, level_overhead, pass_overhead
+from engine.loading.overheads import Narrow, level_overhead, pass_overhead, round_overhead
 from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
@@ -117,6 +117,7 @@ class Benchmark:
             pass_seconds=calls.in_all,
             levels=level_overhead(self.needs.shape.vocabulary, self.device, check),
             host=self._on_host(check),
+            round_seconds=round_overhead(self.needs.shape.vocabulary, self.device, check),
         )
         accelerator.give_back_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)

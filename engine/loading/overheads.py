@@ -12,9 +12,10 @@ from engine import accelerator
 from engine.model.context import Context
 from engine.model.network import wrap
 from engine.protocol.options import SamplingOptions, SpeculationOptions
-from engine.speculation.interfaces import TreeBounds
+from engine.speculation.interfaces import Fixed, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, next_round
 from engine.speculation.tuning.pass_time import PassTime
 
 NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
@@ -22,6 +23,7 @@ NARROW_REPEATS = 4
 CALL_ROWS = (1, 4, 16, 64)
 TREE_NODES = (8, 64)
 TREE_REPEATS = 2
+ROUND_REPEATS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +128,31 @@ def level_overhead(vocabulary: int, device: torch.device, check: Callable[[], No
     node = max(0.0, (at_many - at_few) / max(many - few, 1.0))
     level = max(at_few - few * node, at_few / 10)
     return PassTime((1.0, float(options.batch)), (level + node, level + options.batch * node))
+
+
+class _Mute:
+    """Shows nothing of an answer, and never ends it."""
+
+    stopped = False
+    stop = ""
+
+    def push(self, token: int) -> str:
+        return str(token)
+
+    def flush(self) -> str:
+        return ""
+
+
+def round_overhead(vocabulary: int, device: torch.device, check: Callable[[], None]) -> float:
+    """The least seconds of what a round does besides growing a tree and the target's pass."""
+    logits = torch.randn(2, vocabulary, generator=torch.Generator().manual_seed(0)).to(device)
+    sampler, options = Sampler(SamplingOptions(temperature=0.0), (), ()), SpeculationOptions()
+    found = []
+    for _ in range(ROUND_REPEATS + 1):  # the first one warms up
+        check()
+        method = SpecExec(_Canned(logits), sampler, options, vocabulary)
+        answer = Answer(_Mute(), set(), 8)
+        speculation = Speculation(_Canned(logits), Fixed(method, 1, 1), answer, Stopwatch())
+        result = next_round(speculation, [0, 1])
+        found.append(result.seconds - result.draft_seconds - result.target_seconds)
+    return max(0.0, min(found[1:]))

@@ -63,7 +63,7 @@ def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
     passes, stats = learned.passes.known, learned.methods.get(PLANNED)
     if passes is None:
         return None
-    levels = stats.drafting.time if stats and stats.drafting.largest else None
+    levels = stats.drafting.known if stats else None
     device, ram, ssd = (list(place.tiers).count(tier) for tier in ("device", "ram", "ssd"))
     return SeenHere(machine_key(place.device), Seen((device, ram, ssd), passes, learned.passes.hidden, levels))
 

@@ -23,25 +23,18 @@ class Seen:
     hidden: float = 0.0
     levels: PassTime | None = None
 
-    def drafted(self, given: Forecast, nodes: int, levels: float) -> Forecast:
-        """With the drafting that was seen, wherever the target's layers are."""
+    def drafted(self, given: Forecast, nodes: int, levels: float, computed: Callable[[int], float]) -> Forecast:
+        """With the drafting that was seen, wherever the target's layers are; `computed`: a level of so many nodes."""
         if not self.levels or not nodes or not levels:
             return given
-        return replace(given, draft_seconds=levels * self.levels(nodes / levels))
+        return replace(given, draft_seconds=given.draft_seconds * _factor(self.levels, nodes / levels, computed))
 
-    def corrected(self, given: Forecast, rows: float, computed: Callable[[int], Forecast]) -> Forecast:
-        """With the passes that were seen of layers in the same places; `computed`: the forecast for so many rows.
-
-        Between two sizes that were seen, and beyond them, it goes on as computed, times what that was wrong by there.
-        """
-        at = np.array(self.passes.rows)
-        wrong = [
-            seconds / _of_target(computed(round(size)))
-            for size, seconds in zip(self.passes.rows, self.passes.seconds, strict=True)
-        ]
-        factor = float(np.interp(np.log2(rows), np.log2(at), wrong))
-        return replace(given.times(factor), hidden=self.hidden)
+    def corrected(self, given: Forecast, rows: float, computed: Callable[[int], float]) -> Forecast:
+        """With the passes that were seen of layers in the same places; `computed`: seconds for so many rows."""
+        return replace(given.times(_factor(self.passes, rows, computed)), hidden=self.hidden)
 
 
-def _of_target(given: Forecast) -> float:
-    return given.seconds_per_pass + given.host_seconds
+def _factor(seen: PassTime, rows: float, computed: Callable[[int], float]) -> float:
+    """Times what was computed: between two sizes that were seen, and beyond them, it is wrong as it was there."""
+    wrong = [seconds / computed(max(1, round(size))) for size, seconds in zip(seen.rows, seen.seconds, strict=True)]
+    return float(np.interp(np.log2(rows), np.log2(np.array(seen.rows)), wrong))

@@ -6,6 +6,7 @@ Pure arithmetic on forecasts. A further way is a further `Case`.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from engine.speculation.tuning.pass_time import PassTime
@@ -235,10 +236,17 @@ def _given(case: Case, found: Plan, tree: TreeYield) -> Forecast:
     if seen is None:
         return computed
     if seen.tiers == counts_of(found):
-        computed = seen.corrected(
-            computed, tree.nodes + 1, lambda rows: _computed(case, found, TreeYield(rows - 1, 1.0))
-        )
-    return seen.drafted(computed, tree.nodes, tree.levels)
+        computed = seen.corrected(computed, tree.nodes + 1, partial(_seconds_of_target, case, found))
+    return seen.drafted(computed, tree.nodes, tree.levels, partial(_seconds_of_level, case, found))
+
+
+def _seconds_of_target(case: Case, found: Plan, rows: int) -> float:
+    given = _computed(case, found, TreeYield(rows - 1, 1.0))
+    return given.seconds_per_pass + given.host_seconds
+
+
+def _seconds_of_level(case: Case, found: Plan, nodes: int) -> float:
+    return _computed(case, found, TreeYield(nodes, 1.0, 1.0)).draft_seconds
 
 
 def _computed(case: Case, found: Plan, tree: TreeYield) -> Forecast:
