@@ -28,7 +28,7 @@ from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memor
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
-from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest
+from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest, outlook
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -97,6 +97,10 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
             ),
             say("Choose another draft, or none."),
         )
+    if case.seen:
+        work = case.work
+        tree = TreeYield(work.budget, work.tokens_per_pass, work.levels)
+        found = replace(found, forecast=outlook(case, found, tree))
     return found
 
 

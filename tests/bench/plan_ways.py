@@ -86,18 +86,17 @@ def _ways(options: LoadOptions) -> Iterator[dict[str, Any]]:
         for text in TEXTS:
             _answer(session, "auto", 0, TOKENS, text)
         computed, learned, measured = _predicted(options)
-        found = [each for each in zip(_as_asked(computed), _as_asked(learned), strict=True) if each[1]]
-        for before, after in found:
+        for before, after in zip(computed, _as_asked(learned), strict=True):
             yield _compared(session, before, after, measured)
     finally:
         session.engine.close()
 
 
-def _as_asked(ways: Ways) -> tuple[Way | None, ...]:
-    return ways.plain, ways.small, ways.tree
+def _as_asked(ways: Ways) -> list[Way]:
+    return [way for way in (ways.plain, ways.small, ways.tree) if way]
 
 
-def _predicted(options: LoadOptions) -> tuple[Ways, Ways, Measured]:
+def _predicted(options: LoadOptions) -> tuple[list[Way], Ways, Measured]:
     """Without what rounds took, at the trees that are best with it; and with it."""
     pair, device = open_pair(options).identity, choose_device(options.device)
     cache = Path(options.cache_dir)
@@ -109,17 +108,15 @@ def _predicted(options: LoadOptions) -> tuple[Ways, Ways, Measured]:
     learned = ways_for(pair.target, pair.draft, device, question, found, cache, with_others=False)
     case = replace(case_of(pair.target, pair.draft, device, question), seen=None)
 
-    def unlearned(way: Way | None) -> Way | None:
-        if way is None:
-            return None
+    def unlearned(way: Way) -> Way:
         draft = case.draft if way.nodes else None
         tree = TreeYield(way.nodes, way.tokens_per_pass, way.levels)
         return replace(fastest(replace(case, draft=draft), found, [tree]) or way, name=way.name)
 
-    return Ways(*map(unlearned, _as_asked(learned))), learned, measured
+    return [unlearned(way) for way in _as_asked(learned)], learned, measured
 
 
-def _compared(session: Session, computed: Way | None, way: Way, measured: Measured) -> dict[str, Any]:
+def _compared(session: Session, computed: Way, way: Way, measured: Measured) -> dict[str, Any]:
     method = "specexec" if way.nodes else "none"
     count = TOKENS if way.nodes else PLAIN_TOKENS
     answers = [_answer(session, method, way, count, text) for text in TEXTS]
@@ -133,7 +130,6 @@ def _compared(session: Session, computed: Way | None, way: Way, measured: Measur
         "levels": statistics.fmean(_levels(each) for each in rounds),
         **{part: statistics.median(getattr(each.seconds, part) for each in rounds) for part in PARTS},
     }
-    assert computed
     assert computed.forecast
     return {
         "way": way.name,

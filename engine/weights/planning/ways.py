@@ -192,7 +192,7 @@ def _fastest(ways: Iterable[Way | None]) -> Way | None:
 def fastest(case: Case, found: Plan, yields: Iterable[TreeYield]) -> Way | None:
     """The fastest, with trees for which there is memory; of equally fast ones, the first."""
     possible = [each for each in yields if not each.nodes or (case.drafts and each.nodes <= found.largest_tree)]
-    rate = {each: _given(case, found, each).tokens_per_second for each in possible}
+    rate = {each: outlook(case, found, each).tokens_per_second for each in possible}
     return _way(case, found, max(possible, key=rate.__getitem__)) if possible else None
 
 
@@ -230,8 +230,11 @@ def _cut(case: Case, count: int) -> Case:
     return replace(case, name="smaller", target=smaller, override=replace(case.override, place="device", tiers=()))
 
 
-def _given(case: Case, found: Plan, tree: TreeYield) -> Forecast:
-    """What a placement gives with trees of this size. Nothing drafts where there are none."""
+def outlook(case: Case, found: Plan, tree: TreeYield) -> Forecast:
+    """What a placement gives with trees of this size, as rounds have shown it where they have.
+
+    Nothing drafts where there are no trees.
+    """
     computed, seen = _computed(case, found, tree), case.seen
     if seen is None:
         return computed
@@ -262,7 +265,7 @@ def counts_of(found: Plan) -> tuple[int, int, int]:
 
 
 def _way(case: Case, found: Plan, tree: TreeYield) -> Way:
-    given, rates = _given(case, found, tree), case.machine.rates
+    given, rates = outlook(case, found, tree), case.machine.rates
     free = replace(case, machine=replace(case.machine, rates=with_free_arithmetic(rates)))
     computed = _computed(case, found, tree).compute_seconds
     factor = given.compute_seconds / computed if computed else 1.0

@@ -96,10 +96,9 @@ def test_a_streamed_tree_wins_exactly_where_it_brings_more_tokens_than_bytes(exp
     gain = tokens * active / touched
     assume(abs(gain / (ram / link) - 1) > 0.01)
     slots = math.ceil(layer.distinct(nodes + 1))  # of one layer: none of the next one's are there already
-    streamed, computed = (
-        of(target, count, (way,), rates, slots * (layer.expert_bytes // experts))
-        for count, way in ((nodes, "single"), (0, "computed"))
-    )
+    cache = slots * (layer.expert_bytes // experts)
+    streamed = of(target, nodes, ("single",), rates, cache)
+    computed = of(target, 0, ("computed",), rates, cache)
     wins = tokens / streamed.seconds_per_pass > 1 / computed.seconds_per_pass
     assert wins == (gain > ram / link)
 
