@@ -100,7 +100,7 @@ class Benchmark:
         usual = usual_rates(self.device)
         products = product_time(self.needs, timer)
         rows, seconds = products.rows[-1], products.seconds[-1]
-        stored, few_rows = self._stored(timer)
+        (stored, few_rows), (host, few_of_host) = self._stored(timer), self._on_host(check)
         calls = pass_overhead(Narrow(self.device, self.dtype, *self._mixture), check)
         rates = Rates(
             link=like.link if like else self._link_rate(timer) or usual.link,
@@ -112,11 +112,11 @@ class Benchmark:
             products=products,
             attention=attention_time(self.needs, timer),
             stored=stored,
-            few_rows=few_rows,
+            few_rows=few_of_host if host else few_rows,
             calls=calls.layer,
             pass_seconds=calls.in_all,
             levels=level_overhead(self.needs.shape.vocabulary, self.device, check),
-            host=self._on_host(check),
+            host=host,
             round_seconds=round_overhead(self.needs.shape.vocabulary, self.device, check),
         )
         accelerator.give_back_cache()  # the buffers must not fragment the memory of the layers
@@ -128,11 +128,11 @@ class Benchmark:
             return None, FEW_ROWS
         return stored_product_time(self._samples, timer)
 
-    def _on_host(self, check: Callable[[], None]) -> PassTime | None:
+    def _on_host(self, check: Callable[[], None]) -> tuple[PassTime | None, int]:
         """The same of a mixture's experts that stay in RAM beside a GPU."""
         if self.device.type == "cpu" or not self._mixture[0] or self._is_odd:
-            return None
-        return stored_product_time(self._samples, DeviceTimer(torch.device("cpu"), torch.float32, check))[0]
+            return None, FEW_ROWS
+        return stored_product_time(self._samples, DeviceTimer(torch.device("cpu"), torch.float32, check))
 
     @property
     def _is_odd(self) -> bool:

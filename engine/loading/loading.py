@@ -217,7 +217,9 @@ def _load_streamed(
         plan.arrangement.tiers,
         stored.decoders,
         copy_stream=CudaCopyStream(device) if accelerator.is_accelerator(device) else None,
-        options=StreamOptions(expert_cache_bytes=plan.bytes.expert_cache, few_rows=plan.few_rows),
+        options=StreamOptions(
+            expert_cache_bytes=plan.bytes.expert_cache, few_rows=plan.few_rows, host_rows=plan.few_rows
+        ),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
     kept_in = str(own_dtype(checkpoint)).removeprefix("torch.") if plan.stays_stored else ""

@@ -15,6 +15,18 @@ from engine.speculation.interfaces import RoundResult
 from engine.speculation.rounds import Speculation, Written, prefill
 
 
+class ExpertUse(Protocol):
+    """What a mixture's passes did with experts; counts since the stream began."""
+
+    @property
+    def experts(self) -> int:
+        """Used in a pass of a layer."""
+
+    @property
+    def in_place(self) -> int:
+        """Of these, multiplied as they are stored, where they lie."""
+
+
 class Stream(Protocol):
     """Brings weights to where they are used; counts since it began."""
 
@@ -25,6 +37,10 @@ class Stream(Protocol):
     @property
     def waited_seconds(self) -> float:
         """Time that computation stood still for them, whether the draft worked meanwhile or not."""
+
+    @property
+    def expert_use(self) -> ExpertUse:
+        """Of the processor."""
 
 
 class RoundEvents:
@@ -55,6 +71,7 @@ class RoundEvents:
         self._stream = stream
         self._take_target_log_probs = take_target_log_probs
         self._bytes_before = self._bytes_streamed
+        self._experts_before = self._experts
         self._begin = time.perf_counter()
 
     def prefilled(self, prompt: Sequence[int]) -> Prefilled:
@@ -86,6 +103,7 @@ class RoundEvents:
         """The end, cancelled where the answer is not complete; `method`: the one for an answer without a round."""
         parts = self._speculation
         chosen = max(self._chosen, key=lambda name: len(self._chosen[name]), default="")  # most often
+        used, in_place = (now - before for now, before in zip(self._experts, self._experts_before, strict=True))
         statistics = Statistics(
             method=chosen or method,
             budget=median_low(self._chosen.get(chosen, [0])),
@@ -98,6 +116,8 @@ class RoundEvents:
             bytes_streamed=self._bytes_streamed - self._bytes_before,
             seconds=self._clock.seconds(),
             note=joined((*notes, parts.strategy.reason, parts.limit.words)),
+            experts_used=used,
+            experts_in_place=in_place,
         )
         reason = parts.answer.reason if is_complete else "cancelled"
         return Finished(self._request, reason, parts.answer.take_rest(), statistics, parts.answer.stop)
@@ -105,6 +125,12 @@ class RoundEvents:
     @property
     def _bytes_streamed(self) -> int:
         return self._stream.bytes_streamed if self._stream else 0
+
+    @property
+    def _experts(self) -> tuple[int, int]:
+        """Used so far, and multiplied where they lie."""
+        use = self._stream.expert_use if self._stream else None
+        return (use.experts, use.in_place) if use else (0, 0)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

@@ -288,7 +288,8 @@ class Steps:
 class Statistics:
     """One answer in figures. A pass is one target forward after prefill, the first one included.
 
-    `method` is the one used most, `budget` the median of what it was given; `note` says why, in words.
+    `method` is the one used most, `budget` the median of what it was given; `note` says why, in words. Of a mixture
+    that streams: `experts_used` in all passes and layers, `experts_in_place` of them multiplied as they are stored.
     """
 
     method: str = "none"
@@ -302,6 +303,8 @@ class Statistics:
     bytes_streamed: int = 0
     seconds: Seconds = field(default_factory=Seconds)
     note: str = ""
+    experts_used: int = 0
+    experts_in_place: int = 0
 
     @property
     def tokens_per_pass(self) -> float:

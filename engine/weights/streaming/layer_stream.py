@@ -113,7 +113,8 @@ class LayerStream:
                 self._expert_rows,
             )
             layers = self._expert_setup.expert_layers(self._tiers, self._store, self._bulks, self._scratch)
-            self._experts = ExpertStream(layers, self._bulks, self._options.choose, clock_for(self._device))
+            clock = clock_for(self._device)
+            self._experts = ExpertStream(layers, self._bulks, self._options.choose, clock, self._expert_setup.use)
             self._experts.hook(lambda: self.on_wait)
         self._hook()
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from engine.weights.planning.expert_ways import (
     Situation,
     fastest_way,
+    seconds_of,
     single_seconds,
     whole_seconds,
 )
 from engine.weights.planning.needs import expected_distinct
 from engine.weights.streaming.experts.cache import HALF_LIFE, Expert, ExpertCache
-from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
+from engine.weights.streaming.experts.meter import ExpertMeter, LinearCost, Mixture
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
 
@@ -170,3 +171,41 @@ def test_the_meter_tells_what_was_seen() -> None:
 
 def test_a_cache_smaller_than_one_pass_promises_no_hits() -> None:
     assert ExpertMeter(replace(MIXTURE, slots=7)).situation(1, 2, 0.0).hit_share == 0
+
+
+@given(st.floats(0, 1e-2), st.floats(0, 1e-3), st.lists(st.tuples(st.integers(1, 60), st.integers(0, 400)), min_size=1))
+def test_what_experts_and_rows_cost_is_found_again(each: float, row: float, measured: list[tuple[int, int]]) -> None:
+    cost = LinearCost()
+    for experts, more in measured:
+        cost.add(experts, experts + more, each * experts + row * (experts + more))
+    found = cost.per_expert_and_row()
+    assert min(found) >= 0
+    if len(set(measured)) == 1:
+        experts, more = measured[0]
+        expected = each * experts + row * (experts + more)
+        assert found[0] * experts + found[1] * (experts + more) == pytest.approx(expected, rel=0.05)
+
+
+def test_experts_are_computed_where_they_lie_while_that_is_faster() -> None:
+    """gpt-oss-120b over a link of 25 GB/s, from RAM that the processor reads with 60: as in the issue."""
+    at = Situation(
+        1, 128, 4, 512, 13_000_000, 40_000_000, 25e9, 25e9, compute_seconds=1e-3, in_place=True,
+        place_seconds=13e6 / 60e9, row_seconds=1e-5,
+    )  # fmt: skip
+    assert fastest_way(at) == "computed"
+    assert "single" not in seconds_of(replace(at, slots=3))
+    assert fastest_way(replace(at, in_place=False)) == "single"
+    assert fastest_way(replace(at, rows=1024, row_seconds=1e-4)) == "whole"
+    slow = replace(at, place_seconds=13e6 / 20e9)
+    assert fastest_way(slow) == "single"
+    assert fastest_way(replace(slow, unmeasured=frozenset({"computed"}))) == "computed", "near enough to be tried once"
+    assert fastest_way(replace(slow, place_seconds=1.0, unmeasured=frozenset({"computed"}))) == "single"
+
+
+def test_a_way_counts_as_tried_once_it_was_measured() -> None:
+    meter = ExpertMeter(replace(MIXTURE, in_place=True))
+    assert meter.situation(1, 2, 0.0).unmeasured == {"single", "computed"}
+    meter.multiplied(2, 2, 1e-3)
+    meter.fetched(1000, 1e-6)
+    assert meter.situation(1, 2, 0.0).unmeasured == frozenset()
+    assert ExpertMeter(MIXTURE).situation(1, 2, 0.0).unmeasured == frozenset()

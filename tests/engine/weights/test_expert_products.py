@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -30,12 +31,12 @@ from tests.engine.packed_models import packed_model
 from tests.engine.tiny_models import save_tiny_model, tiny_model
 from tests.engine.weights.reading import cache_use
 from tests.engine.weights.stand_in import StandInCopyStream
-from tests.engine.weights.test_expert_stream import PLENTY, Mixture, passes
+from tests.engine.weights.test_expert_stream import PLENTY, WAYS, Mixture, passes
 from tests.engine.weights.test_layer_stream import CPU, assert_same
 from tests.engine.weights.test_packed_stream import stored_layers
 
 FEW_ROWS = 4  # so that a pass has experts of both kinds
-WIDTHS = {
+WIDTHS: dict[str, dict[str, Any]] = {
     "qwen3_moe": {"moe_intermediate_size": 64},
     "mixtral": {"intermediate_size": 64},
     "gpt_oss": {"intermediate_size": 64},
@@ -135,7 +136,7 @@ def every_way(stream_of: Callable[[list[Tier], ExpertWay], LayerStream], context
     found: list[list[Tensor]] = []
     for tiers in PLACES:
         for way in ("whole", "single"):
-            stream = stream_of(tiers, way)  # type: ignore[arg-type]
+            stream = stream_of(tiers, way)
             found.append(passes(context))
             use = stream.expert_use
             assert 0 < use.in_place < use.experts
@@ -246,7 +247,8 @@ def test_the_processor_computes_what_the_device_has_not(cached: int, tmp_path: P
         )  # fmt: skip
         found.append(passes(model.context))
         use, (hits, misses) = stream.expert_use, cache_use(stream)
-        assert 0 < use.in_place <= use.experts == misses
+        assert 0 < use.in_place <= misses
+        assert use.experts == hits + misses
         assert (hits > 0) == (cached > 0)
         stream.close()
         model.context.rewind(0)
@@ -259,11 +261,11 @@ def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(tmp_path: 
     model = Mixture(tmp_path, "cast")
     for seed in range(choose(2, 8)):
         chance = random.Random(seed)
-        tiers: list[Tier] = [chance.choice(("device", "ram", "ram", "ssd")) for _ in range(4)]  # type: ignore[misc]
-        ways: list[ExpertWay] = ["whole", "single", "computed", "computed"]
+        tiers: list[Tier] = [chance.choice(("device", "ram", "ram", "ssd")) for _ in range(4)]
+        allowed = chance.choice((0, 12, 32)) * model.slot_bytes()
         stream = model.stream(
-            model.layouts, tiers, StandInCopyStream(seed), expert_cache_bytes=chance.choice((0, 12, 32)) * model.slot_bytes(),
-            choose=lambda _, chance=chance: chance.choice(ways), host_rows=chance.choice((2, 64)),
+            model.layouts, tiers, StandInCopyStream(seed), expert_cache_bytes=allowed, host_rows=chance.choice((2, 64)),
+            choose=lambda _, chance=chance: chance.choice(WAYS),
         )  # fmt: skip
         assert_near(passes(model.context), model.expected)
         stream.close()
@@ -292,8 +294,8 @@ def test_the_record_is_what_the_routers_chose_in_the_last_pass(tmp_path: Path) -
         assert (record.layers, record.count) == ((0, 1, 2, 3), 8)
         assert record.chosen(0).numel() == 0
         passes(model.context)
-        for layer in record.layers:
-            assert record.chosen(layer).shape == (8, 2)
-            assert torch.equal(record.chosen(layer), seen[layer])
+        for index in record.layers:
+            assert record.chosen(index).shape == (8, 2)
+            assert torch.equal(record.chosen(index), seen[index])
         stream.close()
         model.context.rewind(0)

@@ -77,31 +77,34 @@ class BesideExperts:
         held = {each.expert for each in self._slots.held(self._seen, used)}
         here = [run for run in pairs.runs if run.expert in held]
         there = [run for run in pairs.runs if run.expert not in held]
-        order = torch.cat([pairs.order[run.begin : run.end] for run in (*here, *there)]).to(hidden.device)
-        outputs = [self._on_device(hidden, order, here, choice.shape[1], companions)] if here else []
+        runs = (*here, *there)
+        order = torch.cat([pairs.order[run.begin : run.end] for run in runs])
+        numbers = torch.arange(len(runs)).repeat_interleave(torch.tensor([run.rows for run in runs]))
+        order, numbers = torch.stack((order, numbers)).to(hidden.device, non_blocking=True)
+        outputs = [self._on_device(hidden, order, numbers, here, companions)] if here else []
         self._slots.used(layer, held)
         stretch = begin, clock.mark()
         if there:
-            outputs.append(self._on_host(on_host, pairs, there, on_wait).to(hidden.dtype).to(hidden.device))
-        self._slots.meter.routed(*choice.shape, len(used), len(held) if was_full else None)
+            found = self._on_host(on_host, pairs, there, on_wait).to(hidden.dtype)
+            outputs.append(found.to(hidden.device, non_blocking=True))
+        self._followed.use.experts += len(held)
+        self._slots.meter.routed(len(hidden), choice.shape[1], len(used), len(held) if was_full else None)
         found = weighted_sum(torch.cat(outputs), order, weights).to(hidden.dtype)
         return found, [stretch]
 
-    def _on_device(self, hidden: Tensor, order: Tensor, runs: Sequence[Run], chosen: int, own: Parts) -> Tensor:
+    def _on_device(self, hidden: Tensor, order: Tensor, numbers: Tensor, runs: Sequence[Run], own: Parts) -> Tensor:
         """Outputs of the first pairs in `order`, those of experts in slots, by the family's own forward.
 
-        Each pair is a row with one choice, whose weight is 1.
+        Each pair is a row with one choice, the number of its run, whose weight is 1.
         """
         for place, each in enumerate(self._slots.held(self._seen, [run.expert for run in runs])):
             self._binding.bind_one(place, {**each.parts, **{name: stack[each.expert] for name, stack in own.items()}})
-        counts = torch.tensor([run.rows for run in runs])
-        numbers = torch.arange(len(runs)).repeat_interleave(counts).to(hidden.device)
-        rows = hidden[order[: len(numbers)] // chosen]
+        count = sum(run.rows for run in runs)
+        rows = hidden[order[:count] // (len(order) // len(hidden))]
         self._binding.show(len(runs))
         try:
             forward = type(self._module).forward
-            ones = hidden.new_ones(len(numbers), 1)
-            found: Tensor = forward(self._module, rows, numbers[:, None], ones)
+            found: Tensor = forward(self._module, rows, numbers[:count, None], hidden.new_ones(count, 1))
             return found
         finally:
             self._binding.release()
@@ -134,5 +137,5 @@ class BesideExperts:
 def _to_host(hidden: Tensor, choice: Tensor) -> tuple[Tensor, Tensor]:
     """Both in host memory, by one copy, for which the host waits."""
     pieces = [each.contiguous().view(torch.uint8).flatten() for each in (choice.long(), hidden)]
-    numbers, states = torch.cat(pieces).cpu().split([len(piece) for piece in pieces])
+    numbers, states = torch.split(torch.cat(pieces).cpu(), [len(piece) for piece in pieces])
     return states.view(hidden.dtype).view(hidden.shape), numbers.view(torch.int64).view(choice.shape)

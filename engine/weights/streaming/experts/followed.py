@@ -75,7 +75,10 @@ class _Stack:
 
 @dataclass(slots=True)
 class Use:
-    """How many experts passes have used, and how many of these were multiplied as they are stored."""
+    """How many experts passes have used, and how many of these were multiplied as they are stored.
+
+    Passes that take whole layers to an accelerator are not counted: nobody but the device knows what these used.
+    """
 
     experts: int = 0
     in_place: int = 0
@@ -105,7 +108,7 @@ class FollowedExperts:
     def __init__(self, experts: Experts, decoder: Decoder | None, few_rows: int, use: Use) -> None:
         """`decoder`: None where stored bytes are the weights; `few_rows`: see `StreamOptions`."""
         self._module: Any = experts.module
-        self._decoder, self._few_rows, self._use = decoder or codec_named("plain"), few_rows, use
+        self._decoder, self._few_rows, self.use = decoder or codec_named("plain"), few_rows, use
         self._as_stored = decoder is None
         self._most_cached = CACHED * experts.count
         self._up, self._down = self._stacks(experts)
@@ -124,7 +127,7 @@ class FollowedExperts:
         `parts_of`: the stored tensors of an expert.
         """
         parts = {run.expert: parts_of(run.expert) for run in runs}
-        self._use.experts += len(runs)
+        self.use.experts += len(runs)
         inner = self._product(self._up, x, runs, parts)
         module = self._module
         inner = module._apply_gate(inner) if module.has_gate else module.act_fn(inner)
@@ -148,7 +151,7 @@ class FollowedExperts:
             else:
                 few.append(Group(member, run.begin, run.end))
         found = multiply(few, x.float().contiguous(), stack.out).to(x.dtype) if few else x.new_empty(len(x), stack.out)
-        self._use.in_place += len(few) if stack is self._down else 0
+        self.use.in_place += len(few) if stack is self._down else 0
         for run in many:
             weight = self._decoded(stack, parts[run.expert], x.dtype)
             found[run.begin : run.end] = functional.linear(x[run.begin : run.end], weight)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from engine.model.products.compiling import has_compiler
 from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier, streamed_layers
 from engine.weights.store.disk import DiskReader
@@ -64,7 +65,8 @@ def split_layers(
     found = {}
     for index, (layer, layout) in enumerate(zip(layers, layouts, strict=True)):
         experts = find_experts(layer) if index in moving or decodes or few_rows else None
-        follows = bool(few_rows and experts and is_followed(experts)) and (not on_device or tiers[index] == "ram")
+        can_follow = few_rows and (not on_device or tiers[index] == "ram")
+        follows = bool(can_follow and experts and is_followed(experts) and has_compiler())
         split = split_layout(layout, experts.prefix, experts.count) if experts else None
         if experts and split and (index in moving or decodes or follows):
             found[index] = SplitLayer(layer, experts, split, index in moving, follows, tiers[index] == "ram")

@@ -14,7 +14,7 @@ from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.beside import BesideExperts
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
-from engine.weights.streaming.experts.followed import FollowedExperts, Parts
+from engine.weights.streaming.experts.followed import FollowedExperts, Parts, Use
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.layer_store import LayerStore
@@ -58,10 +58,12 @@ class ExpertStream:
     until the layer ends.
     """
 
-    def __init__(self, layers: Sequence[ExpertLayer], bulks: LayerStore, choose: Choose, clock: Clock) -> None:
+    def __init__(
+        self, layers: Sequence[ExpertLayer], bulks: LayerStore, choose: Choose, clock: Clock, use: Use
+    ) -> None:
         """`bulks`, loaded, holds the experts of each layer together; `clock`: of the device that computes."""
         self._layers = {layer.index: layer for layer in layers}
-        self._bulks, self._choose, self._clock = bulks, choose, clock
+        self._bulks, self._choose, self._clock, self._use = bulks, choose, clock, use
         self._times = PendingTimes(clock)
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._ways: dict[ExpertSlots, ExpertWay] = {}
@@ -255,6 +257,7 @@ class ExpertStream:
                 if begin is not None:
                     self._bound(layer, 1, begin)  # the others take as long; marks of a device cost time as well
         binding.show(len(experts))
+        self._use.experts += len(experts)
 
     def _load(self, layer: ExpertLayer, experts: Sequence[int], on_wait: OnWait | None) -> Generator[LoadedExpert]:
         if layer.slots and layer.source:
