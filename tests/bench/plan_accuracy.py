@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", default="speed,memory")
     parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--places", default="device,ssd", help="of the ways")
     parser.add_argument("--models", default="dense,mixture", help="of the ways")
     parser.add_argument(
         "--processor-time",
@@ -76,7 +77,14 @@ def main() -> None:
         if "ways" in arguments.only:
             weights = ["auto" if each == "bfloat16" else each for each in arguments.weights.split(",")]
             found["ways"] = list(
-                ways_table(Path(scratch), WAYS_MODEL_BYTES, arguments.device, weights, arguments.models.split(","))
+                ways_table(
+                    Path(scratch),
+                    WAYS_MODEL_BYTES,
+                    arguments.device,
+                    weights,
+                    arguments.models.split(","),
+                    arguments.places.split(","),
+                )
             )
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)
     sys.stdout.write("\n")

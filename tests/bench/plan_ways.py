@@ -40,7 +40,12 @@ PARTS = ("draft", "target", "other")
 
 
 def ways_table(
-    scratch: Path, model_bytes: int, device: str, weights: Sequence[str] = ("auto",), names: Sequence[str] = MODELS
+    scratch: Path,
+    model_bytes: int,
+    device: str,
+    weights: Sequence[str] = ("auto",),
+    names: Sequence[str] = MODELS,
+    places: Sequence[str] = PLACES,
 ) -> Iterator[dict[str, Any]]:
     """Predicted and real figures of every way, model, format and place."""
     made = {
@@ -50,7 +55,7 @@ def ways_table(
     for name in names:
         folder = made[name]()
         for each in weights:
-            for place in PLACES:
+            for place in (place for place in PLACES if place in places):
                 options = LoadOptions(
                     str(folder),
                     str(DRAFT),
