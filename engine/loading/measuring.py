@@ -36,7 +36,7 @@ PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
 GROUP = 256  # weights that no format divides
 STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
-REPEATS, LONG_SECONDS = 4, 0.06
+REPEATS, LONG_SECONDS = 3, 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def product_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     """
     hidden = needs.shape.hidden
     wide = max(1, min(needs.shape.widest, MATRIX_ELEMENTS // MANY_ROWS_PART // hidden))
-    matrices = min(sum(layer.elements for layer in needs.layers), 3 * MATRIX_ELEMENTS // 2) // (wide * hidden)
+    matrices = min(sum(layer.elements for layer in needs.layers), MATRIX_ELEMENTS) // (wide * hidden)
     count = max(1, matrices // 3)
     mlps = [
         [torch.full((wide, hidden), 0.01, dtype=timer.dtype, device=timer.device) for _ in range(3)]
