@@ -64,19 +64,17 @@ def member_of(product: Product | None) -> Member | None:
     return None
 
 
-def multiply(groups: Sequence[Group], x: Tensor, out: int) -> Tensor:
+def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     """Rows of x, float32 [rows, columns], contiguous, times the turned matrices [out, columns]: float32 [rows, out].
 
     All members have pieces alike. Rows of no group are left as they are, without any meaning. A row's bits depend on it
     and its matrix alone, as those of `Product`.
     """
     first = groups[0].member
-    if len(first.pieces) == 1:
-        y = x.new_empty(len(x), out)
-        _work(groups, x, [y])
-        return y
     found = [x.new_empty(len(x), piece.rows) for piece in first.pieces]
     _work(groups, x, found)
+    if len(found) == 1:
+        return found[0]
     return torch.stack(found, -1).flatten(-2) if first.is_woven else torch.cat(found, dim=1)
 
 

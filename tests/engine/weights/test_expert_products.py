@@ -1,7 +1,7 @@
 """Experts that are multiplied as they are stored: the same bits wherever they lie, and what transformers computes."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,23 @@ def _small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product, "SMALLEST", 1)
 
 
+@pytest.fixture(scope="module")
+def lasting_qwen(tmp_path_factory: pytest.TempPathFactory) -> Mixture:
+    return made("qwen3_moe", "cast", tmp_path_factory.mktemp("qwen"))
+
+
+@pytest.fixture
+def qwen(lasting_qwen: Mixture) -> Iterator[Mixture]:
+    """One model for all, which has read nothing; each test closes its streams."""
+    yield lasting_qwen
+    lasting_qwen.context.rewind(0)
+
+
+def made(family: str, codec: str, folder: Path) -> Mixture:
+    save_tiny_model(family, folder, **WIDTHS[family])
+    return Mixture(folder, codec)
+
+
 # ---- what is computed -----------------------------------------------------------------------------------------------
 
 
@@ -103,7 +120,7 @@ def bfloats(rows: int, seed: int) -> Tensor:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["one", "joined", "woven"])
 def test_a_shared_call_gives_the_bits_of_single_ones(kind: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.model.products.grouped.WORTH_A_THREAD", 1)
+    monkeypatch.setattr(f"{multiply.__module__}.WORTH_A_THREAD", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -121,7 +138,7 @@ def test_a_shared_call_gives_the_bits_of_single_ones(kind: str, threads: int, mo
             groups.append(Group(member, begin, begin + count))
             expected.append(single(x[begin : begin + count]))
             begin += count
-        assert torch.equal(multiply(groups, x, 40 if kind == "one" else 80), torch.cat(expected))
+        assert torch.equal(multiply(groups, x), torch.cat(expected))
     finally:
         torch.set_num_threads(before)
 
@@ -159,8 +176,7 @@ def assert_near(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
     choose([("qwen3_moe", "cast")], [("qwen3_moe", "cast"), ("qwen3_moe", "nf4"), ("mixtral", "int8")]),
 )
 def test_prepared_experts_have_the_same_bits_in_every_way(family: str, codec: str, tmp_path: Path) -> None:
-    save_tiny_model(family, tmp_path, **WIDTHS[family])
-    model = Mixture(tmp_path, codec)
+    model = made(family, codec, tmp_path)
 
     def stream_of(tiers: list[Tier], way: ExpertWay) -> LayerStream:
         return model.stream(
@@ -180,8 +196,15 @@ def of_file(family: str, kind: str, folder: Path) -> Checkpoint:
 @pytest.mark.parametrize(
     ("family", "kind"),
     choose(
-        [("gpt_oss", "MXFP4")],
-        [("gpt_oss", "MXFP4"), ("qwen3_moe", "Q4_0"), ("mixtral", "Q8_0"), ("gpt_oss", "mxfp4"), ("qwen3_moe", "row")],
+        [("gpt_oss", "BF16")],
+        [
+            ("gpt_oss", "BF16"),
+            ("gpt_oss", "MXFP4"),
+            ("qwen3_moe", "Q4_0"),
+            ("mixtral", "Q8_0"),
+            ("gpt_oss", "mxfp4"),
+            ("qwen3_moe", "row"),
+        ],
     ),
 )
 def test_packed_experts_have_the_same_bits_in_every_way(family: str, kind: str, tmp_path: Path) -> None:
@@ -204,12 +227,10 @@ def test_packed_experts_have_the_same_bits_in_every_way(family: str, kind: str, 
     stream.close()
 
 
-def test_nothing_of_it_is_left_when_the_stream_is_closed(tmp_path: Path) -> None:
-    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
-    model = Mixture(tmp_path, "cast")
-    module = model.streamable.network.layers[0].mlp.experts  # type: ignore[union-attr]
+def test_nothing_of_it_is_left_when_the_stream_is_closed(qwen: Mixture) -> None:
+    module = qwen.streamable.network.layers[0].mlp.experts  # type: ignore[union-attr]
     before = {name: tensor.shape for name, tensor in module.named_parameters()}  # type: ignore[union-attr]
-    stream = model.stream(model.layouts, ["ram"] * 4, few_rows=FEW_ROWS)
+    stream = qwen.stream(qwen.layouts, ["ram"] * 4, few_rows=FEW_ROWS)
     assert "forward" in vars(module)
     stream.close()
     assert "forward" not in vars(module)
@@ -217,8 +238,7 @@ def test_nothing_of_it_is_left_when_the_stream_is_closed(tmp_path: Path) -> None
 
 
 def test_an_expert_that_cannot_be_read_fails_the_pass_with_a_sentence(tmp_path: Path) -> None:
-    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
-    model = Mixture(tmp_path, "cast")
+    model = made("qwen3_moe", "cast", tmp_path)
     stream = model.stream(
         model.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=FEW_ROWS
     )
@@ -233,69 +253,63 @@ def test_an_expert_that_cannot_be_read_fails_the_pass_with_a_sentence(tmp_path: 
 
 
 @pytest.mark.parametrize("cached", [0, 9, 40])
-def test_the_processor_computes_what_the_device_has_not(cached: int, tmp_path: Path) -> None:
+def test_the_processor_computes_what_the_device_has_not(cached: int, qwen: Mixture) -> None:
     """And twice the same bits, whenever copies arrive."""
-    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
-    model = Mixture(tmp_path, "cast")
     found = []
     for seed in (1, 2):
         copies = StandInCopyStream(seed)
-        allowed = cached * model.slot_bytes()
-        stream = model.stream(
-            model.layouts, ["ram"] * 4, copies, expert_cache_bytes=allowed, choose=lambda _: "computed",
+        allowed = cached * qwen.slot_bytes()
+        stream = qwen.stream(
+            qwen.layouts, ["ram"] * 4, copies, expert_cache_bytes=allowed, choose=lambda _: "computed",
             host_rows=FEW_ROWS,
         )  # fmt: skip
-        found.append(passes(model.context))
+        found.append(passes(qwen.context))
         use, (hits, misses) = stream.expert_use, cache_use(stream)
         assert 0 < use.in_place <= misses
         assert use.experts == hits + misses
         assert (hits > 0) == (cached > 0)
         stream.close()
-        model.context.rewind(0)
+        qwen.context.rewind(0)
     assert_same(found[0], found[1])
-    assert_near(found[0], model.expected)
+    assert_near(found[0], qwen.expected)
 
 
-def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(tmp_path: Path) -> None:
-    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
-    model = Mixture(tmp_path, "cast")
+def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(qwen: Mixture) -> None:
     for seed in range(choose(2, 8)):
         chance = random.Random(seed)
         tiers: list[Tier] = [chance.choice(("device", "ram", "ram", "ssd")) for _ in range(4)]
-        allowed = chance.choice((0, 12, 32)) * model.slot_bytes()
-        stream = model.stream(
-            model.layouts, tiers, StandInCopyStream(seed), expert_cache_bytes=allowed, host_rows=chance.choice((2, 64)),
+        allowed = chance.choice((0, 12, 32)) * qwen.slot_bytes()
+        stream = qwen.stream(
+            qwen.layouts, tiers, StandInCopyStream(seed), expert_cache_bytes=allowed, host_rows=chance.choice((2, 64)),
             choose=lambda _, chance=chance: chance.choice(WAYS),
         )  # fmt: skip
-        assert_near(passes(model.context), model.expected)
+        assert_near(passes(qwen.context), qwen.expected)
         stream.close()
-        model.context.rewind(0)
+        qwen.context.rewind(0)
 
 
 # ---- what routers chose ---------------------------------------------------------------------------------------------
 
 
-def test_the_record_is_what_the_routers_chose_in_the_last_pass(tmp_path: Path) -> None:
-    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
-    model = Mixture(tmp_path, "cast")
+def test_the_record_is_what_the_routers_chose_in_the_last_pass(qwen: Mixture) -> None:
     seen: dict[int, Tensor] = {}
-    for number, layer in enumerate(model.streamable.network.layers):
+    for number, layer in enumerate(qwen.streamable.network.layers):
         experts = find_experts(layer)
         assert experts
         experts.module.register_forward_pre_hook(
             lambda _module, inputs, number=number: seen.update({number: inputs[1]}), prepend=True
         )
     for few_rows in (0, FEW_ROWS):
-        stream = model.stream(
-            model.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=few_rows
+        stream = qwen.stream(
+            qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=few_rows
         )
         record = stream.routing
         assert isinstance(record, RoutingRecord)
         assert (record.layers, record.count) == ((0, 1, 2, 3), 8)
         assert record.chosen(0).numel() == 0
-        passes(model.context)
+        passes(qwen.context)
         for index in record.layers:
             assert record.chosen(index).shape == (8, 2)
             assert torch.equal(record.chosen(index), seen[index])
         stream.close()
-        model.context.rewind(0)
+        qwen.context.rewind(0)

@@ -150,7 +150,7 @@ class FollowedExperts:
                 many.append(run)
             else:
                 few.append(Group(member, run.begin, run.end))
-        found = multiply(few, x.float().contiguous(), stack.out).to(x.dtype) if few else x.new_empty(len(x), stack.out)
+        found = multiply(few, x.float().contiguous()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
         self.use.in_place += len(few) if stack is self._down else 0
         for run in many:
             weight = self._decoded(stack, parts[run.expert], x.dtype)
@@ -201,5 +201,5 @@ def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
     """
     inverse = torch.empty_like(order)
     inverse[order] = torch.arange(len(order), device=order.device)
-    in_order = outputs[inverse].view(*weights.shape, -1)
+    in_order = outputs[inverse].view(*weights.shape, outputs.shape[-1])
     return (in_order * weights.unsqueeze(-1)).sum(dim=1)

@@ -8,12 +8,16 @@ from torch.utils.hooks import RemovableHandle
 
 from engine.weights.streaming.experts.binding import Experts, find_experts
 
+MOST_ROWS = (
+    4096  # of a prompt's end that are kept at least: a mixture of 48 layers would fill a gigabyte with all of it
+)
+
 
 class RoutingRecord:
     """Hooks on the layers of a mixture. `layers`: the numbers of those with experts; `count`: experts of each.
 
     A layer's record begins anew when the layer does. It may call its experts several times in a pass, with a chunk of a
-    long prompt each.
+    long prompt each; of such a prompt the last rows are kept.
     """
 
     def __init__(self, layers: Sequence[nn.Module], experts: Sequence[tuple[int, Experts]]) -> None:
@@ -71,6 +75,9 @@ class RoutingRecord:
 
     def _note(self, index: int):  # type: ignore[no-untyped-def]
         def note(_experts: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            self._choices[index].append(inputs[1].detach().long())
+            choices = self._choices[index]
+            choices.append(inputs[1].detach().long())
+            if sum(map(len, choices[1:])) >= MOST_ROWS:
+                del choices[0]
 
         return note

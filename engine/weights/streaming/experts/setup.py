@@ -71,7 +71,13 @@ def split_layers(
         if experts and split and (index in moving or decodes or follows):
             found[index] = SplitLayer(layer, experts, split, index in moving, follows, tiers[index] == "ram")
     slots = cache_slots(found.values(), cache_bytes)
-    return {index: part for index, part in found.items() if part.follows or not part.moves or slots[part.split.shape]}
+    # Without slots an accelerator has no room for the experts' weights but in the layer that all are decoded into.
+    always = decodes or not on_device
+    return {
+        index: part
+        for index, part in found.items()
+        if (part.follows and always) or not part.moves or slots[part.split.shape]
+    }
 
 
 def cache_slots(layers: Iterable[SplitLayer], cache_bytes: int) -> dict[ExpertShape, int]:
