@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.loading import benchmark, measuring
+from engine.loading import benchmark, measuring, overheads
 from engine.protocol.messages import Shutdown
 from tests.campaigns.extent import is_whole
 from tests.engine.child import PATIENCE_SECONDS, Child, started
@@ -36,6 +36,8 @@ def little_to_measure() -> Iterator[None]:
             patch.setattr(measuring, name, value)
         for module in (measuring, benchmark):
             patch.setattr(module, "READ_BYTES", 4 << 20)
+        for name, few in {"NARROW_REPEATS": 1, "CALL_ROWS": (1, 4), "TREE_REPEATS": 1, "ROUND_REPEATS": 1}.items():
+            patch.setattr(overheads, name, few)
         yield
 
 
