@@ -167,6 +167,7 @@ def watched_slots(operations: bool) -> Iterator[SlotWatch]:
         for binding in (Views, Decoded):
             _wrap(patches, binding, "bind", lambda call: _bound(watch, call))
         _wrap(patches, ExpertSlots, "load", lambda call: _loaded(watch, call))
+        _wrap(patches, ExpertSlots, "held", lambda call: _found(watch, call))
         _wrap(patches, LayerStream, "load", lambda call: _hooked(watch if operations else None, call))
         yield watch
 
@@ -221,6 +222,20 @@ def _loaded(watch: SlotWatch, load: Any) -> Any:
                     watch.release(part, poisoned=False)
 
     return loaded
+
+
+def _found(watch: SlotWatch, find: Any) -> Any:
+    """What is in its slot already is used, too: nothing may be copied there before it was."""
+
+    def found(*args: Any) -> list[LoadedExpert]:
+        experts: list[LoadedExpert] = find(*args)
+        for part in (part for each in experts for part in each.parts.values()):
+            watch.hold(part, "an expert in its slot")
+            watch.use([part], "Its binding")
+            watch.release(part, poisoned=False)
+        return experts
+
+    return found
 
 
 def _hooked(watch: SlotWatch | None, load: Any) -> Any:

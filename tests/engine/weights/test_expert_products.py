@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from engine.errors import ModelError
+from engine.errors import Cancelled, ModelError
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import find_layers
@@ -31,7 +31,7 @@ from tests.engine.packed_models import packed_model
 from tests.engine.tiny_models import save_tiny_model, tiny_model
 from tests.engine.weights.reading import cache_use
 from tests.engine.weights.stand_in import StandInCopyStream
-from tests.engine.weights.test_expert_stream import PLENTY, WAYS, Mixture, passes
+from tests.engine.weights.test_expert_stream import PLENTY, WAYS, Mixture, pass_upon_pass, passes
 from tests.engine.weights.test_layer_stream import CPU, assert_same
 from tests.engine.weights.test_packed_stream import stored_layers
 
@@ -286,6 +286,41 @@ def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(qwen: Mixt
         assert_near(passes(qwen.context), qwen.expected)
         stream.close()
         qwen.context.rewind(0)
+
+
+def test_a_copy_that_fails_beside_the_processor_is_raised_and_the_next_pass_is_right(qwen: Mixture) -> None:
+    copies, allowed = StandInCopyStream(fail_at=31), 9 * qwen.slot_bytes()
+    stream = qwen.stream(
+        qwen.layouts, ["ram"] * 4, copies, expert_cache_bytes=allowed, choose=lambda _: "computed", host_rows=FEW_ROWS
+    )
+    with pytest.raises(RuntimeError, match="copy engine failed"):
+        passes(qwen.context)
+    qwen.context.rewind(0)
+    assert_near(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+def test_an_answer_may_be_cancelled_while_experts_are_brought(qwen: Mixture) -> None:
+    stream = qwen.stream(
+        qwen.layouts, ["ram"] * 4, StandInCopyStream(), expert_cache_bytes=9 * qwen.slot_bytes(),
+        choose=lambda _: "computed", host_rows=FEW_ROWS,
+    )  # fmt: skip
+    calls = 0
+
+    def work() -> bool:
+        nonlocal calls
+        calls += 1
+        if calls == 20:
+            raise Cancelled
+        return True
+
+    stream.on_wait = work
+    with pytest.raises(Cancelled):
+        pass_upon_pass(qwen.context)
+    stream.on_wait = None
+    qwen.context.rewind(0)
+    assert_near(passes(qwen.context), qwen.expected)
+    stream.close()
 
 
 # ---- what routers chose ---------------------------------------------------------------------------------------------

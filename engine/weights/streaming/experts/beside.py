@@ -73,8 +73,8 @@ class BesideExperts:
         used = [run.expert for run in pairs.runs]
         cache = self._slots.cache
         was_full = cache.is_full
-        cache.note([(layer, expert) for expert in used])
-        held = {each.expert for each in self._slots.held(self._seen, used)}
+        missing = cache.note([(layer, expert) for expert in used])
+        held = set(used).difference(expert for _, expert in missing)
         here = [run for run in pairs.runs if run.expert in held]
         there = [run for run in pairs.runs if run.expert not in held]
         runs = (*here, *there)
