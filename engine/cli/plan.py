@@ -13,7 +13,7 @@ from engine.weights.planning.machine import gib
 
 if TYPE_CHECKING:
     from engine.loading.pair import PairIdentity
-    from engine.loading.rates import LastAnswer, Measured
+    from engine.loading.rates_file import LastAnswer, Measured
     from engine.protocol.messages import CommonTokens
     from engine.weights.planning.advice import Told
     from engine.weights.planning.machine import Rates
@@ -56,9 +56,15 @@ def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
     from engine.loading.arithmetic import find_arithmetic, recall_arithmetic  # noqa: PLC0415
+    from engine.loading.benchmark import benchmark_of  # noqa: PLC0415
     from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
-    from engine.loading.rates import benchmark_of, question_for, recall_answer  # noqa: PLC0415
+    from engine.loading.rates import (  # noqa: PLC0415
+        measure_draft,
+        question_for,
+        recall_answer,
+        recall_measured,
+    )
     from engine.loading.store import cache_root  # noqa: PLC0415
     from engine.loading.ways import told_ways  # noqa: PLC0415
     from engine.model.device import choose_device  # noqa: PLC0415
@@ -81,10 +87,13 @@ def plan(arguments: argparse.Namespace) -> None:
     if arguments.measure:
         find_arithmetic(pair, device, lambda: None)
     arithmetic = recall_arithmetic(options, device)
-    benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options), arithmetic)
-    measured = benchmark.measure(lambda: None) if arguments.measure else benchmark.recall()
-    last_answer = recall_answer(pair, arguments.budget)
-    question = question_for(pair, measured, arithmetic=arithmetic)
+    here = recall_measured(pair, device, arithmetic)
+    if arguments.measure:
+        benchmark = benchmark_of(pair.target, arguments.weights, device, cache_root(options), arithmetic)
+        here = replace(here, target=benchmark.measure(lambda: None), draft=None)
+        here = measure_draft(pair, here, lambda: None, arithmetic)
+    measured, last_answer = here.target, recall_answer(pair, arguments.budget)
+    question = question_for(pair, here, arithmetic=arithmetic)
     question = replace(
         question,
         tokens_per_pass=arguments.tokens_per_pass or question.tokens_per_pass,
@@ -162,6 +171,7 @@ def _document(
             "peak_rss_bytes": process_bytes() + room.ram_taken(taken.device, taken.ram),
             "peak_vram_bytes": 0 if room.shared else taken.device,
             "measured_at": measured.at if measured else None,
+            "rates": asdict(measured.rates) if measured else None,
             "last_answer": asdict(last_answer) if last_answer else None,
         },
     }
@@ -207,7 +217,21 @@ def _lines(
             f"This pair's last answer: {last_answer.tokens_per_pass:.3g} tokens and "
             f"{last_answer.seconds_per_pass:.3g} s per pass."
         )
-    yield f"Rates as measured here at {measured.at}." if measured else "Rates are assumed: --measure finds them out."
+    if measured:
+        yield f"Rates as measured here at {measured.at}: {_rates_in_words(measured.rates)}."
+    else:
+        yield "Rates are assumed: --measure finds them out."
+
+
+def _rates_in_words(rates: "Rates") -> str:
+    """What a person may compare with other machines."""
+    found = [f"memory {rates.memory:.3g} GB/s", f"SSD {rates.ssd:.3g} GB/s"]
+    curves = {"as stored": rates.stored, "ready": rates.products, "beside the GPU": rates.host}
+    for name, seconds in curves.items():
+        if seconds:
+            at = ", ".join(f"{seconds(rows):.2g} s with {rows}" for rows in (1, 16, 64))
+            found.append(f"1e9 weights {name} {at} rows")
+    return "; ".join([*found, f"{1e3 * rates.call_seconds:.2g} ms a layer besides"])
 
 
 def _ways(told: "Told") -> dict[str, Any]:

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from engine.loading.measuring import DeviceTimer, coded_sample, stored_product_time
+from engine.loading.benchmark import machine_key
+from engine.loading.measuring import DeviceTimer, coded_samples, stored_product_time
 from engine.loading.pair import PairIdentity
 from engine.loading.preparation import COMPRESSED
-from engine.loading.rates import NAME, VERSION, device_name
+from engine.loading.rates_file import NAME, VERSION
 from engine.loading.store import CacheFile, cache_root
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.number_types import COMPUTED
@@ -29,7 +30,7 @@ def recall_arithmetic(options: LoadOptions, device: torch.device) -> Arithmetic 
     """What was found to be fastest here; None if nothing was yet, or the device is no CPU."""
     if device.type != "cpu":
         return None
-    return CacheFile(cache_root(options) / NAME, VERSION).entry(SECTION, _key(device), _parsed)
+    return CacheFile(cache_root(options) / NAME, VERSION).entry(SECTION, machine_key(device), _parsed)
 
 
 def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[], None]) -> Arithmetic | None:
@@ -43,12 +44,8 @@ def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[]
     if found or device.type != "cpu" or not matters or pair.options.weights not in {"auto", *COMPRESSED}:
         return found
     found = _measured(device, check)
-    CacheFile(cache_root(pair.options) / NAME, VERSION).put(SECTION, _key(device), asdict(found))
+    CacheFile(cache_root(pair.options) / NAME, VERSION).put(SECTION, machine_key(device), asdict(found))
     return found
-
-
-def _key(device: torch.device) -> str:
-    return f"{device_name(device)} | torch {torch.__version__} | {torch.get_num_threads()} threads"
 
 
 def _parsed(value: Mapping[str, Any]) -> Arithmetic:
@@ -61,9 +58,10 @@ def _parsed(value: Mapping[str, Any]) -> Arithmetic:
 @torch.inference_mode()
 def _measured(device: torch.device, check: Callable[[], None]) -> Arithmetic:
     """float32, its weights in 16 bits, where that is faster by far; else bfloat16."""
-    sample = coded_sample("cast", WIDTH, torch.bfloat16)
+    samples = coded_samples("cast", WIDTH, WIDTH, torch.bfloat16)
+    sample = samples.few[0][1][0]
     stored = sample.stored[sample.name]
-    exact, few_rows = stored_product_time(sample, DeviceTimer(device, torch.float32, check))
+    exact, few_rows = stored_product_time(samples, DeviceTimer(device, torch.float32, check))
     states = torch.ones(ROWS, WIDTH, dtype=torch.bfloat16)
     narrow = DeviceTimer(device, torch.bfloat16, check).seconds(lambda: functional.linear(states, stored))
     is_faster = exact(ROWS) * stored.numel() / 1e9 * WORTH < narrow

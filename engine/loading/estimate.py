@@ -12,7 +12,7 @@ from engine.errors import CoppiceError
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity, draft_for, draft_source
 from engine.loading.planning import context_for, plan_pair
-from engine.loading.rates import benchmark_of, question_for
+from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
 from engine.loading.ways import told_ways
 from engine.model.architecture import open_architecture
@@ -57,8 +57,9 @@ class Estimator:
         source = draft_source(options)
         draft = draft_for(target, self._open(source, "draft") if source else None, options)
         arithmetic = recall_arithmetic(options, device)
-        measured = benchmark_of(target, options.weights, device, cache_root(options), arithmetic).recall()
-        asked = question_for(PairIdentity(target, draft, options), measured, self._memory(device), arithmetic)
+        pair = PairIdentity(target, draft, options)
+        here = recall_measured(pair, device, arithmetic)
+        asked, measured = question_for(pair, here, self._memory(device), arithmetic), here.target
         plan = plan_pair(target, draft, device, asked)
         _stamped, _target, sizes = self._known[find_model(options.target, "target")]
         context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)

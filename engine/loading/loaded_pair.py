@@ -23,6 +23,7 @@ from engine.loading.pair import Pair
 from engine.loading.planning import context_for
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
+from engine.loading.rates import Place as LearningPlace
 from engine.loading.rates import remember_answer
 from engine.loading.store import cache_root
 from engine.loading.ways import small_trees
@@ -160,7 +161,8 @@ class LoadedPair:
         self.learned.keep()
         if self.texts.on_disk:
             self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
-        remember_answer(self.pair, options.speculation, statistics, throughput)
+        place = LearningPlace(self.target.network.device, self.weights.tiers)
+        remember_answer(self.pair, options.speculation, statistics, throughput, place)
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""

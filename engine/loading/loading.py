@@ -14,6 +14,7 @@ from torch import nn
 from engine import accelerator
 from engine.errors import Cancellation, InputError
 from engine.loading.arithmetic import recall_arithmetic
+from engine.loading.benchmark import benchmark_of, draft_benchmark
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import may_stay_packed, plan_pair
 from engine.loading.preparation import (
@@ -25,7 +26,7 @@ from engine.loading.preparation import (
     source_fingerprint,
     stays_stored,
 )
-from engine.loading.rates import Measured, benchmark_of, question_for
+from engine.loading.rates import MeasuredHere, measure_draft, question_for, recall_measured
 from engine.loading.store import cache_folder, cache_root
 from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
@@ -105,13 +106,18 @@ def plan_target(
     The first time that layers of this shape are to stream here, the machine is measured, and planned for once more.
     """
     arithmetic = recall_arithmetic(options, device)
+    pair = PairIdentity(checkpoint, draft, options)
     bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), arithmetic)
-    measured = bench.recall()
-    plan = _plan(checkpoint, draft, options, device, measured)
-    if measured is None and (not plan.arrangement.ready or may_stay_packed(checkpoint, bench.needs, device)):
-        yield Loading(request, say("Measuring this machine"), 0, 1)
-        plan = _plan(checkpoint, draft, options, device, bench.measure(cancellation.check))
-    return plan
+    measured = recall_measured(pair, device, arithmetic)
+    plan = _plan(pair, measured)
+    matters = not plan.arrangement.ready or may_stay_packed(checkpoint, bench.needs, device)
+    if measured.target is None and matters:
+        yield Loading(request, say("Measuring this machine"), 0, 2)
+        measured = replace(measured, target=bench.measure(cancellation.check))
+    if matters and measured.draft is None and draft_benchmark(pair, device, arithmetic):
+        yield Loading(request, say("Measuring this machine"), 1, 2)
+        measured = measure_draft(pair, measured, cancellation.check, arithmetic)
+    return _plan(pair, measured) if matters else plan
 
 
 def load_planned(
@@ -176,19 +182,12 @@ def draft_dtype(draft: Checkpoint, options: LoadOptions, device: torch.device) -
     return choose_dtype(draft_weights(options.weights), draft, device, recall_arithmetic(options, device))
 
 
-def _plan(
-    checkpoint: Checkpoint,
-    draft: Checkpoint | None,
-    options: LoadOptions,
-    device: torch.device,
-    measured: Measured | None,
-) -> Plan:
-    arithmetic = recall_arithmetic(options, device)
-    question = question_for(PairIdentity(checkpoint, draft, options), measured, arithmetic=arithmetic)
-    plan = plan_pair(checkpoint, draft, device, question)
+def _plan(pair: PairIdentity, measured: MeasuredHere) -> Plan:
+    question = question_for(pair, measured, arithmetic=recall_arithmetic(pair.options, measured.device))
+    plan = plan_pair(pair.target, pair.draft, measured.device, question)
     if plan.verdict == "no":
         raise InputError(
-            joined((say("'{name}' does not fit here.", name=checkpoint.name), plan.reason)),
+            joined((say("'{name}' does not fit here.", name=pair.target.name), plan.reason)),
             say("Choose smaller weights (nf4), a shorter context, or raise the limits."),
         )
     return plan

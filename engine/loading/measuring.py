@@ -1,21 +1,18 @@
 """Measures how fast this machine reads, copies, computes and unpacks, with the shapes of the model at hand."""
 
-import statistics
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import transformers
 from torch import Tensor
 from torch.nn import functional
 
 from engine import accelerator
 from engine.model.assembly import Assembly, Piece
-from engine.model.context import Context
 from engine.model.formats.packed import PackedWeight
-from engine.model.network import wrap
 from engine.number_types import torch_types
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.codec import Decoder, codec_named
@@ -33,11 +30,13 @@ READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further 
 COPY_BYTES = 128 * MIB
 MATRIX_ELEMENTS = 1 << 25  # more than any processor's cache holds
 PACKED_ELEMENTS = 1 << 22
+FEW_ROWS_MOST, MANY_ROWS_PART = 16, 4  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
 PRODUCT_ROWS = (1, 2, 4, 16, 64, 256)  # a second row may cost as much as the first: it is another kernel
+PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
+GROUP = 64  # weights that our codecs and loops do not divide
 STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
-REPEATS, LONG_SECONDS = 3, 0.15
-NARROW_LAYERS, NARROW_REPEATS = 4, 12
+REPEATS, LONG_SECONDS = 3, 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +48,15 @@ class DeviceTimer:
     check: Callable[[], None]
 
     def seconds(self, run: Callable[[], object]) -> float:
-        """The median time of `run` after one warm-up; fewer repeats where it takes long."""
+        """The least time of `run` after one warm-up; fewer repeats where it takes long.
+
+        The least, because whatever else the machine does in between only ever adds to it.
+        """
         self._timed(run)
         times = [self._timed(run)]
         while len(times) < REPEATS and sum(times) < LONG_SECONDS:
             times.append(self._timed(run))
-        return statistics.median(times)
+        return min(times)
 
     def _timed(self, run: Callable[[], object]) -> float:
         self.check()
@@ -109,21 +111,24 @@ def product_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     Includes the activation between the products, which counts with many rows where a model is wide for its depth.
     """
     hidden = needs.shape.hidden
-    wide = max(1, min(needs.shape.widest, MATRIX_ELEMENTS // hidden))
-    matrices = min(sum(layer.elements for layer in needs.layers), 3 * MATRIX_ELEMENTS) // (wide * hidden)
+    wide = max(1, min(needs.shape.widest, MATRIX_ELEMENTS // MANY_ROWS_PART // hidden))
+    matrices = min(sum(layer.elements for layer in needs.layers), MATRIX_ELEMENTS) // (wide * hidden)
     count = max(1, matrices // 3)
     mlps = [
         [torch.full((wide, hidden), 0.01, dtype=timer.dtype, device=timer.device) for _ in range(3)]
         for _ in range(count)
     ]
 
+    def some(rows: int) -> int:
+        return count if rows <= FEW_ROWS_MOST else max(1, count // MANY_ROWS_PART)
+
     def multiply(rows: int) -> None:
         state = torch.ones(rows, hidden, dtype=timer.dtype, device=timer.device)
-        for gate, up, down in mlps:
+        for gate, up, down in mlps[: some(rows)]:
             inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
             functional.linear(inner, down.view(hidden, wide))
 
-    return _pass_time(PRODUCT_ROWS, 3 * count * wide * hidden, multiply, timer)
+    return _pass_time(PRODUCT_ROWS, lambda rows: 3 * some(rows) * wide * hidden, multiply, timer)
 
 
 def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
@@ -141,7 +146,7 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
         scores = (queries @ keys.transpose(2, 3)).masked_fill(~mask, -1e4)
         return scores.float().softmax(-1).to(timer.dtype) @ keys
 
-    return _pass_time(ATTENTION_ROWS, ATTENTION_SLOTS * shape.query_width, attend, timer)
+    return _pass_time(ATTENTION_ROWS, lambda _rows: ATTENTION_SLOTS * shape.query_width, attend, timer)
 
 
 def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
@@ -168,39 +173,87 @@ class StoredSample:
     shape: tuple[int, int]
 
 
-def stored_product_time(sample: StoredSample, timer: DeviceTimer) -> tuple[PassTime, int]:
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Weights to multiply a `few` rows with, more than most caches hold, and fewer of them for `many` rows.
+
+    Each with the part of the model that is stored so.
+    """
+
+    few: tuple[tuple[float, tuple[StoredSample, ...]], ...]
+    many: tuple[tuple[float, tuple[StoredSample, ...]], ...]
+
+
+def stored_product_time(samples: Samples, timer: DeviceTimer) -> tuple[PassTime, int]:
     """Seconds of a product against rows, for 1e9 weights as they are stored, and up to how many rows it is not decoded.
 
     Both ways are tried from one row on; once decoding has won, it is decoded for more rows too.
     """
-    place = torch.zeros(sample.shape, dtype=timer.dtype)
-    weights = place.numel() / 1e9
     seconds, few_rows, is_few = [], 0, True
     for rows in STORED_ROWS:
-        states = torch.ones(rows, sample.shape[1], dtype=timer.dtype)
-        ways = [_seconds_of(sample, place, states, few, timer) for few in ((0, rows) if is_few else (0,))]
+        found = samples.few if rows <= FEW_ROWS_MOST else samples.many
+        whole = sum(part for part, _ in found)
+        ways = [
+            sum(part / whole * _seconds_of(group, rows, few, timer) for part, group in found)
+            for few in ((0, rows) if is_few else (0,))
+        ]
         is_few = len(ways) > 1 and ways[1] < ways[0]
         few_rows = rows if is_few else few_rows
-        seconds.append(min(ways) / weights)
+        seconds.append(min(ways))
     return PassTime(tuple(map(float, STORED_ROWS)), tuple(seconds)), few_rows
 
 
 @torch.inference_mode()
-def _seconds_of(sample: StoredSample, place: Tensor, states: Tensor, few_rows: int, timer: DeviceTimer) -> float:
-    weight = StoredWeight(sample.name, sample.decoder, place, few_rows)
+def _seconds_of(samples: Sequence[StoredSample], rows: int, few_rows: int, timer: DeviceTimer) -> float:
+    """One product with each of them, for 1e9 weights."""
+    place = torch.zeros(max(math.prod(sample.shape) for sample in samples), dtype=timer.dtype)
+    parts = []
+    for sample in samples:
+        where = place[: math.prod(sample.shape)].view(sample.shape)
+        states = torch.ones(rows, sample.shape[1], dtype=timer.dtype)
+        parts.append((StoredWeight(sample.name, sample.decoder, where, few_rows), sample.stored, states))
 
     def multiply() -> None:
-        weight.point(sample.stored)
-        functional.linear(states, weight)
+        for weight, stored, states in parts:
+            weight.point(stored)
+            functional.linear(states, weight)
 
-    return timer.seconds(multiply)
+    return timer.seconds(multiply) / (sum(math.prod(sample.shape) for sample in samples) / 1e9)
 
 
-def coded_sample(codec_name: str, hidden: int, stored: torch.dtype) -> StoredSample:
-    """A weight of a layer's width in one of our codecs; `cast` keeps numbers of type `stored`."""
-    shape = (max(1, MATRIX_ELEMENTS // 2 // hidden), hidden)
+def coded_samples(codec_name: str, hidden: int, wide: int, stored: torch.dtype) -> Samples:
+    """An MLP's weights in one of our codecs, as wide as there is room for; `cast` keeps numbers of type `stored`.
+
+    A matrix that is narrow and long is not multiplied as fast as one that is short and wide: there is one of each.
+    """
+
+    def mlp(elements: int) -> tuple[tuple[float, tuple[StoredSample, ...]], ...]:
+        inner = max(GROUP, min(wide, elements // (3 * hidden)) // GROUP * GROUP)
+        shapes = ((inner, hidden), (inner, hidden), (hidden, inner))
+        return ((1.0, tuple(coded_sample(codec_name, shape, stored) for shape in shapes)),)
+
+    return Samples(mlp(MATRIX_ELEMENTS), mlp(MATRIX_ELEMENTS // MANY_ROWS_PART))
+
+
+def coded_sample(codec_name: str, shape: tuple[int, int], stored: torch.dtype) -> StoredSample:
+    """A weight in one of our codecs; its shapes count, nothing is encoded."""
     codec, name = codec_named(codec_name), "mlp.up_proj.weight"
-    return StoredSample(name, codec, codec.encode(name, torch.full(shape, 0.01, dtype=stored)), shape)
+    return StoredSample(
+        name, codec, {each: _written(one) for each, one in codec.outline(name, shape, stored).items()}, shape
+    )
+
+
+def _written(outline: Tensor) -> Tensor:
+    """Memory that was written: what never was is one page of zeros to the system, which any cache holds."""
+    return torch.empty(outline.shape, dtype=outline.dtype).fill_(1)
+
+
+def packed_samples(formats: Sequence[tuple[float, Mapping[int, PackedWeight]]]) -> Samples:
+    """Weights as a checkpoint packs them: of each format its part, and weights of about so many elements."""
+    few, many = (
+        tuple((part, (packed_sample(weights[elements]),)) for part, weights in formats) for elements in PACKED_SIZES
+    )
+    return Samples(few, many)
 
 
 def packed_sample(weight: PackedWeight) -> StoredSample:
@@ -208,7 +261,7 @@ def packed_sample(weight: PackedWeight) -> StoredSample:
     assembly = Assembly(weight.shape, (Piece(weight),))
     decoder = Packed({weight.name: assembly})
     stored = {
-        name: torch.zeros(info.nbytes, dtype=torch.uint8).view(torch_types()[info.dtype]).view(info.shape)
+        name: torch.empty(info.nbytes, dtype=torch.uint8).fill_(1).view(torch_types()[info.dtype]).view(info.shape)
         for name, info in decoder.entries().items()
     }
     return StoredSample(weight.name, decoder, stored, (weight.shape[0], weight.shape[1]))
@@ -218,42 +271,17 @@ def packed_rate(weight: PackedWeight, timer: DeviceTimer) -> float:
     """Weights per second that the format of a packed weight decodes; its shapes count, nothing is read."""
     parts = {}
     for role, info in weight.parts.items():
-        zeros = torch.zeros(info.nbytes, dtype=torch.uint8, device=timer.device)
-        parts[role] = zeros.view(torch_types()[info.dtype]).view(info.shape)
+        written = torch.empty(info.nbytes, dtype=torch.uint8, device=timer.device).fill_(1)
+        parts[role] = written.view(torch_types()[info.dtype]).view(info.shape)
     out = torch.zeros(weight.shape, dtype=timer.dtype, device=timer.device)
     return weight.elements / timer.seconds(lambda: weight.format.decode(parts, out))
 
 
 @torch.inference_mode()
-def _pass_time(row_counts: Sequence[int], elements: int, run: Callable[[int], object], timer: DeviceTimer) -> PassTime:
+def _pass_time(
+    row_counts: Sequence[int], elements: Callable[[int], int], run: Callable[[int], object], timer: DeviceTimer
+) -> PassTime:
+    """Seconds for 1e9 of the `elements` that a run with so many rows takes."""
     seconds = (timer.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
-    return PassTime(tuple(row_counts), tuple(one / (elements / 1e9) for one in seconds))
-
-
-def layer_overhead_seconds(
-    device: torch.device, dtype: torch.dtype, check: Callable[[], None], experts: int = 0, chosen: int = 0
-) -> float:
-    """The median time of a layer so narrow that nothing but overhead is left; `check` may raise.
-
-    `experts`, of which a token is routed to `chosen`: of a mixture, whose router and many small products take longer.
-    """
-    shape = {
-        "vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": NARROW_LAYERS,
-        "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 64,
-    }  # fmt: skip
-    config: transformers.PreTrainedConfig = transformers.LlamaConfig(**shape)
-    if experts:
-        config = transformers.Qwen3MoeConfig(
-            **shape, num_experts=experts, num_experts_per_tok=chosen, moe_intermediate_size=32
-        )
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
-    network = wrap(model.eval().requires_grad_(False).to(device), "sdpa", "overhead")
-    context = Context(network, 64, check)
-    context.prefill([1, 2, 3, 4])
-    seconds = []
-    for _ in range(NARROW_REPEATS):
-        begin = time.perf_counter()
-        context.score([5], [-1])
-        seconds.append(time.perf_counter() - begin)
-        context.rewind(4)
-    return statistics.median(seconds) / NARROW_LAYERS
+    found = tuple(one / (elements(rows) / 1e9) for rows, one in zip(row_counts, seconds, strict=True))
+    return PassTime(tuple(row_counts), found)

@@ -27,7 +27,8 @@ from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
 from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
-from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest
+from engine.weights.planning.seen import Seen
+from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest, outlook
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -56,7 +57,8 @@ class Question:
     than it expects, and says for how large ones. `tokens_per_pass`: as measured for this pair; 0 if it was not.
     `rates`: of this machine, as measured; None if they were not; `arithmetic`: what is fastest on its processor,
     likewise. `memory`: what is free; None to look.
-    `trees`: what trees of several sizes give, as this pair's answers have shown; empty if they have not.
+    `draft_rates`: the same with the draft's weights. `trees`: what trees of several sizes give, and `seen`: what rounds
+    take, as this pair's answers have shown; empty and None if they have not.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -66,9 +68,11 @@ class Question:
     budget: int = 0
     tokens_per_pass: float = 0.0
     rates: Rates | None = None
+    draft_rates: Rates | None = None
     arithmetic: Arithmetic | None = None
     memory: Memory | None = None
     trees: tuple[TreeYield, ...] = ()
+    seen: Seen | None = None
     drafts_itself: bool = False
     drafts_with_heads: bool = False
     override: Override = field(default_factory=Override)
@@ -93,6 +97,10 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
             ),
             say("Choose another draft, or none."),
         )
+    if case.seen:
+        work = case.work
+        tree = TreeYield(work.budget, work.tokens_per_pass, work.levels)
+        found = replace(found, forecast=outlook(case, found, tree))
     return found
 
 
@@ -122,10 +130,15 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         "tree",
         with_copies(needs, sizes, target) if question.drafts_itself else needs,
         _drafting(target, draft, sizes, question, device) if draft else None,
-        Machine(question.memory or memory_now(device.type), question.rates or usual_rates(device)),
+        Machine(
+            question.memory or memory_now(device.type),
+            question.rates or usual_rates(device),
+            drafting=question.draft_rates,
+        ),
         work,
         question.override,
         question.rates is not None,
+        question.seen,
     )
 
 

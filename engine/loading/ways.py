@@ -8,17 +8,19 @@ from typing import Literal
 import torch
 
 from engine.loading.arithmetic import recall_arithmetic
+from engine.loading.benchmark import benchmark_of
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import Question, case_of, needs_of, tree_yields, usual_rates
 from engine.loading.preparation import COMPRESSED
-from engine.loading.rates import benchmark_of, question_for
+from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.shape import model_sizes
-from engine.weights.planning.advice import Basis, Told, told, verdict_of_trees
+from engine.weights.planning.advice import Basis, Told, told, verdict_of
 from engine.weights.planning.machine import Memory, Rates, all_memory
 from engine.weights.planning.placement import Plan
-from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, largest_kept, ways_of, without_copies
+from engine.weights.planning.seen import Seen
+from engine.weights.planning.ways import PAYS, SMALL, Case, Ways, counts_of, largest_kept, ways_of, without_copies
 
 FORMATS: tuple[Literal["int8", "nf4"], ...] = ("int8", "nf4")  # that Coppice makes by itself, at their numbers of bits
 
@@ -40,6 +42,7 @@ def told_ways(
             is_limited=limits.ram_limit is not None or limits.vram_limit is not None,
             has_gpu=not found.room.shared,
             fits=found.verdict != "no",
+            has_seen=question.seen is not None and question.seen.tiers == counts_of(found),
         ),
     )
 
@@ -50,10 +53,12 @@ def small_trees(pair: PairIdentity, device: torch.device, found: Plan) -> str:
     memory = Memory(room.ram, vram_free=room.device, has_gpu=not room.shared)
     arithmetic = recall_arithmetic(pair.options, device)
     cache = cache_root(pair.options)
-    measured = benchmark_of(pair.target, pair.options.weights, device, cache, arithmetic).recall()
-    question = question_for(pair, measured, memory, arithmetic)
+    question = question_for(pair, recall_measured(pair, device, arithmetic), memory, arithmetic)
     ways = ways_for(pair.target, pair.draft, device, question, found, cache, with_others=False)
-    return verdict_of_trees(ways) if ways.gain < PAYS or (ways.tree and ways.tree.nodes <= SMALL[1]) else ""
+    tree = ways.best_tree
+    if ways.gain >= PAYS and not (tree and tree.nodes <= SMALL[1]):
+        return ""
+    return verdict_of(ways)
 
 
 def ways_for(
@@ -95,7 +100,13 @@ def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Qu
             target=needs,
             machine=replace(asked.machine, rates=rates),
             is_measured=measured is not None,
+            seen=_drafting_of(asked.seen),
         )
+
+
+def _drafting_of(seen: Seen | None) -> Seen | None:
+    """What was seen of the draft, whatever the target's weights are: of no place where these could be."""
+    return replace(seen, tiers=(-1, -1, -1)) if seen else None
 
 
 def _unmeasured(rates: Rates, usual: Rates) -> Rates:

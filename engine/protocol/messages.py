@@ -367,7 +367,8 @@ class WayTold:
     """One way in which a pair could run: with trees of `nodes`, 0 for none, and layers on device, in RAM and on SSD.
 
     `words` and `bound_words` say for people what `name` and `bound` say for programs; `seconds` are those of a pass
-    with its drafting. `is_measured`: by rates measured on this machine.
+    with its drafting, `pass_seconds` without it, and `draft_seconds` of the drafting, part of which may go on during a
+    pass. `is_measured`: by rates measured on this machine.
     """
 
     name: str
@@ -380,6 +381,8 @@ class WayTold:
     bound: str
     bound_words: str
     is_measured: bool
+    pass_seconds: float = 0.0
+    draft_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11112,6 +11112,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
+            <source>A tree cannot pay here, as each token touches other experts: the best, of {nodes}, gives about {rate}, one token per pass {plain}; it is bound by {bound}.</source>
+            <translation>Ein Baum kann sich hier nicht lohnen, da jedes Token andere Experten berührt: Der beste, mit {nodes}, gibt etwa {rate}, ein Token je Durchgang {plain}; seine Grenze: {bound}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
             <source>A tree cannot pay here: the best, of {nodes}, gives about {rate}, one token per pass {plain}; it is bound by {bound}.</source>
             <translation>Ein Baum kann sich hier nicht lohnen: Der beste, mit {nodes}, gibt etwa {rate}, ein Token je Durchgang {plain}; seine Grenze: {bound}.</translation>
         </message>
@@ -11134,6 +11139,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/planning/advice.py" />
             <source>If other programs leave {gib} more of memory: about {rate}.</source>
             <translation>Wenn andere Programme {gib} mehr Speicher lassen: etwa {rate}.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>Seconds of a pass are those that this pair's rounds took.</source>
+            <translation>Die Sekunden eines Durchgangs sind die, welche die Runden dieses Paars dauerten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>The processor computes experts where they lie in RAM: with {size} about {rate}, {times} times as fast as streaming them.</source>
+            <translation>Der Prozessor berechnet Experten dort, wo sie im RAM liegen: etwa {rate} ({size}), das {times}-Fache davon, sie zu übertragen.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
@@ -11177,6 +11192,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
+            <source>experts where they lie</source>
+            <translation>Experten, wo sie liegen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
             <source>one token per pass</source>
             <translation>ein Token je Durchgang</translation>
         </message>
@@ -11202,6 +11222,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
+            <source>the processor, which computes experts</source>
+            <translation>der Prozessor, der Experten berechnet</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
             <source>the rate of the memory</source>
             <translation>die Rate des Speichers</translation>
         </message>
@@ -11209,6 +11234,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/planning/advice.py" />
             <source>the way from RAM to the GPU</source>
             <translation>der Weg vom RAM zur GPU</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>trees of {nodes}</source>
+            <translation>Bäume mit {nodes}</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />

@@ -26,8 +26,8 @@ import torch
 from engine import accelerator
 from engine.cli.session import Session
 from engine.errors import CoppiceError
+from engine.loading.benchmark import benchmark_of
 from engine.loading.planning import Question, plan_pair
-from engine.loading.rates import benchmark_of
 from engine.loading.store import cache_root
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import choose_device

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import torch
 
 from engine.errors import Cancellation
+from engine.loading.benchmark import benchmark_of
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
 from engine.loading.planning import Question, plan_pair
-from engine.loading.rates import benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.device import choose_device
@@ -50,8 +50,17 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", default="speed,memory")
     parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--places", default="device,ssd", help="of the ways")
+    parser.add_argument("--models", default="dense,mixture", help="of the ways")
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="take all times by the processor's clock: on a busy machine, for what waits for no disk",
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.processor_time:
+        time.perf_counter = time.process_time
     found: dict[str, Any] = {"device": arguments.device, "threads": torch.get_num_threads()}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:
         if "speed" in arguments.only:
@@ -66,7 +75,17 @@ def main() -> None:
         if "memory" in arguments.only:
             found["memory"] = list(memory(Path(scratch), arguments.device))
         if "ways" in arguments.only:
-            found["ways"] = list(ways_table(Path(scratch), WAYS_MODEL_BYTES, arguments.device))
+            weights = ["auto" if each == "bfloat16" else each for each in arguments.weights.split(",")]
+            found["ways"] = list(
+                ways_table(
+                    Path(scratch),
+                    WAYS_MODEL_BYTES,
+                    arguments.device,
+                    weights,
+                    arguments.models.split(","),
+                    arguments.places.split(","),
+                )
+            )
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)
     sys.stdout.write("\n")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.loading import measuring, rates
+from engine.loading import benchmark, measuring, overheads
 from engine.protocol.messages import Shutdown
 from tests.campaigns.extent import is_whole
 from tests.engine.child import PATIENCE_SECONDS, Child, started
@@ -34,8 +34,10 @@ def little_to_measure() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"COPY_BYTES": 4 << 20, "MATRIX_ELEMENTS": 1 << 18, "PACKED_ELEMENTS": 1 << 16}.items():
             patch.setattr(measuring, name, value)
-        for module in (measuring, rates):
+        for module in (measuring, benchmark):
             patch.setattr(module, "READ_BYTES", 4 << 20)
+        for name, few in {"NARROW_REPEATS": 1, "CALL_ROWS": (1, 4), "TREE_REPEATS": 1, "ROUND_REPEATS": 1}.items():
+            patch.setattr(overheads, name, few)
         yield
 
 

@@ -10,11 +10,12 @@ import torch
 from engine.errors import Cancellation, Cancelled
 from engine.loading import arithmetic
 from engine.loading.arithmetic import find_arithmetic, recall_arithmetic
+from engine.loading.benchmark import machine_key
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
 from engine.loading.preparation import dtype_for
-from engine.loading.rates import NAME, VERSION
+from engine.loading.rates_file import NAME, VERSION
 from engine.model import device
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import Arithmetic
@@ -104,7 +105,7 @@ def test_stopping_leaves_nothing_behind(narrow_model: Path, tmp_path: Path) -> N
 def test_what_cannot_be_counts_as_unknown(entry: str, narrow_model: Path, tmp_path: Path) -> None:
     options = pair_of(narrow_model, tmp_path).options
     file = tmp_path / NAME
-    file.write_text(f'{{"version": {VERSION}, "arithmetic": {{"{arithmetic._key(CPU)}": {entry}}}}}')
+    file.write_text(f'{{"version": {VERSION}, "arithmetic": {{"{machine_key(CPU)}": {entry}}}}}')
     assert recall_arithmetic(options, CPU) is None
 
 

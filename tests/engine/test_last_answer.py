@@ -4,15 +4,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.errors import Cancellation
 from engine.loading.loading import plan_target
 from engine.loading.pair import Pair, open_pair
-from engine.loading.rates import LEAST_PASSES, recall_answer, remember_answer
+from engine.loading.rates import (
+    LEAST_PASSES,
+    MeasuredHere,
+    Place,
+    question_for,
+    recall_answer,
+    remember_answer,
+)
 from engine.model.device import choose_device
 from engine.protocol.messages import Seconds, Statistics
 from engine.protocol.options import LoadOptions, SpeculationOptions
+from engine.speculation.tuning.pass_time import PassTime
+from engine.speculation.tuning.throughput_model import ThroughputModel
 from engine.weights.planning.placement import Plan
+from engine.weights.planning.seen import Seen
 
 EIGHT = SpeculationOptions("specexec", 8)
 ANSWER = Statistics("specexec", 8, new_tokens=66, passes=20, drafted_nodes=160, seconds=Seconds(decode=5.0))
@@ -47,6 +58,20 @@ def test_the_last_answer_is_expected_of_the_next_one(pair: Pair) -> None:
 def test_an_answer_that_says_little_is_not_kept(changes: dict[str, int], pair: Pair) -> None:
     remember_answer(pair, EIGHT, replace(ANSWER, **changes))  # type: ignore[arg-type]
     assert recall_answer(pair.identity, 8) is None
+
+
+def test_what_rounds_took_is_planned_with_on_this_machine_alone(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned, cpu = ThroughputModel(), choose_device("cpu")
+    for _ in range(2):
+        learned.passes.observe(1, 0.4)
+        learned.passes.observe(9, 0.5)
+    place = Place(cpu, ["device"] * 8)
+    remember_answer(pair, EIGHT, ANSWER, learned, place)
+    here = MeasuredHere(cpu)
+    assert question_for(pair.identity, here).seen == Seen((8, 0, 0), PassTime((1.0, 9.0), (0.4, 0.5)))
+    assert planned(pair).forecast.seconds_per_pass == pytest.approx(0.5)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
+    assert question_for(pair.identity, here).seen is None
 
 
 def test_a_target_that_drafts_for_itself_is_another_pair_than_one_without_a_draft(tmp_path: Path) -> None:

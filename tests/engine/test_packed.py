@@ -14,11 +14,11 @@ from torch import Tensor
 
 from engine.engine import load
 from engine.errors import Cancellation, ModelError
+from engine.loading.benchmark import benchmark_of
 from engine.loading.loading import LoadedTarget
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, needs_of, plan_pair
 from engine.loading.preparation import prepare_model
-from engine.loading.rates import benchmark_of
 from engine.loading.stored_layers import in_shards
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint

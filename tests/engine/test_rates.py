@@ -1,5 +1,6 @@
 """This machine measured: plausible figures, in the cache, taken once, and stopped between two measurements."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,13 @@ import torch
 from engine.engine import load
 from engine.errors import Cancellation, Cancelled
 from engine.loading import measuring
+from engine.loading.benchmark import benchmark_of
 from engine.loading.pair import open_pair
-from engine.loading.rates import NAME, benchmark_of
+from engine.loading.rates_file import NAME
 from engine.model.checkpoint import open_checkpoint
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
+from tests.engine.tiny_models import tiny_model
 
 CPU = torch.device("cpu")
 
@@ -27,9 +30,23 @@ def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) ->
     assert rates.products
     assert rates.attention
     assert min(rates.ssd, rates.memory, rates.tflops, rates.decode, rates.call_seconds) > 0
+    assert rates.calls
+    assert rates.levels
+    assert rates.round_seconds > 0
+    assert bool(rates.stored) == (weights != "bfloat16"), "what is stored as it runs is never decoded"
     assert list(rates.products.rows) == list(measuring.PRODUCT_ROWS)
     assert benchmark_of(open_checkpoint(EMBEDDED), "float16", CPU, tmp_path).recall() is None
     assert [path.name for path in tmp_path.iterdir()] == [NAME], "the file that was made to be read is gone"
+
+
+def test_beside_a_gpu_a_mixture_s_experts_are_measured_on_the_processor(tmp_path: Path) -> None:
+    tiny_model("qwen3_moe").save_pretrained(tmp_path)
+    bench = benchmark_of(open_checkpoint(str(tmp_path)), "int8", CPU, tmp_path)
+    assert bench._on_host(lambda: None)[0] is None, "the processor has only one way"
+    seconds, few_rows = replace(bench, device=torch.device("cuda"))._on_host(lambda: None)
+    assert seconds
+    assert min(seconds.seconds) > 0
+    assert few_rows >= 0
 
 
 def test_another_number_of_threads_is_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from engine.loading import store
-from engine.loading.rates import NAME, LastAnswer, RatesFile
+from engine.loading.rates_file import NAME, LastAnswer, RatesFile, SeenHere
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES
+from engine.weights.planning.seen import Seen
 
 RATES = replace(CPU_RATES, products=PassTime((1, 64), (0.2, 0.4)), attention=PassTime((1,), (0.1,)))
 
@@ -29,6 +30,24 @@ def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
     file.remember_answer("b", LastAnswer(7.0, 0.9))
     assert file.recall("a") == measured
     assert (file.recall_answer("a"), file.recall_answer("b")) == (LastAnswer(3.5, 0.8), LastAnswer(7.0, 0.9))
+
+
+def test_what_rounds_took_is_kept_with_the_machine_they_ran_on(tmp_path: Path) -> None:
+    rounds = Seen((0, 0, 8), PassTime((1.0, 17.5), (0.4, 0.9)), 0.25, PassTime((2.0,), (0.01,)))
+    for seen in (SeenHere("this", rounds), SeenHere("this", replace(rounds, hidden=0.0, levels=None)), None):
+        answer = LastAnswer(3.5, 0.8, ((4, 2.0, 3.0),), seen)
+        RatesFile(tmp_path).remember_answer("a", answer)
+        assert RatesFile(tmp_path).recall_answer("a") == answer
+
+
+def test_overheads_are_rates_too_and_older_entries_are_measured_anew(tmp_path: Path) -> None:
+    rates = replace(RATES, calls=PassTime((1, 16), (0.001, 0.002)), pass_seconds=0.01, host=PassTime((1,), (0.3,)))
+    assert RatesFile(tmp_path).remember("a", rates).rates == rates
+    assert RatesFile(tmp_path).recall("a")
+    document = json.loads((tmp_path / NAME).read_text())
+    del document["machines"]["a"]["rates"]["calls"]
+    (tmp_path / NAME).write_text(json.dumps(document))
+    assert RatesFile(tmp_path).recall("a") is None
 
 
 def test_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

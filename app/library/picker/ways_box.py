@@ -11,7 +11,7 @@ from app.system.plain_text import tip
 from app.ui.widgets import label
 from engine.protocol.messages import Appraised, WayTold
 
-_AS_ASKED = ("plain", "small", "tree")
+_AS_ASKED = ("plain", "small", "tree", "experts")
 _WHY = mark(
     "Seconds of a pass are computed from what was measured of this machine: memory, links, disk and the processor or "
     "GPU. Where nothing was measured, figures are assumed; loading a model measures them."

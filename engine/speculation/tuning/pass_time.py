@@ -91,6 +91,16 @@ class MeasuredPasses:
         """The most rows measured; 0 if nothing was."""
         return max((each[0] for found in self._bins.values() for each in found), default=0.0)
 
+    @property
+    def known(self) -> PassTime | None:
+        """The sizes that were measured often enough, with what passes of them take; None where none was."""
+        found = [each for _, each in sorted(self._bins.items()) if len(each) >= ENOUGH]
+        if not found:
+            return None
+        rows = tuple(fmean(size for size, _, _ in each) for each in found)
+        seconds = isotonic([_usual(each, self.hidden) for each in found], [float(len(each)) for each in found])
+        return PassTime(rows, tuple(map(float, seconds)))
+
     def _fit(self) -> None:
         """Isotonic regression over the bins.
 

@@ -12,15 +12,18 @@ BOUNDS: dict[Bound, str] = {
     "link": say("the way from RAM to the GPU"),
     "ssd": say("the SSD"),
     "experts": say("reading single experts"),
+    "processor": say("the processor, which computes experts"),
     "memory": say("the rate of the memory"),
     "arithmetic": say("arithmetic"),
     "calls": say("the overhead of every layer"),
     "drafting": say("drafting"),
 }
+BY_EXPERTS: tuple[Bound, ...] = ("link", "ssd", "experts", "processor", "memory")
 NAMES: dict[WayName, str] = {
     "plain": say("one token per pass"),
     "small": say("small tree"),
     "tree": say("best tree"),
+    "experts": say("experts where they lie"),
     "int8": say("weights in 8 bits"),
     "nf4": say("weights in 4 bits"),
     "kept": say("with more memory"),
@@ -32,6 +35,8 @@ NAMES: dict[WayName, str] = {
 class Basis:
     """What the figures rest on: rates and tokens per pass as measured, learned, or `is_given` by hand or last answer.
 
+    `has_seen`: rounds of this pair have shown what passes take, with the layers where they are.
+
     `is_limited`: a person limits the memory that is taken; `fits`: the pair fits as asked.
     """
 
@@ -41,6 +46,7 @@ class Basis:
     is_limited: bool
     has_gpu: bool
     fits: bool = True
+    has_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +68,26 @@ def told(ways: Ways, basis: Basis) -> Told:
     return Told(
         tuple(_in_words(way) for way in ways.all),
         _in_words(ways.best) if ways.best else None,
-        verdict_of_trees(ways),
+        verdict_of(ways),
         tuple(_advice(ways, basis)),
-        _tokens_from(basis) if ways.tree else "",
+        _rests_on(basis) if ways.tree else "",
     )
 
 
 def verdict_of_trees(ways: Ways) -> str:
     """Whether a tree pays here; empty where nothing drafts, or nothing fits."""
-    tree, plain = ways.tree, ways.plain
+    tree, plain = ways.best_tree, ways.best_plain
     if tree is None or plain is None:
         return ""
+    if ways.gain < PAYS and ways.is_sparse and tree.bound in BY_EXPERTS:
+        return say(
+            "A tree cannot pay here, as each token touches other experts: the best, of {nodes}, gives about {rate}, "
+            "one token per pass {plain}; it is bound by {bound}.",
+            nodes=_nodes(tree.nodes),
+            rate=_rate(tree),
+            plain=_rate(plain),
+            bound=BOUNDS[tree.bound],
+        )
     if ways.gain < PAYS:
         return say(
             "A tree cannot pay here: the best, of {nodes}, gives about {rate}, one token per pass {plain}; "
@@ -88,6 +103,32 @@ def verdict_of_trees(ways: Ways) -> str:
         times=_amount(ways.gain),
         bound=BOUNDS[tree.bound],
     )
+
+
+def verdict_of(ways: Ways) -> str:
+    """Whether a tree pays, and that experts are computed where they lie, where they are."""
+    verdict, chosen = verdict_of_trees(ways), _choice_of_experts(ways)
+    return joined((verdict, chosen)) if verdict and chosen else verdict or chosen
+
+
+def _choice_of_experts(ways: Ways) -> str:
+    """That experts are computed where they lie, where this is fastest; else empty."""
+    best, streamed = ways.best, _best_streamed(ways)
+    if best is None or best.name != "experts" or streamed is None:
+        return ""
+    size = say("trees of {nodes}", nodes=_nodes(best.nodes)) if best.nodes else NAMES["plain"]
+    return say(
+        "The processor computes experts where they lie in RAM: with {size} about {rate}, {times} times as fast as "
+        "streaming them.",
+        size=size,
+        rate=_rate(best),
+        times=_amount(best.tokens_per_second / streamed.tokens_per_second),
+    )
+
+
+def _best_streamed(ways: Ways) -> Way | None:
+    found = [way for way in (ways.plain, ways.small, ways.tree) if way]
+    return max(found, key=lambda way: way.tokens_per_second, default=None)
 
 
 def _advice(ways: Ways, basis: Basis) -> Iterator[str]:
@@ -120,6 +161,13 @@ def _advised(way: Way, rate: str, basis: Basis) -> str:
     return joined((found, unknown))
 
 
+def _rests_on(basis: Basis) -> str:
+    tokens = _tokens_from(basis)
+    if not basis.has_seen:
+        return tokens
+    return joined((tokens, say("Seconds of a pass are those that this pair's rounds took.")))
+
+
 def _tokens_from(basis: Basis) -> str:
     if basis.has_learned:
         return say("Tokens per pass are those that this pair's answers have shown.")
@@ -140,17 +188,19 @@ def _in_words(way: Way) -> WayTold:
         bound=way.bound,
         bound_words=BOUNDS[way.bound],
         is_measured=way.is_measured,
+        pass_seconds=way.forecast.seconds_per_pass if way.forecast else 0.0,
+        draft_seconds=way.forecast.draft_seconds if way.forecast else 0.0,
     )
 
 
 def table(ways: Sequence[WayTold]) -> Iterator[str]:
     """Lines for a terminal, in columns."""
-    yield f"{'':<20}{'tokens/s':>9}{'nodes':>7}{'per pass':>10}{'s/pass':>9}  bound by"
+    yield f"{'':<24}{'tokens/s':>9}{'nodes':>7}{'per pass':>10}{'s/pass':>9}{'drafting':>10}  bound by"
     for way in ways:
         assumed = "" if way.is_measured else " (assumed rates)"
         yield (
-            f"{way.words:<20}{way.tokens_per_second:>9.3g}{way.nodes:>7}{way.tokens_per_pass:>10.3g}"
-            f"{way.seconds:>9.3g}  {way.bound_words}{assumed}"
+            f"{way.words:<24}{way.tokens_per_second:>9.3g}{way.nodes:>7}{way.tokens_per_pass:>10.3g}"
+            f"{way.pass_seconds:>9.3g}{way.draft_seconds:>10.3g}  {way.bound_words}{assumed}"
         )
 
 

@@ -3,15 +3,24 @@
 Experts that are brought one by one are the exception: they cannot be asked for before the router has run.
 """
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.arrangement import Arrangement, streamed_layers
+from engine.weights.planning.computing import (
+    GIGA,
+    decode_seconds,
+    expert_seconds,
+    host_seconds,
+    pass_seconds,
+    unpacking_seconds,
+)
+from engine.weights.planning.expert_ways import ExpertWay, Situation, seconds_of
 from engine.weights.planning.machine import Machine, Rates
 from engine.weights.planning.needs import DRAFT_PASSES, Layer, ModelNeeds, Workload
 
-GIGA, TERA = 1e9, 1e12
+EXPERT_WAYS: tuple[ExpertWay, ...] = ("whole", "single", "computed")
+STREAMED_WAYS: tuple[ExpertWay, ...] = ("whole", "single")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +30,9 @@ class Forecast:
     All three go on at once, in rings that read past the end of a pass, if streamed layers lie evenly between resident
     ones. Drafting needs the device that computes, but not the links. `expert_seconds`: of single experts, which a pass
     waits for besides. `drafts_itself`: with copies of its layers or with heads of its own, which begin every tree
-    anew, so that they do not draft during a pass.
+    anew, so that they do not draft during a pass. `host_seconds`: verifying, and whatever else a round takes besides.
+    `hidden`: by how many seconds a pass is shorter for every second of drafting before it, where rounds have shown it.
+    `expert_way`: how experts of layers that stream are had.
     """
 
     compute_seconds: float
@@ -31,6 +42,9 @@ class Forecast:
     tokens_per_pass: float
     drafts_itself: bool = False
     expert_seconds: float = 0.0
+    host_seconds: float = 0.0
+    hidden: float | None = None
+    expert_way: ExpertWay = "whole"
 
     @property
     def seconds_per_pass(self) -> float:
@@ -40,10 +54,22 @@ class Forecast:
     @property
     def seconds_per_round(self) -> float:
         """A tree and its pass: drafting hides behind transfer, not behind computation."""
-        if self.drafts_itself:
-            return self.draft_seconds + self.seconds_per_pass
+        if self.hidden is not None or self.drafts_itself:
+            drafting = (1.0 - (self.hidden or 0.0)) * self.draft_seconds
+            return drafting + self.seconds_per_pass + self.host_seconds
         drafted = self.compute_seconds + self.draft_seconds
-        return max(drafted, self.link_seconds, self.ssd_seconds) + self.expert_seconds
+        return max(drafted, self.link_seconds, self.ssd_seconds) + self.expert_seconds + self.host_seconds
+
+    def times(self, factor: float) -> "Forecast":
+        """The same if all but the drafting took so many times as long."""
+        return replace(
+            self,
+            compute_seconds=factor * self.compute_seconds,
+            link_seconds=factor * self.link_seconds,
+            ssd_seconds=factor * self.ssd_seconds,
+            expert_seconds=factor * self.expert_seconds,
+            host_seconds=factor * self.host_seconds,
+        )
 
     @property
     def tokens_per_second(self) -> float:
@@ -58,16 +84,23 @@ def forecast(
     machine: Machine,
     work: Workload,
     expert_cache: int = 0,
+    ways: Sequence[ExpertWay] = EXPERT_WAYS,
 ) -> Forecast:
     """What this arrangement gives; `Rates` says what is measured and what assumed.
 
-    `expert_cache`: bytes for single experts. A pass takes these or whole layers, as the stream does: what is faster.
+    `expert_cache`: bytes for single experts. A pass has its experts in one of these `ways`, as the stream does: in the
+    fastest that is possible.
     """
     whole = _whole(target, draft, arrangement, machine, work)
     if not expert_cache or arrangement.ready:
         return whole
-    single = _single(target, arrangement, machine, work, expert_cache, whole)
-    return single if single and single.seconds_per_pass < whole.seconds_per_pass else whole
+    found = [whole] if "whole" in ways else []
+    for way in ways:
+        other = None
+        if way != "whole":
+            other = _with_experts(target, arrangement, machine, work, expert_cache, whole, way)
+        found += [other] if other else []
+    return min(found, key=lambda each: each.seconds_per_pass, default=whole)
 
 
 def _whole(
@@ -79,68 +112,121 @@ def _whole(
     for layer, tier in zip(target.layers, arrangement.tiers, strict=True):
         moved[tier] += layer.stored_bytes
     link_bytes = moved["ram"] + moved["ssd"] if machine.memory.has_gpu else 0
-    drafting = _draft_seconds(draft, work, rates) if draft else _copy_seconds(target, arrangement, machine, work)
+    if draft:
+        drafting = _draft_seconds(draft, work, machine.drafting or rates)
+    else:
+        drafting = _copy_seconds(target, arrangement, machine, work)
     decodes = target.codec != "plain" and not arrangement.ready
     as_stored = rates.stored if decodes and not machine.memory.has_gpu else None
+    decoding = decode_seconds(target, arrangement, machine, work.rows) if decodes and not as_stored else 0.0
     return Forecast(
-        compute_seconds=_pass_seconds(target, work.rows, work.context_tokens, rates, as_stored)
-        + (_decode_seconds(target, arrangement, machine, work.rows, as_stored is not None) if decodes else 0.0),
+        compute_seconds=pass_seconds(target, work.rows, work.context_tokens, rates, as_stored) + decoding,
         link_seconds=link_bytes / (rates.link * GIGA),
         ssd_seconds=moved["ssd"] / (rates.ssd * GIGA),
         draft_seconds=drafting,
         tokens_per_pass=work.tokens_per_pass,
         drafts_itself=target.drafts_itself or (draft is not None and draft.record_bytes > 0),
+        host_seconds=rates.round_seconds,
     )
 
 
-def _single(
-    target: ModelNeeds, arrangement: Arrangement, machine: Machine, work: Workload, cache: int, whole: Forecast
+def _with_experts(
+    target: ModelNeeds,
+    arrangement: Arrangement,
+    machine: Machine,
+    work: Workload,
+    cache: int,
+    whole: Forecast,
+    way: ExpertWay,
 ) -> Forecast | None:
-    """Of layers that stream only the trunk is read ahead; None where the cache holds too few experts for one layer."""
+    """Layers that stream bring only their trunk ahead; None where this way is not possible.
+
+    Layers on SSD have their experts one by one also where those in RAM are computed there.
+    """
     rates, has_gpu = machine.rates, machine.memory.has_gpu
     streamed = streamed_layers(arrangement.tiers, has_gpu)
     split = [index for index in streamed if target.layers[index].expert_bytes and target.layers[index].experts]
-    if not split:
+    if not split or (way == "computed" and not has_gpu):
         return None
     share = _hit_share([target.layers[index] for index in split], work.rows, cache)
-    if share is None:
-        return None
-    saved, reading, binding, decoded = {"ram": 0, "ssd": 0}, 0.0, 0.0, 0.0
+    saved, adding, computing, anywhere = {"ram": 0, "ssd": 0}, 0.0, 0.0, 0
     for index in split:
         layer, tier = target.layers[index], arrangement.tiers[index]
-        used = layer.distinct(work.rows) / layer.experts
-        per_byte = (1 / rates.ssd if tier == "ssd" else 0.0) + (1 / rates.link if has_gpu else 0.0)
+        at = _situation(target, layer, tier == "ssd", machine, work.rows, share, cache)
+        own: ExpertWay = "single" if tier == "ssd" else way
+        found = seconds_of(at).get(own)
+        if found is None:
+            return None
+        anywhere += own == way
         saved[tier] += layer.expert_bytes
-        reading += used * (1 - share) * layer.expert_bytes / GIGA * per_byte
-        binding += used * _unpacking(target, layer.expert_elements, rates)
-        decoded += _unpacking(target, layer.expert_elements, rates) if target.codec != "plain" else 0.0
+        adding += found - at.trunk_bytes / at.whole_rate
+        if target.codec != "plain" and not _stays_stored(target, machine):
+            computing += unpacking_seconds(target, layer.expert_elements, rates)
+        if own == "computed":
+            computing += expert_seconds(target, layer, work.rows, rates)
+    if not anywhere:
+        return None
     return replace(
         whole,
-        compute_seconds=whole.compute_seconds - decoded,
+        compute_seconds=whole.compute_seconds - computing,
         link_seconds=whole.link_seconds - (saved["ram"] + saved["ssd"] if has_gpu else 0) / (rates.link * GIGA),
         ssd_seconds=whole.ssd_seconds - saved["ssd"] / (rates.ssd * GIGA),
-        expert_seconds=reading + binding,
+        expert_seconds=adding,
+        expert_way=way,
     )
 
 
-def _hit_share(layers: list[Layer], rows: int, cache: int) -> float | None:
+def _situation(
+    target: ModelNeeds, layer: Layer, is_on_ssd: bool, machine: Machine, rows: int, share: float, cache: int
+) -> Situation:
+    """One layer, as the stream sees it when it chooses; what is computed besides its experts is counted elsewhere."""
+    rates, has_gpu = machine.rates, machine.memory.has_gpu
+    each = layer.expert_bytes // layer.experts
+    rows_of_one = rows * layer.chosen / layer.distinct(rows)
+    elements = layer.expert_elements / layer.experts
+    per_byte = (1 / rates.ssd if is_on_ssd else 0.0) + (1 / rates.link if has_gpu else 0.0)
+    slowest = max(1 / rates.ssd if is_on_ssd else 0.0, 1 / rates.link if has_gpu else 0.0)
+    return Situation(
+        rows=rows,
+        experts=layer.experts,
+        chosen=layer.chosen,
+        slots=cache // each,
+        expert_bytes=each,
+        trunk_bytes=layer.stored_bytes - layer.expert_bytes,
+        whole_rate=GIGA / slowest,
+        single_rate=GIGA / per_byte,
+        bind_seconds=0.0 if _stays_stored(target, machine) else unpacking_seconds(target, elements, rates),
+        decodes=target.codec != "plain",
+        hit_share=share,
+        in_place=has_gpu and not is_on_ssd,
+        place_seconds=elements / GIGA * host_seconds(rates, rows_of_one, each / elements),
+    )
+
+
+def _stays_stored(target: ModelNeeds, machine: Machine) -> bool:
+    """Whether the processor multiplies with weights as they are stored."""
+    return target.codec != "plain" and not machine.memory.has_gpu and machine.rates.stored is not None
+
+
+def _hit_share(layers: list[Layer], rows: int, cache: int) -> float:
     """The part of the experts in use that a cache of so many bytes holds, as if all were equally likely.
 
-    0 if one pass through all layers needs more: each expert is then evicted before it is used again. None if it does
-    not hold what one layer uses.
+    0 if one pass through all layers needs more: each expert is then evicted before it is used again.
     """
     in_all = sum(layer.expert_bytes for layer in layers)
     used = [layer.distinct(rows) * layer.expert_bytes / layer.experts for layer in layers]
-    if cache < max(used):
-        return None
     return min(1.0, cache / in_all) if cache >= sum(used) else 0.0
 
 
 def _draft_seconds(draft: ModelNeeds, work: Workload, rates: Rates) -> float:
     """A search takes up to `DRAFT_PASSES` passes, whatever the budget, but never more than it has nodes."""
+    if not work.budget:
+        return 0.0
     passes = work.levels or min(DRAFT_PASSES, work.budget)
     rows = -(-work.budget // max(1, int(passes)))
-    return passes * _pass_seconds(draft, rows, work.context_tokens, rates) if work.budget else 0.0
+    as_stored = rates.stored if draft.stays_stored else None
+    growing = rates.levels(rows) if rates.levels else 0.0
+    return passes * (pass_seconds(draft, rows, work.context_tokens, rates, as_stored) + growing)
 
 
 def _copy_seconds(target: ModelNeeds, arrangement: Arrangement, machine: Machine, work: Workload) -> float:
@@ -151,73 +237,3 @@ def _copy_seconds(target: ModelNeeds, arrangement: Arrangement, machine: Machine
     unpacked = sum(target.layers[index].elements for index in copied) / (machine.rates.decode * GIGA)
     passes = work.levels or min(DRAFT_PASSES, work.budget)
     return _draft_seconds(target, work, machine.rates) + passes * unpacked
-
-
-def _pass_seconds(
-    model: ModelNeeds, rows: int, context_tokens: int, rates: Rates, as_stored: PassTime | None = None
-) -> float:
-    """Computation alone, all layers on the device; `as_stored`: of weights that are decoded in passing, if they are."""
-    shape = model.shape
-    head = _product_seconds(shape.vocabulary * shape.hidden, rows, shape.value_bytes, rates)
-    inside = rates.call_seconds * len(model.layers) + _attention_seconds(model, rows, context_tokens, rates)
-    for layer, count in Counter(model.layers).items():
-        trunk, experts = _touched(layer, rows)
-        rows_each = rows if layer.experts else rows * layer.active_elements / max(1, trunk)
-        inside += count * (
-            trunk / GIGA * as_stored(rows_each)
-            if as_stored
-            else _product_seconds(trunk, rows_each, shape.value_bytes, rates)
-        )
-        if experts:
-            rows_of_one = rows * layer.chosen / layer.distinct(rows)
-            inside += count * _product_seconds(experts, rows_of_one, shape.value_bytes, rates)
-    return inside + head
-
-
-def _touched(layer: Layer, rows: int) -> tuple[float, float]:
-    """Numbers that so many rows are multiplied with: of the trunk, and of the experts that they choose.
-
-    Where nothing is known of the experts, as many as if no two rows shared one; the trunk then stands for all.
-    """
-    if not layer.expert_elements:
-        return min(layer.elements, rows * layer.active_elements), 0.0
-    used = layer.distinct(rows) / layer.experts
-    return layer.elements - layer.expert_elements, used * layer.expert_elements
-
-
-def _product_seconds(elements: float, rows: float, value_bytes: int, rates: Rates) -> float:
-    """Weights multiplied with so many rows."""
-    if rates.products:
-        return elements / GIGA * rates.products(rows)
-    return _bound(elements * value_bytes, rows * elements, rates)
-
-
-def _attention_seconds(model: ModelNeeds, rows: int, context_tokens: int, rates: Rates) -> float:
-    """Every row looks at every token of the context, in every layer that attends."""
-    seen = context_tokens * model.shape.query_width * sum(layer.attends for layer in model.layers)
-    if rates.attention:
-        return seen / GIGA * rates.attention(rows)
-    return _bound(context_tokens * model.kv_bytes, 2 * rows * seen, rates)
-
-
-def _bound(read_bytes: float, products: float, rates: Rates) -> float:
-    """By reading, or by arithmetic."""
-    return max(read_bytes / (rates.memory * GIGA), 2 * products / (rates.tflops * TERA))
-
-
-def _decode_seconds(model: ModelNeeds, arrangement: Arrangement, machine: Machine, rows: int, as_stored: bool) -> float:
-    """Of layers that stay, only the experts in use are decoded; `as_stored`: nothing else needs it."""
-    streamed = set(streamed_layers(arrangement.tiers, machine.memory.has_gpu))
-    elements = 0.0
-    for index, layer in enumerate(model.layers):
-        experts = layer.expert_elements
-        used = 1.0 if index in streamed or not experts else layer.distinct(rows) / layer.experts
-        elements += used * experts + (0.0 if as_stored else layer.elements - experts)
-    return _unpacking(model, elements, machine.rates)
-
-
-def _unpacking(model: ModelNeeds, elements: float, rates: Rates) -> float:
-    """Unpacking is arithmetic; casting is no more than reading 16 bits and writing what they become, a copy as much."""
-    if model.is_packed:
-        return elements / (rates.decode * GIGA)
-    return elements * (2 + model.shape.value_bytes) / (rates.memory * GIGA)

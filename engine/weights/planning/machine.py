@@ -76,9 +76,13 @@ class Rates:
 
     `link`: pinned RAM to device; `ssd`: direct reads; `memory`: the device's own memory, all in 1e9 bytes a second.
     `tflops`: matrix products in the weights' type; `decode`: 1e9 packed weights a second that become numbers again.
-    `call_seconds`: what one layer costs before it computes anything. `products` and `attention`: what 1e9 weights and
-    cache slots take with more and more rows, if that was measured; otherwise `memory` and `tflops` tell. `stored`: the
-    same of weights as they are stored, the faster way for each number of rows: not decoded up to `few_rows`.
+    `call_seconds`: what one layer costs before it computes anything, `calls` with more and more rows if that was
+    measured: each further expert is a call. `products` and `attention`: what 1e9 weights and cache slots take with more
+    and more rows, if that was measured; otherwise `memory` and `tflops` tell. `stored`: the same of weights as they
+    are stored, the faster way for each number of rows: not decoded up to `few_rows`. `pass_seconds`: what a pass costs
+    besides its layers, and `round_seconds` a round besides its passes; `levels`: what growing one level of a tree costs
+    besides the draft's pass, against the level's nodes. `host`: what the processor beside a GPU takes for 1e9 weights
+    in RAM as they are stored, against rows, if that was measured; else `host_memory` and `host_tflops` of it tell.
     """
 
     link: float
@@ -91,6 +95,17 @@ class Rates:
     attention: PassTime | None = None
     stored: PassTime | None = None
     few_rows: int = FEW_ROWS
+    calls: PassTime | None = None
+    pass_seconds: float = 0.0
+    round_seconds: float = 0.0
+    levels: PassTime | None = None
+    host: PassTime | None = None
+    host_memory: float = 30.0
+    host_tflops: float = 0.5
+
+    def layer_seconds(self, rows: float) -> float:
+        """What one layer costs before it computes anything, with so many rows."""
+        return self.calls(rows) if self.calls else self.call_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +118,15 @@ class Rings:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Memory as it is now, rates, and how far ahead weights are read."""
+    """Memory as it is now, rates, and how far ahead weights are read.
+
+    `rates` are those of the target's weights; `drafting`: of a draft's, None where these were not measured.
+    """
 
     memory: Memory
     rates: Rates
     rings: Rings = field(default_factory=Rings)
+    drafting: Rates | None = None
 
 
 # Conservative figures for a machine that was not measured yet: a desktop of some eight cores with two channels of

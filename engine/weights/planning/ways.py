@@ -1,23 +1,27 @@
 """The ways in which a target could run on a machine, with what each gives: one token per pass, trees, other places.
 
-Pure arithmetic on forecasts. A further way, such as experts that are computed where they lie, is a further `Case`.
+Pure arithmetic on forecasts. A further way is a further `Case`.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.planning.forecast import Forecast, forecast
+from engine.weights.planning.expert_ways import ExpertWay
+from engine.weights.planning.forecast import EXPERT_WAYS, STREAMED_WAYS, Forecast, forecast
 from engine.weights.planning.machine import Machine, Rates
 from engine.weights.planning.needs import ModelNeeds, Workload
 from engine.weights.planning.placement import Override, Plan, plan
+from engine.weights.planning.seen import Seen
 
-WayName = Literal["plain", "small", "tree", "nf4", "int8", "kept", "smaller"]
-Bound = Literal["link", "ssd", "experts", "memory", "arithmetic", "calls", "drafting"]
+WayName = Literal["plain", "small", "tree", "experts", "nf4", "int8", "kept", "smaller"]
+Bound = Literal["link", "ssd", "experts", "processor", "memory", "arithmetic", "calls", "drafting"]
 
 SMALL = (2, 16)  # nodes of what counts as a small tree
+SPARSE = 0.2  # of a layer's experts: a token that touches fewer has others than its neighbours
 PAYS = 1.05  # times the speed of one token per pass, from which a tree is worth drafting
 ADVISED = 1.2  # times the speed of the best way as asked, from which another one is worth a change
 MANY_ROWS = 1e9  # more than any pass has
@@ -38,7 +42,11 @@ NO_TREE = TreeYield(0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to hold the target, to be planned. `is_measured`: the machine's rates are those of these weights."""
+    """One way to hold the target, to be planned. `is_measured`: the machine's rates are those of these weights.
+
+    `seen`: what rounds of this pair took with the target held so, if there were any. `ways`: how a pass may have the
+    experts of layers that stream.
+    """
 
     name: WayName
     target: ModelNeeds
@@ -47,6 +55,8 @@ class Case:
     work: Workload
     override: Override = field(default_factory=Override)
     is_measured: bool = False
+    seen: Seen | None = None
+    ways: tuple[ExpertWay, ...] = EXPERT_WAYS
 
     @property
     def drafts(self) -> bool:
@@ -63,6 +73,7 @@ class Way:
     """What one way gives. `nodes` is 0 for one token per pass; `seconds` are those of a round, drafting included.
 
     `bytes_short`: memory that would have to be free besides; `parameters` of the target where that is another one.
+    `forecast`: what the seconds are made of; `levels` of the tree, 0 where that is not known.
     """
 
     name: WayName
@@ -74,6 +85,8 @@ class Way:
     is_measured: bool
     bytes_short: int = 0
     parameters: int = 0
+    levels: float = 0.0
+    forecast: Forecast | None = None
 
     @property
     def tokens_per_second(self) -> float:
@@ -83,31 +96,45 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts."""
+    """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts.
+
+    Where the processor could compute a mixture's experts where they lie in RAM, these three stream them; `experts` does
+    not, with one token per pass and with its best tree. `is_sparse`: each token touches few experts of many.
+    """
 
     plain: Way | None
     small: Way | None
     tree: Way | None
     others: tuple[Way, ...] = ()
+    experts: tuple[Way, ...] = ()
+    is_sparse: bool = False
 
     @property
     def best(self) -> Way | None:
         """The fastest as asked, which is what the engine chooses by itself."""
-        found = [way for way in (self.plain, self.small, self.tree) if way]
-        return max(found, key=lambda way: way.tokens_per_second, default=None)
+        return _fastest((self.plain, self.small, self.tree, *self.experts))
+
+    @property
+    def best_plain(self) -> Way | None:
+        """The fastest of one token per pass."""
+        return _fastest((self.plain, *(way for way in self.experts if not way.nodes)))
+
+    @property
+    def best_tree(self) -> Way | None:
+        """The fastest with trees."""
+        return _fastest((self.tree, *(way for way in self.experts if way.nodes)))
 
     @property
     def all(self) -> tuple[Way, ...]:
         """As they are shown: those as asked first; a best tree that is the small one is not told twice."""
         tree = None if self.tree and self.small and self.tree.nodes == self.small.nodes else self.tree
-        return (*filter(None, (self.plain, self.small, tree)), *self.others)
+        return (*filter(None, (self.plain, self.small, tree)), *self.experts, *self.others)
 
     @property
     def gain(self) -> float:
         """How many times as fast the best tree is as one token per pass; 0 where there is nothing to compare."""
-        if not self.plain or not self.tree:
-            return 0.0
-        return self.tree.tokens_per_second / self.plain.tokens_per_second
+        plain, tree = self.best_plain, self.best_tree
+        return tree.tokens_per_second / plain.tokens_per_second if plain and tree else 0.0
 
     @property
     def advised(self) -> tuple[Way, ...]:
@@ -127,6 +154,7 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
 
     `yields`: of trees, in any order.
     """
+    streams = replace(asked, ways=STREAMED_WAYS)
     alone, told = plain.plan(), []
     for case in others:
         other = case.plan()
@@ -139,19 +167,32 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
             way = replace(way, bytes_short=_bytes_short(other, found))
         told += [way] if way else []
     drafted = [each for each in yields if each.nodes] if found.verdict != "no" else []
-    small = fastest(asked, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
+    small = fastest(streams, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
     return Ways(
-        plain=None if alone.verdict == "no" else _way(plain, alone, NO_TREE),
+        plain=None if alone.verdict == "no" else _way(replace(plain, ways=STREAMED_WAYS), alone, NO_TREE),
         small=replace(small, name="small") if small else None,
-        tree=fastest(asked, found, drafted),
+        tree=fastest(streams, found, drafted),
         others=tuple(told),
+        experts=_computed_experts(asked, found, drafted) if found.verdict != "no" else (),
+        is_sparse=any(0 < each.chosen < SPARSE * each.experts for each in asked.target.layers),
     )
+
+
+def _computed_experts(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> tuple[Way, ...]:
+    """Without a tree and with the best one; none where no experts lie in RAM beside a GPU."""
+    case = replace(asked, name="experts", ways=("computed",))
+    ways = (fastest(case, found, [NO_TREE]), fastest(case, found, trees))
+    return tuple(way for way in ways if way and way.forecast and way.forecast.expert_way == "computed")
+
+
+def _fastest(ways: Iterable[Way | None]) -> Way | None:
+    return max(filter(None, ways), key=lambda way: way.tokens_per_second, default=None)
 
 
 def fastest(case: Case, found: Plan, yields: Iterable[TreeYield]) -> Way | None:
     """The fastest, with trees for which there is memory; of equally fast ones, the first."""
     possible = [each for each in yields if not each.nodes or (case.drafts and each.nodes <= found.largest_tree)]
-    rate = {each: _given(case, found, each).tokens_per_second for each in possible}
+    rate = {each: outlook(case, found, each).tokens_per_second for each in possible}
     return _way(case, found, max(possible, key=rate.__getitem__)) if possible else None
 
 
@@ -189,24 +230,56 @@ def _cut(case: Case, count: int) -> Case:
     return replace(case, name="smaller", target=smaller, override=replace(case.override, place="device", tiers=()))
 
 
-def _given(case: Case, found: Plan, tree: TreeYield) -> Forecast:
-    """What a placement gives with trees of this size. Nothing drafts where there are none."""
+def outlook(case: Case, found: Plan, tree: TreeYield) -> Forecast:
+    """What a placement gives with trees of this size, as rounds have shown it where they have.
+
+    Nothing drafts where there are no trees.
+    """
+    computed, seen = _computed(case, found, tree), case.seen
+    if seen is None:
+        return computed
+    if seen.tiers == counts_of(found):
+        computed = seen.corrected(computed, tree.nodes + 1, partial(_seconds_of_target, case, found))
+    return seen.drafted(computed, tree.nodes, tree.levels, partial(_seconds_of_level, case, found))
+
+
+def _seconds_of_target(case: Case, found: Plan, rows: int) -> float:
+    given = _computed(case, found, TreeYield(rows - 1, 1.0))
+    return given.seconds_per_pass + given.host_seconds
+
+
+def _seconds_of_level(case: Case, found: Plan, nodes: int) -> float:
+    return _computed(case, found, TreeYield(nodes, 1.0, 1.0)).draft_seconds
+
+
+def _computed(case: Case, found: Plan, tree: TreeYield) -> Forecast:
     work = replace(case.work, budget=tree.nodes, tokens_per_pass=tree.tokens_per_pass, levels=tree.levels)
     target, draft = (case.target, case.draft) if tree.nodes else (without_copies(case.target), None)
-    return forecast(target, draft, found.arrangement, case.machine, work, found.bytes.expert_cache)
+    return forecast(target, draft, found.arrangement, case.machine, work, found.bytes.expert_cache, case.ways)
+
+
+def counts_of(found: Plan) -> tuple[int, int, int]:
+    """Layers on the device, in RAM and on SSD."""
+    count = found.arrangement.count
+    return count("device"), count("ram"), count("ssd")
 
 
 def _way(case: Case, found: Plan, tree: TreeYield) -> Way:
-    given, count, rates = _given(case, found, tree), found.arrangement.count, case.machine.rates
+    given, rates = outlook(case, found, tree), case.machine.rates
     free = replace(case, machine=replace(case.machine, rates=with_free_arithmetic(rates)))
+    computed = _computed(case, found, tree).compute_seconds
+    factor = given.compute_seconds / computed if computed else 1.0
+    calls = rates.layer_seconds(tree.nodes + 1) * len(case.target.layers)
     return Way(
         name=case.name,
-        tiers=(count("device"), count("ram"), count("ssd")),
+        tiers=counts_of(found),
         nodes=tree.nodes,
         tokens_per_pass=tree.tokens_per_pass,
         seconds=given.seconds_per_round,
-        bound=_bound(given, _given(free, found, tree).compute_seconds, rates.call_seconds * len(case.target.layers)),
+        bound=_bound(given, factor * _computed(free, found, tree).compute_seconds, factor * calls),
         is_measured=case.is_measured,
+        levels=tree.levels,
+        forecast=given,
     )
 
 
@@ -236,7 +309,7 @@ def _bound(given: Forecast, reading: float, calls: float) -> Bound:
     if drafting and given.draft_seconds > max(slowest, given.expert_seconds):
         return "drafting"
     if given.expert_seconds > slowest:
-        return "experts"
+        return "processor" if given.expert_way == "computed" else "experts"
     if slowest == given.ssd_seconds:
         return "ssd"
     if slowest == given.link_seconds:

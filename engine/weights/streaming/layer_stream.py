@@ -9,11 +9,11 @@ from torch.utils.hooks import RemovableHandle
 
 from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.expert_ways import Choose, fastest_way
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
-from engine.weights.streaming.experts.choice import Choose, fastest_way
 from engine.weights.streaming.experts.clocks import clock_for
 from engine.weights.streaming.experts.followed import Use
 from engine.weights.streaming.experts.routing import RoutingRecord

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.weights.planning.needs import expected_distinct
-from engine.weights.streaming.experts.cache import HALF_LIFE, Expert, ExpertCache
-from engine.weights.streaming.experts.choice import (
+from engine.weights.planning.expert_ways import (
     Situation,
     fastest_way,
     seconds_of,
     single_seconds,
     whole_seconds,
 )
+from engine.weights.planning.needs import expected_distinct
+from engine.weights.streaming.experts.cache import HALF_LIFE, Expert, ExpertCache
 from engine.weights.streaming.experts.meter import ExpertMeter, LinearCost, Mixture
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))

@@ -19,8 +19,8 @@ from engine.model.products.grouped import Group, Member, member_of, multiply
 from engine.model.products.product import Alternating, Joined, plain
 from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.expert_ways import ExpertWay
 from engine.weights.streaming.experts.binding import find_experts
-from engine.weights.streaming.experts.choice import ExpertWay
 from engine.weights.streaming.experts.followed import FollowedExperts, Use, is_followed
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions

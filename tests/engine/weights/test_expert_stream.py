@@ -14,9 +14,9 @@ from engine.errors import Cancelled, ModelError
 from engine.model.context import Context
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.expert_ways import ExpertWay, Situation
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.experts.binding import find_experts
-from engine.weights.streaming.experts.choice import ExpertWay, Situation
 from engine.weights.streaming.experts.split_layout import slot_shape, split_layout
 from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose

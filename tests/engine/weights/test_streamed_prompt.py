@@ -13,8 +13,8 @@ from engine.model.network import Network
 from engine.model.streamable_network import build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
+from engine.weights.planning.expert_ways import ExpertWay, Situation
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.experts.choice import ExpertWay, Situation
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import random_prompt

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.weights.planning.advice import Basis, Told, told
 from engine.weights.planning.arrangement import all_in
-from engine.weights.planning.forecast import forecast
+from engine.weights.planning.forecast import STREAMED_WAYS, forecast
 from engine.weights.planning.machine import GIB, GPU_RATES, Machine, Memory
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload, expected_distinct
 from engine.weights.planning.placement import Override
@@ -110,7 +110,7 @@ def test_bytes_grow_with_rows_up_to_all_experts(experts: int, data: st.DataObjec
 
 def test_a_row_of_a_sparse_mixture_streams_its_own_experts() -> None:
     target, machine = model(experts=128, chosen=4), card()
-    given_ = forecast(target, None, all_in("ram", 48), machine, Workload(64), 2 << 30)
+    given_ = forecast(target, None, all_in("ram", 48), machine, Workload(64), 2 << 30, STREAMED_WAYS)
     experts_bytes = 48 * 4 / 128 * 1.92e9
     assert given_.expert_seconds == pytest.approx(experts_bytes / 22e9 + 48 * 4 / 128 * 0.96e9 * 4 / 400e9)
     assert given_.link_seconds == pytest.approx(48 * 0.08e9 / 22e9)
@@ -142,8 +142,10 @@ def test_a_tree_cannot_pay_where_every_row_streams_other_experts() -> None:
     asked = Case("tree", model(experts=128, chosen=4), DRAFT, card(), replace(WORK, budget=2))
     plain = replace(asked, name="plain", draft=None, work=replace(WORK, budget=0))
     found = ways_of(asked, asked.plan(), plain, (), hopeless)
-    assert found.best is found.plain
-    assert in_words(found).verdict.startswith("A tree cannot pay here: the best, of 2 nodes, gives about ")
+    assert found.best
+    assert (found.best.name, found.best.nodes) == ("experts", 0)
+    verdict = "A tree cannot pay here, as each token touches other experts: the best, of 2 nodes, gives about "
+    assert in_words(found).verdict.startswith(verdict)
 
 
 def test_without_a_draft_there_is_nothing_to_say_of_trees() -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from engine.weights.planning.expert_ways import ExpertWay, Situation
 from engine.weights.planning.needs import expected_distinct
 from engine.weights.streaming.copy_stream import Throughput
-from engine.weights.streaming.experts.choice import ExpertWay, Situation
 
 NEWEST = 0.25  # how much the newest figure counts in a running mean
 UNKNOWN_RATE = 2e9  # bytes a second, until something was read; the ways then differ by their bytes alone

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.weights.planning.expert_ways import Choose, ExpertWay
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.beside import BesideExperts
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
-from engine.weights.streaming.experts.choice import Choose, ExpertWay
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
 from engine.weights.streaming.experts.followed import FollowedExperts, Parts, Use
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert

@@ -40,5 +40,8 @@ def test_sentences_are_told_at_once_and_figures_on_demand(qtbot: QtBot) -> None:
     assert box.words.isHidden()
     assert len(box.cells()) == 1
     assert box.basis.text().startswith("Rates are assumed: ")
+    experts = replace(PLAIN, name="experts", words=say("experts where they lie"), tokens_per_second=32.0)
+    box.show_ways(replace(FOUND, ways=(PLAIN, TREE, experts)))
+    assert box.cells()[-1][:2] == ["experts where they lie", "32 tokens/s"]
     box.show_ways(None)
     assert box.isHidden()

@@ -1,0 +1,158 @@
+"""Measures what is left of passes, trees and rounds once next to nothing is computed: what calls cost here."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+import transformers
+from torch import Tensor
+
+from engine import accelerator
+from engine.model.context import Context
+from engine.model.network import wrap
+from engine.protocol.options import SamplingOptions, SpeculationOptions
+from engine.speculation.interfaces import Fixed, TreeBounds
+from engine.speculation.methods.specexec import SpecExec
+from engine.speculation.methods.verification import Sampler
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, next_round
+from engine.speculation.tuning.pass_time import PassTime
+
+NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
+NARROW_REPEATS = 4
+CALL_ROWS = (1, 4, 16, 64)
+TREE_NODES = (8, 64)
+TREE_REPEATS = 2
+ROUND_REPEATS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PassOverhead:
+    """Seconds of a `layer` against rows, and of a pass besides its layers."""
+
+    layer: PassTime
+    in_all: float
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """What a network is made of that is as narrow as can be; `experts`, of which a token is routed to `chosen`."""
+
+    device: torch.device
+    dtype: torch.dtype
+    experts: int = 0
+    chosen: int = 0
+
+    def context(self, layers: int, check: Callable[[], None]) -> Context:
+        """A network of so many layers, behind a prompt; a mixture's router and many small products take longer."""
+        shape = {
+            "vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": layers,
+            "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 128,
+        }  # fmt: skip
+        config: transformers.PreTrainedConfig = transformers.LlamaConfig(**shape)
+        if self.experts:
+            config = transformers.Qwen3MoeConfig(
+                **shape, num_experts=self.experts, num_experts_per_tok=self.chosen, moe_intermediate_size=32
+            )
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=self.dtype)
+        network = wrap(model.eval().requires_grad_(False).to(self.device), "sdpa", "overhead")
+        context = Context(network, 128, check)
+        context.prefill([1, 2, 3, 4])
+        return context
+
+
+def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:
+    """The least times of passes through layers so narrow that nothing but overhead is left; `check` may raise."""
+    few, many = (narrow.context(layers, check) for layers in NARROW_LAYERS)
+    layers: list[float] = []
+    rest: list[float] = []
+    for rows in CALL_ROWS:
+        short, long = (_least_seconds(context, rows) for context in (few, many))
+        layers.append(max(long - short, long / 100) / (NARROW_LAYERS[1] - NARROW_LAYERS[0]))
+        rest.append(max(0.0, short - NARROW_LAYERS[0] * layers[-1]))
+    return PassOverhead(PassTime(tuple(map(float, CALL_ROWS)), tuple(layers)), rest[0])
+
+
+def _least_seconds(context: Context, rows: int) -> float:
+    seconds = []
+    for _ in range(NARROW_REPEATS):
+        begin = time.perf_counter()
+        context.score(list(range(rows)), [-1] * rows)
+        accelerator.wait_for_current_stream(context.network.device)
+        seconds.append(time.perf_counter() - begin)
+        context.rewind(4)
+    return min(seconds)
+
+
+@dataclass(slots=True)
+class _Canned:
+    """A draft whose logits are there already; counts its passes and their rows."""
+
+    logits: Tensor
+    length: int = 1
+    passes: int = 0
+    rows: int = field(default=0)
+
+    def prefill(self, tokens: Sequence[int]) -> int:
+        return len(tokens)
+
+    def score(self, tokens: Sequence[int], parents: Sequence[int], last: int = 0) -> Tensor:
+        del parents
+        self.passes += 1
+        self.rows += len(tokens)
+        return self.logits[: last or len(tokens)]
+
+    def keep(self, nodes: Sequence[int], rest: Sequence[int] = ()) -> None:
+        del nodes, rest
+
+
+@torch.inference_mode()
+def level_overhead(vocabulary: int, device: torch.device, check: Callable[[], None]) -> PassTime:
+    """Seconds of growing a level of a tree, the draft's pass left out, against the level's nodes."""
+    generator = torch.Generator().manual_seed(0)
+    options = SpeculationOptions()
+    sampler = Sampler(SamplingOptions(temperature=0.0), (), ())  # trees of this method are not drawn
+    logits = (5 * torch.randn(options.batch, vocabulary, generator=generator)).to(device)
+    found = []
+    for nodes in TREE_NODES:
+        times = []
+        for _ in range(TREE_REPEATS + 1):  # the first one warms up
+            check()
+            draft = _Canned(logits)
+            method = SpecExec(draft, sampler, options, vocabulary)
+            begin = time.perf_counter()
+            method.grow([0, 1], TreeBounds(nodes, options.depth))
+            times.append((time.perf_counter() - begin) / draft.passes)
+        found.append((draft.rows / draft.passes, min(times[1:])))
+    (few, at_few), (many, at_many) = found
+    node = max(0.0, (at_many - at_few) / max(many - few, 1.0))
+    level = max(at_few - few * node, at_few / 10)
+    return PassTime((1.0, float(options.batch)), (level + node, level + options.batch * node))
+
+
+class _Mute:
+    """Shows nothing of an answer, and never ends it."""
+
+    stopped = False
+    stop = ""
+
+    def push(self, token: int) -> str:
+        return str(token)
+
+    def flush(self) -> str:
+        return ""
+
+
+def round_overhead(vocabulary: int, device: torch.device, check: Callable[[], None]) -> float:
+    """The least seconds of what a round does besides growing a tree and the target's pass."""
+    logits = torch.randn(2, vocabulary, generator=torch.Generator().manual_seed(0)).to(device)
+    sampler, options = Sampler(SamplingOptions(temperature=0.0), (), ()), SpeculationOptions()
+    found = []
+    for _ in range(ROUND_REPEATS + 1):  # the first one warms up
+        check()
+        method = SpecExec(_Canned(logits), sampler, options, vocabulary)
+        answer = Answer(_Mute(), set(), 8)
+        speculation = Speculation(_Canned(logits), Fixed(method, 1, 1), answer, Stopwatch())
+        result = next_round(speculation, [0, 1])
+        found.append(result.seconds - result.draft_seconds - result.target_seconds)
+    return max(0.0, min(found[1:]))

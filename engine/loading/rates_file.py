@@ -1,0 +1,133 @@
+"""The file of what was measured of machines, and of what the last answer of a pair gave."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from engine.loading.store import CacheFile
+from engine.speculation.tuning.pass_time import PassTime
+from engine.weights.planning.machine import Rates
+from engine.weights.planning.seen import Seen
+
+NAME = "rates.json"
+VERSION = 1
+PASS_TIMES = ("products", "attention", "stored", "calls", "levels", "host")
+NOT_EVERYWHERE = ("stored", "calls", "levels", "host")  # these may be null
+NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
+OVERHEADS = ("pass_seconds", "round_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A machine's rates, and when they were measured: date and time in UTC."""
+
+    rates: Rates
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHere:
+    """What rounds took where `machine` says: another processor, or other threads, take another time."""
+
+    machine: str
+    rounds: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """What the last answer of a pair gave: tokens and seconds per pass of the target.
+
+    `trees`: what trees of several sizes were expected to give by then: nodes, tokens per pass, and levels. `seen`: what
+    the pair's rounds have taken by then; None before enough of them.
+    """
+
+    tokens_per_pass: float
+    seconds_per_pass: float
+    trees: tuple[tuple[int, float, float], ...] = ()
+    seen: SeenHere | None = None
+
+
+class RatesFile:
+    """What was measured of machines and pairs, in one cache folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = CacheFile(folder / NAME, VERSION)
+
+    def recall(self, key: str) -> Measured | None:
+        """The rates that were remembered under `key`."""
+        return self._file.entry("machines", key, _measured)
+
+    def remember(self, key: str, rates: Rates) -> Measured:
+        """Keep rates that were measured just now."""
+        measured = Measured(rates, datetime.now(UTC).isoformat(timespec="seconds"))
+        document = asdict(measured)
+        document["rates"] |= {name: _points(getattr(rates, name)) for name in PASS_TIMES}
+        self._file.put("machines", key, document)
+        return measured
+
+    def recall_answer(self, key: str) -> LastAnswer | None:
+        """What a pair gave when it was used last."""
+        return self._file.entry("pairs", key, _last_answer)
+
+    def remember_answer(self, key: str, last_answer: LastAnswer) -> None:
+        """Keep what a pair gave."""
+        document = asdict(last_answer)
+        if last_answer.seen:
+            rounds = document["seen"]["rounds"]
+            rounds |= {name: _points(getattr(last_answer.seen.rounds, name)) for name in ("passes", "levels")}
+        self._file.put("pairs", key, document)
+
+
+def _measured(value: Mapping[str, Any]) -> Measured:
+    rates = value["rates"]
+    at = datetime.fromisoformat(value["at"]).isoformat(timespec="seconds")
+    passes = {name: _pass_time(rates[name]) for name in PASS_TIMES if name not in NOT_EVERYWHERE or rates[name]}
+    numbers = {name: _positive(rates[name]) for name in NUMBERS}
+    overheads = {name: _seconds(rates[name]) for name in OVERHEADS}
+    return Measured(Rates(**numbers, **passes, **overheads, few_rows=int(rates["few_rows"])), at)  # type: ignore[arg-type]
+
+
+def _points(time: PassTime | None) -> dict[str, Any] | None:
+    return {"points": list(zip(time.rows, time.seconds, strict=True))} if time else None
+
+
+def _pass_time(value: Mapping[str, Any]) -> PassTime:
+    points = tuple((_positive(rows), _positive(seconds)) for rows, seconds in value["points"])
+    if not points or any(low >= high for (low, _), (high, _) in pairwise(points)):
+        raise ValueError("rows must ascend")
+    return PassTime(*zip(*points, strict=True))
+
+
+def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
+    trees = tuple(
+        (int(nodes), _positive(tokens), _positive(levels)) for nodes, tokens, levels in value.get("trees", ())
+    )
+    seen = _seen(value["seen"]) if value.get("seen") else None
+    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]), trees, seen)
+
+
+def _seen(value: Mapping[str, Any]) -> SeenHere:
+    rounds = value["rounds"]
+    device, ram, ssd = (int(count) for count in rounds["tiers"])
+    hidden = min(_seconds(rounds["hidden"]), 1.0)
+    levels = _pass_time(rounds["levels"]) if rounds["levels"] else None
+    return SeenHere(str(value["machine"]), Seen((device, ram, ssd), _pass_time(rounds["passes"]), hidden, levels))
+
+
+def _positive(value: Any) -> float:
+    number = float(value)
+    if not 0 < number < math.inf:
+        raise ValueError("a rate is a number above 0")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    """0 where it costs nothing."""
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise ValueError("seconds are no less than 0")
+    return number
