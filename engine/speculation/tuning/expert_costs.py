@@ -1,0 +1,92 @@
+"""What nodes cost by the experts that only they touch, learnt from passes of a target that is a mixture."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.speculation.experts.accuracy import Accuracy
+from engine.speculation.experts.predictor import MOST_ROWS, RoutingPredictor
+from engine.speculation.experts.routed_sets import expected_distinct, routed_sets
+from engine.speculation.experts.selection import worthwhile
+from engine.speculation.interfaces import RoundResult, Routing
+from engine.speculation.trees.arrays import Numbers
+from engine.speculation.trees.tree import Tree
+from engine.speculation.tuning.expert_time import ExpertTime
+
+CANDIDATES = 128  # the likeliest nodes, among which a tree is chosen: with more, passes touch nearly all experts
+
+
+class ExpertCosts:
+    """Learns from every pass over a tree; of a target without experts there is nothing to learn, and nothing changes.
+
+    Trees that know experts are grown once experts are known to cost something (`ExpertTime`), and as long as their
+    prediction is better than that of independent routing (`Accuracy`).
+    """
+
+    def __init__(self) -> None:
+        self.time = ExpertTime()
+        self.accuracy = Accuracy()
+        self.predictor: RoutingPredictor | None = None
+        self._scale = 1.0  # layers of the mixture for every one that is looked at
+
+    def observe(self, result: RoundResult, record: Routing | None, seconds: float) -> None:
+        """A round and what the target's routers chose in it; `seconds`: of its pass, as if nothing had been drafted."""
+        routed = routed_sets(record, len(result.tree))
+        if routed is None:
+            return
+        layers, rows = len(routed.chosen), np.array([routed.rows])
+        shape, self._scale = (layers, routed.count, routed.experts_per_token), routed.scale
+        if self.predictor is None or self.predictor.shape != shape:
+            self.predictor, self.accuracy, self.time = RoutingPredictor(*shape), Accuracy(), ExpertTime()
+        independent = float(expected_distinct(*shape[1:], rows)[0]) * layers * routed.scale
+        self.time.observe(routed.rows, routed.distinct, seconds, independent)
+        if self.time.seconds_per_expert == 0.0:
+            return  # where experts cost nothing, nobody needs to know them, and learning takes time
+        tokens = result.tree.tokens
+        expected = self.predictor.expected(tokens[:MOST_ROWS])
+        self.accuracy.observe(expected, routed.sets(MOST_ROWS), routed.experts_per_token)
+        self.predictor.learn(tokens, routed, result.path.nodes[-1])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nodes have prices of their own."""
+        return self.predictor is not None and self.accuracy.is_better and self.time.seconds_per_expert > 0.0
+
+    def touched(self, tree: Tree) -> Numbers:
+        """float32 [nodes, figures]: how likely each node is to touch each expert, as many times as counts for."""
+        assert self.predictor
+        return self.predictor.expected(tree.tokens).reshape(len(tree), -1)
+
+    @property
+    def scale(self) -> float:
+        """Experts of the mixture for every one that is foretold."""
+        return self._scale * self.accuracy.scale
+
+    def typical(self, rows: int) -> Numbers:
+        """float64 [rows]: experts that passes over 1 to so many rows touch, as those did that their time is known by."""
+        assert self.predictor
+        layers, count, chosen = self.predictor.shape
+        return self.time.typical(np.arange(1, rows + 1), layers * self._scale, count, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertPrices:
+    """`NodePrices` of a mixture; `rate`: tokens that could have been written in a second."""
+
+    costs: ExpertCosts
+    rate: float
+
+    def worthwhile(self, tree: Tree, rows: Numbers) -> list[int] | None:
+        """See `NodePrices`: a pass costs what passes of its rows did, more or less as it touches more experts or less."""
+        costs = self.costs
+        if not costs.is_known:
+            return None
+        scores = np.array(tree.scores or tree.log_probs)
+        likeliest = np.sort(np.argsort(-scores[1:], kind="stable")[:CANDIDATES] + 1)
+        among = tree.cut(likeliest.tolist())
+        chances = np.exp(scores[[0, *likeliest]])
+        each = self.rate * costs.time.seconds_per_expert
+        touched = costs.touched(among)
+        beside = rows - each * (costs.typical(len(rows)) - costs.scale * float(touched[0].sum()))
+        chosen = worthwhile(chances, among.parents, touched, each * costs.scale, beside)
+        return [int(likeliest[node - 1]) for node in chosen]
