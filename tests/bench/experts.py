@@ -79,7 +79,9 @@ def measure(
     cache_bytes = int(cache * model_bytes)
     contenders = {
         "whole": Contender(resident, layouts, StreamOptions()),
-        "single": Contender(resident, layouts, StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _: True)),
+        "single": Contender(
+            resident, layouts, StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _: "single")
+        ),
         "chosen": Contender(resident, layouts, StreamOptions(expert_cache_bytes=cache_bytes)),
     }
     alone = Context(resident, 512)

@@ -80,7 +80,7 @@ def streamed(checkpoint: Checkpoint, tiers: list[Tier], device: torch.device, ca
     streamable = build_streamable(checkpoint, torch.float32, device)
     stored = stored_layers(streamable)
     copies = CudaCopyStream(device) if device == DEVICE else None
-    options = StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _situation: True)
+    options = StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _situation: "single")
     stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, stored.decoders, copies, options)
     try:
         list(stream.load())

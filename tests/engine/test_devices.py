@@ -165,7 +165,7 @@ def streamed(
     tiers: list[Tier] = ["device", "ssd", "ram", "ssd"][-len(stored.layouts) :]  # type: ignore[assignment]
     stream = LayerStream(
         list(streamable.network.layers), stored.layouts, tiers, stored.decoders,
-        CudaCopyStream(device) if device == CUDA else None, StreamOptions(choose=lambda _at: True, **options),
+        CudaCopyStream(device) if device == CUDA else None, StreamOptions(choose=lambda _at: "single", **options),
     )  # fmt: skip
     try:
         list(stream.load())

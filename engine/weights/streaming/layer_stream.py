@@ -13,10 +13,11 @@ from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
-from engine.weights.streaming.experts.choice import single_is_faster
+from engine.weights.streaming.experts.choice import Choose, fastest_way
 from engine.weights.streaming.experts.clocks import clock_for
+from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
-from engine.weights.streaming.experts.stream import Choose, ExpertStream
+from engine.weights.streaming.experts.stream import ExpertStream
 from engine.weights.streaming.layer_store import HostShare, LayerStore, RingSlots
 from engine.weights.streaming.pinning import PinnedBudget, Pinning, pinning_for
 from engine.weights.streaming.prefetch_ring import OnWait
@@ -36,7 +37,7 @@ class StreamOptions:
     device_slots: int = 2
     direct: bool = True
     expert_cache_bytes: int = 0
-    choose: Choose = single_is_faster
+    choose: Choose = fastest_way
     few_rows: int = 0
     pinning: Pinning | None = None
 
@@ -62,6 +63,7 @@ class LayerStream:
         `decoders`: one for each layer; None: the stored bytes are the weights.
         """
         self.on_wait: OnWait | None = None
+        self.routing = RoutingRecord.of(layers)  # None where the layers are no mixture
         options = options or StreamOptions()
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
         self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
@@ -107,6 +109,8 @@ class LayerStream:
         """Detach from the layers, end the threads, close the files, give pinned memory back."""
         for hook in self._hooks:
             hook.remove()
+        if self.routing:
+            self.routing.close()
         if self._experts:
             self._experts.close()
         self._store.close()

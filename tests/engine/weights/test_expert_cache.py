@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from engine.weights.planning.needs import expected_distinct
 from engine.weights.streaming.experts.choice import (
-    ExpertMeter,
-    Mixture,
     Situation,
-    single_is_faster,
+    fastest_way,
     single_seconds,
     whole_seconds,
 )
+from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import Expert, ExpertCache
 
 EXPERTS = st.tuples(st.integers(0, 3), st.integers(0, 7))
@@ -78,25 +77,25 @@ def test_more_rows_never_speak_for_single_experts_and_more_hits_and_speed_never_
 ) -> None:
     better = replace(at, hit_share=max(at.hit_share, more_hits), single_rate=at.single_rate * faster)
     assert single_seconds(better) <= single_seconds(at)
-    assert single_is_faster(better) or not single_is_faster(at)
+    assert fastest_way(better) == "single" or fastest_way(at) == "whole"
     worse = replace(at, rows=at.rows + more_rows)
-    assert single_is_faster(at) or not single_is_faster(worse)
+    assert fastest_way(at) == "single" or fastest_way(worse) == "whole"
 
 
 @given(situations())
 def test_single_experts_need_room_and_a_clear_gain(at: Situation) -> None:
     assert at.chosen <= at.distinct <= at.experts + 1e-9
-    if single_is_faster(at):
+    if fastest_way(at) == "single":
         assert at.distinct <= at.slots
         assert single_seconds(at) < whole_seconds(at)
-    assert not single_is_faster(replace(at, slots=0))
+    assert fastest_way(replace(at, slots=0)) == "whole"
 
 
 @pytest.mark.parametrize(("rows", "single"), [(1, True), (4, True), (64, False), (1024, False)])
 def test_a_few_rows_take_experts_and_a_prompt_takes_layers(rows: int, single: bool) -> None:
     """A layer of Qwen3-30B-A3B in 16 bit, from an SSD that reads 2 GB a second, with a cache of one layer."""
     at = Situation(rows, 128, 8, 128, 9_437_184, 38_000_000, 2e9, 2e9, compute_seconds=0.02)
-    assert single_is_faster(at) == single
+    assert (fastest_way(at) == "single") == single
 
 
 def test_different_experts_are_as_many_as_chance_says() -> None:

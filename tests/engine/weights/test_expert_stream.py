@@ -16,7 +16,7 @@ from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.experts.binding import find_experts
-from engine.weights.streaming.experts.choice import Situation
+from engine.weights.streaming.experts.choice import ExpertWay, Situation
 from engine.weights.streaming.experts.split_layout import slot_shape, split_layout
 from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
@@ -29,11 +29,12 @@ from tests.engine.weights.test_layer_stream import CPU, TIERS, Streamed, assert_
 
 FAMILIES = ("mixtral", "qwen3_moe", "gpt_oss")
 ROWS = (1, 8, 64, 1, 8)
+WAYS: tuple[ExpertWay, ...] = ("whole", "single", "computed")
 PLENTY = 1 << 30
 
 
-def always(_situation: Situation) -> bool:
-    return True
+def always(_situation: Situation) -> ExpertWay:
+    return "single"
 
 
 def passes(context: Context) -> list[Tensor]:
@@ -123,7 +124,7 @@ def test_any_cache_any_mix_of_places_and_any_choice(seed: int, qwen: Mixture) ->
         [chance.choice(TIERS) for _ in range(3)] + ["ssd"],
         StandInCopyStream(seed) if chance.random() < 0.5 else None,
         expert_cache_bytes=chance.choice((1, 2, 3, 8, 9, 20, 32)) * 4 * qwen.slot_bytes(),
-        choose=lambda _: chance.random() < 0.7,
+        choose=lambda _: chance.choice(WAYS),
         direct=chance.random() < 0.5,
         disk_slots=chance.randint(1, 3),
     )
@@ -149,9 +150,9 @@ def test_every_byte_is_counted_that_was_read_and_no_other(qwen: Mixture) -> None
 def test_each_pass_is_asked_about_once_with_what_is_known(qwen: Mixture) -> None:
     seen: list[Situation] = []
 
-    def choose(at: Situation) -> bool:
+    def choose(at: Situation) -> ExpertWay:
         seen.append(at)
-        return len(seen) % 2 == 0
+        return "whole" if len(seen) % 2 else "single"
 
     stream = qwen.stream(qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=choose)
     assert_same(passes(qwen.context), qwen.expected)

@@ -98,7 +98,7 @@ def test_the_host_waits_once_a_layer_to_know_which_experts_were_chosen(qwen: Mix
 
 def test_whole_layers_are_never_waited_for_that_way(qwen: Mixture, waits: list[str]) -> None:
     stream = qwen.stream(
-        qwen.layouts, ["ram"] * 4, StandInCopyStream(), expert_cache_bytes=PLENTY, choose=lambda _: False
+        qwen.layouts, ["ram"] * 4, StandInCopyStream(), expert_cache_bytes=PLENTY, choose=lambda _: "whole"
     )
     passes(qwen.context)
     assert waits == []

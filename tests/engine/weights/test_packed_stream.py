@@ -75,7 +75,7 @@ def streamed(
 ) -> tuple[list[Tensor], LayerStream]:
     """Logits of the same network with its layers in these tiers, and the stream, which is closed."""
     stored = stored_layers(streamable)
-    options = StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _situation: True)
+    options = StreamOptions(expert_cache_bytes=cache_bytes, choose=lambda _situation: "single")
     stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, stored.decoders, copy_stream, options)
     try:
         list(stream.load())

@@ -14,7 +14,7 @@ from engine.model.streamable_network import build_streamable
 from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.arrangement import Tier
 from engine.weights.store.layout import LayerLayout
-from engine.weights.streaming.experts.choice import Situation
+from engine.weights.streaming.experts.choice import ExpertWay, Situation
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import random_prompt
@@ -27,8 +27,8 @@ LONG = 4096
 CHUNKS = 5
 
 
-def never(_situation: Situation) -> bool:
-    return False
+def never(_situation: Situation) -> ExpertWay:
+    return "whole"
 
 
 def packed(family: str, folder: Path, codec: str = "plain") -> tuple[Network, list[LayerLayout]]:

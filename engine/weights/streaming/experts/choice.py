@@ -1,13 +1,18 @@
-"""Whether a pass takes whole layers or only the experts that its rows are routed to, from what passes have shown."""
+"""How a pass has its experts: in whole layers, one by one, or multiplied where they lie; estimates from measured costs."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from engine.weights.planning.needs import expected_distinct
-from engine.weights.streaming.copy_stream import Throughput
+
+ExpertWay = Literal["whole", "single", "computed"]
+"""All experts of a layer come to the device, read ahead; those in use come to its slots; or the processor multiplies
+them where they lie in RAM, while the device computes those that its slots hold.
+"""
 
 MARGIN = 0.9  # of the time of whole layers: that is predictable, what a router chooses is not
-NEWEST = 0.25  # how much the newest figure counts in a running mean
-UNKNOWN_RATE = 2e9  # bytes a second, until something was read; both ways then differ by their bytes alone
+NEAR = 1.25  # times the best estimate: a way that was never measured is tried once if its estimate is no worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +20,13 @@ class Situation:
     """A pass of `rows` tokens through layers of `experts` experts, of which a token is routed to `chosen`.
 
     `slots`: experts that the cache can hold; `whole_rate` and `single_rate`: bytes a second of whole layers on their
-    way through the rings, and of experts read one by one; `compute_seconds`: one layer's computation alone;
-    `bind_seconds`: what it takes to make an expert's stored bytes its weights, which whole layers need too if
-    `decodes`; `correlation`: how many different experts passes use, as a part of what they would if every token were
-    routed on its own; `hit_share`: the part of these that the cache holds.
+    way through the rings, and of experts read one by one; `compute_seconds`: one layer's computation alone, without
+    what the processor computes of experts in RAM; `bind_seconds`: what it takes to make an expert's stored bytes its
+    weights, which whole layers need too if `decodes`; `correlation`: how many different experts passes use, as a part
+    of what they would if every token were routed on its own; `hit_share`: the part of these that the cache holds.
+
+    `in_place`: the processor can multiply experts where they lie; `place_seconds`: what that takes for an expert, and
+    `row_seconds` for each row that is routed to it. `unmeasured`: ways that no pass has taken yet.
     """
 
     rows: int
@@ -34,11 +42,19 @@ class Situation:
     decodes: bool = False
     correlation: float = 1.0
     hit_share: float = 0.0
+    in_place: bool = False
+    place_seconds: float = 0.0
+    row_seconds: float = 0.0
+    unmeasured: frozenset[ExpertWay] = frozenset()
 
     @property
     def distinct(self) -> float:
         """The experts that one layer of this pass is expected to use."""
         return max(self.correlation * expected_distinct(self.experts, self.chosen, self.rows), float(self.chosen))
+
+
+Choose = Callable[[Situation], ExpertWay]
+"""Decides how a pass has its experts. A way that is not possible gives way to the next: computed, single, whole."""
 
 
 def whole_seconds(at: Situation) -> float:
@@ -58,99 +74,35 @@ def single_seconds(at: Situation) -> float:
     return max(at.trunk_bytes / at.whole_rate, at.compute_seconds) + at.distinct * (reading + at.bind_seconds)
 
 
-def single_is_faster(at: Situation) -> bool:
-    """Whether to take single experts: they must find room in the cache, and take clearly less time than whole layers.
+def computed_seconds(at: Situation) -> float:
+    """One layer of a pass whose experts are multiplied where they lie, but for those that the cache holds.
+
+    The device binds and computes these while the processor computes the others, so that only the slower of both counts.
+    """
+    missing = 1 - at.hit_share
+    processor = missing * (at.distinct * at.place_seconds + at.rows * at.chosen * at.row_seconds)
+    device = at.hit_share * at.distinct * at.bind_seconds
+    return max(at.trunk_bytes / at.whole_rate, at.compute_seconds) + max(processor, device)
+
+
+def seconds_of(at: Situation) -> Mapping[ExpertWay, float]:
+    """What one layer takes in each way that is possible."""
+    found: dict[ExpertWay, float] = {"whole": whole_seconds(at)}
+    if at.distinct <= at.slots:
+        found["single"] = single_seconds(at)
+    if at.in_place:
+        found["computed"] = computed_seconds(at)
+    return found
+
+
+def fastest_way(at: Situation) -> ExpertWay:
+    """The way to take: the others must take clearly less time than whole layers.
 
     A few rows use few experts. Hundreds, as of a prompt, use nearly all, and then reading ahead wins, unless the cache
-    holds most of them. The bits of the result are the same either way.
+    holds most of them. A way that was never taken is tried once where it may be the best.
     """
-    return at.distinct <= at.slots and single_seconds(at) < MARGIN * whole_seconds(at)
-
-
-@dataclass(frozen=True, slots=True)
-class Mixture:
-    """What is fixed: `layers` that share a cache of `slots`, each with `experts` experts; see `Situation`."""
-
-    layers: int
-    experts: int
-    slots: int
-    expert_bytes: int
-    trunk_bytes: int
-    decodes: bool
-
-
-class ExpertMeter:
-    """Running means. Times of computation are kept by the power of two below the number of rows."""
-
-    def __init__(self, mixture: Mixture) -> None:
-        self._mixture = mixture
-        self._compute: dict[int, float] = {}
-        self._single = Throughput()
-        self._bind: float | None = None
-        self._correlation = 1.0
-        self._hit_share: float | None = None
-
-    def computed(self, rows: int, seconds: float) -> None:
-        """One layer was computed in this time, without waiting."""
-        size = rows.bit_length()
-        self._compute[size] = _mean(self._compute.get(size), seconds)
-
-    def fetched(self, nbytes: int, seconds: float) -> None:
-        """Experts of a layer were read one by one, while no whole layers were read."""
-        self._single.add(nbytes, seconds)
-
-    def bound(self, experts: int, seconds: float) -> None:
-        """Stored bytes became weights."""
-        self._bind = _mean(self._bind, seconds / experts)
-
-    def routed(self, rows: int, chosen: int, distinct: int, hits: int | None) -> None:
-        """A layer used `distinct` experts; `hits` were in the cache, None as long as it is being filled."""
-        self._correlation = _mean(self._correlation, distinct / expected_distinct(self._mixture.experts, chosen, rows))
-        if hits is not None:
-            self._hit_share = _mean(self._hit_share, hits / distinct)
-
-    def situation(self, rows: int, chosen: int, whole_rate: float) -> Situation:
-        """The figures for a pass that is about to begin; `whole_rate` 0 if nothing was read yet.
-
-        Whole layers are read at least as fast as single experts: a lower measured rate comes from other work at that
-        time. As long as no single experts were read, the same rate is assumed for them.
-        """
-        mixture = self._mixture
-        single_rate = self._single.bytes_per_second
-        known = max(whole_rate, single_rate) or UNKNOWN_RATE
-        at = Situation(
-            rows=rows,
-            experts=mixture.experts,
-            chosen=chosen,
-            slots=mixture.slots,
-            expert_bytes=mixture.expert_bytes,
-            trunk_bytes=mixture.trunk_bytes,
-            whole_rate=known,
-            single_rate=single_rate or known,
-            compute_seconds=self._compute_seconds(rows),
-            bind_seconds=self._bind or 0.0,
-            decodes=mixture.decodes,
-            correlation=self._correlation,
-        )
-        hit_share = self._expected_hits(at) if self._hit_share is None else self._hit_share
-        return replace(at, hit_share=hit_share)
-
-    def _compute_seconds(self, rows: int) -> float:
-        """Of the nearest number of rows that was measured, the smaller of two: prompts say little about trees."""
-        size = rows.bit_length()
-        nearest = min(self._compute, key=lambda seen: (abs(seen - size), seen), default=None)
-        return 0.0 if nearest is None else self._compute[nearest]
-
-    def _expected_hits(self, at: Situation) -> float:
-        """Before the cache was ever full: the share of all experts that fits, as if all were equally likely.
-
-        0 if one pass through all layers needs more slots: each expert is then evicted before it is used again.
-        """
-        mixture = self._mixture
-        if mixture.slots < mixture.layers * at.distinct:
-            return 0.0
-        return min(1.0, mixture.slots / (mixture.layers * mixture.experts))
-
-
-def _mean(before: float | None, newest: float) -> float:
-    return newest if before is None else before + NEWEST * (newest - before)
+    seconds = seconds_of(at)
+    best = min(seconds, key=lambda way: seconds[way] * (MARGIN if way == "whole" else 1.0))
+    limit = NEAR * seconds[best]
+    untried = [way for way in seconds if way in at.unmeasured and way != "whole" and seconds[way] < limit]
+    return min(untried, key=seconds.__getitem__) if untried else best

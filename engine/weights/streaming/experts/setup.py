@@ -13,7 +13,7 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Scratch
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
-from engine.weights.streaming.experts.choice import ExpertMeter, Mixture
+from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, FromDisk, FromRam, ThroughRam
 from engine.weights.streaming.experts.split_layout import (
     ExpertShape,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engine.weights.store.disk import DiskReader
 from engine.weights.streaming.copy_stream import CopyStream
-from engine.weights.streaming.experts.choice import ExpertMeter
+from engine.weights.streaming.experts.meter import ExpertMeter
 from engine.weights.streaming.experts.split_layout import SlotShape, SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
 from engine.weights.streaming.staging import Carrier

@@ -11,15 +11,12 @@ from torch.utils.hooks import RemovableHandle
 
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
-from engine.weights.streaming.experts.choice import Situation
+from engine.weights.streaming.experts.choice import Choose, ExpertWay
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.layer_store import LayerStore
 from engine.weights.streaming.prefetch_ring import OnWait
-
-Choose = Callable[[Situation], bool]
-"""Whether a pass takes single experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class ExpertStream:
         self._bulks, self._choose, self._clock = bulks, choose, clock
         self._times = PendingTimes(clock)
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
-        self._takes_single: dict[ExpertSlots, bool] = {}
+        self._ways: dict[ExpertSlots, ExpertWay] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
         self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
         self._bytes_in_bulk = 0
@@ -79,7 +76,7 @@ class ExpertStream:
     def enter(self, index: int, trunk: Tensor) -> None:
         """A layer begins, with its trunk in this buffer."""
         if index <= self._last:  # another pass
-            self._takes_single.clear()
+            self._ways.clear()
         self._last, self._in_bulk, self._rows = index, None, 0
         self._companions = stored_views(self._layers[index].split.companions, trunk)
         self._rows, self._computed = 0, []
@@ -142,11 +139,11 @@ class ExpertStream:
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
         if layer.slots is None:
             return True  # nothing is read, and nothing decoded that is not used
-        if layer.slots not in self._takes_single:
+        if layer.slots not in self._ways:
             rows, chosen = choice.shape
             situation = layer.slots.meter.situation(rows, chosen, self._bulks.bytes_per_second)
-            self._takes_single[layer.slots] = self._choose(situation)
-        return self._takes_single[layer.slots]
+            self._ways[layer.slots] = self._choose(situation)
+        return self._ways[layer.slots] != "whole"
 
     def _bind_all(self, layer: ExpertLayer, on_wait: OnWait | None) -> None:
         if self._in_bulk is not None:  # for an earlier chunk
