@@ -1,6 +1,6 @@
 """Trees that know which experts their nodes touch, against trees that do not: replayed on machines that are known.
 
-python -m tests.bench.expert_trees [--prompt-count 8] [--max-new-tokens 96] [--starts 4] [--json]
+python -m tests.bench.expert_trees [--prompt-count 4] [--max-new-tokens 48] [--starts 4] [--json]
 
 The trees and texts are the embedded pair's, as in `tests.bench.auto_replay`; only which experts a token is sent to,
 and the seconds, are a model's. `routing` says how much of a router's choice follows from the token's id and from the
@@ -22,7 +22,7 @@ from engine.speculation.interfaces import Choice, MarginalCost, RoundResult
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from tests.bench.auto_replay import DEEPEST, LEARNING_ROUNDS, Text, recorded
+from tests.bench.auto_replay import DEEPEST, Text, recorded
 from tests.engine.speculation.simulation import Named
 from tests.engine.speculation.skewed_router import Record, Router
 
@@ -36,6 +36,7 @@ ROUTERS = {
 MIXTURES = {"gpt-oss (4 of 128)": (128, 4), "Qwen3 (8 of 128)": (128, 8), "Mixtral (2 of 8)": (8, 2)}
 ROW, LEVEL, NODE = 0.01, 0.02, 0.002  # of the seconds of a pass over one row
 NOISE = 0.05
+REPEATS, LEARNING_ROUNDS = 4, 60
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Replay:
         return tokens / seconds
 
     def auto_rate(self, texts: Sequence[Text], seed: int, knows: bool) -> tuple[float, float]:
-        """Tokens per second of `auto`, and nodes of its trees on average; twice all texts, the second time counts."""
-        chance, order = random.Random(seed), list(enumerate(texts))
+        """Tokens per second of `auto`, and nodes of its trees on average; the first rounds do not count."""
+        chance, order = random.Random(seed), list(enumerate(list(texts) * REPEATS))  # a topic each
         chance.shuffle(order)
         auto = Auto(
             [Named("specexec")], Named("none"), ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0,
@@ -94,8 +95,8 @@ class Replay:
         )  # fmt: skip
         auto.prefill([0])
         rounds, seconds, tokens, counted, nodes = 0, 0.0, 0, 0, 0
-        for topic, text in order * 2:
-            is_counted, place = rounds >= max(LEARNING_ROUNDS, 60), 0
+        for topic, text in order:
+            is_counted, place = rounds >= LEARNING_ROUNDS, 0
             while place < len(text[0]):
                 result = self.played(text, place, auto.choose([0, 0], len(text[0]) - place), topic, chance)
                 auto.learn(result)
@@ -125,7 +126,9 @@ def measure(texts: Sequence[Text], starts: int) -> list[dict[str, Any]]:
                 replay = Replay(Shared(Router(8, count, chosen, **skew), share))
                 fixed = {budget: replay.fixed_rate(texts, budget) for budget in BUDGETS}
                 best = max(fixed, key=fixed.__getitem__)
-                found = {knows: [replay.auto_rate(texts, seed, knows) for seed in range(starts)] for knows in (True, False)}
+                found = {
+                    knows: [replay.auto_rate(texts, seed, knows) for seed in range(starts)] for knows in (True, False)
+                }
                 row = {"mixture": mixture, "routing": routing, "share": share, "best_budget": best}
                 row |= {"plain": fixed[0], "best_fixed": fixed[best]}
                 for knows, name in ((True, "knowing"), (False, "without")):
@@ -139,8 +142,8 @@ def measure(texts: Sequence[Text], starts: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Record, replay, and print a line per mixture, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prompt-count", type=int, default=8)
-    parser.add_argument("--max-new-tokens", type=int, default=96)
+    parser.add_argument("--prompt-count", type=int, default=4)
+    parser.add_argument("--max-new-tokens", type=int, default=48)
     parser.add_argument("--starts", type=int, default=4)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

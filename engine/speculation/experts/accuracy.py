@@ -42,7 +42,10 @@ class Accuracy:
         independent = np.diff(among)
         if self.passes:
             scales = self.scale, self._real / self._independent
-            errors = [((real - scale * each) ** 2).mean() for scale, each in zip(scales, (predicted, independent), strict=True)]
+            errors = [
+                ((real - scale * each) ** 2).mean()
+                for scale, each in zip(scales, (predicted, independent), strict=True)
+            ]
             self._errors = FADING * self._errors + errors
         self.passes += 1
         self._real = FADING * self._real + float(real.sum())

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.speculation.interfaces import Routing
-from engine.speculation.trees.arrays import Integers
+from engine.speculation.trees.arrays import Integers, Numbers
 
 Shares = NDArray[np.float32]
 """Probabilities, or 0 and 1: enough digits for what is known of a router."""
@@ -64,7 +64,7 @@ def routed_sets(record: Routing | None, rows: int) -> RoutedSets | None:
     return RoutedSets(np.stack([each.numpy() for each in chosen]), record.count, len(layers) / wanted)
 
 
-def expected_distinct(count: int, chosen: int, rows: Integers) -> NDArray[np.float64]:
+def expected_distinct(count: int, chosen: int, rows: Integers | Numbers) -> Numbers:
     """How many different ones of `count` experts so many tokens touch that are routed independently; float64 [n]."""
-    found: NDArray[np.float64] = count * (1.0 - (1.0 - chosen / count) ** rows)
+    found: Numbers = count * (1.0 - (1.0 - chosen / count) ** rows.astype(np.float64))
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.speculation.experts.accuracy import Accuracy
 from engine.speculation.experts.predictor import MOST_ROWS, RoutingPredictor
-from engine.speculation.experts.routed_sets import expected_distinct, routed_sets
+from engine.speculation.experts.routed_sets import Shares, expected_distinct, routed_sets
 from engine.speculation.experts.selection import worthwhile
 from engine.speculation.interfaces import RoundResult, Routing
 from engine.speculation.trees.arrays import Numbers
@@ -52,7 +52,7 @@ class ExpertCosts:
         """Whether nodes have prices of their own."""
         return self.predictor is not None and self.accuracy.is_better and self.time.seconds_per_expert > 0.0
 
-    def touched(self, tree: Tree) -> Numbers:
+    def touched(self, tree: Tree) -> Shares:
         """float32 [nodes, figures]: how likely each node is to touch each expert, as many times as counts for."""
         assert self.predictor
         return self.predictor.expected(tree.tokens).reshape(len(tree), -1)
@@ -63,7 +63,7 @@ class ExpertCosts:
         return self._scale * self.accuracy.scale
 
     def typical(self, rows: int) -> Numbers:
-        """float64 [rows]: experts that passes over 1 to so many rows touch, as those did that their time is known by."""
+        """float64 [rows]: experts that passes over 1 to so many rows touch, as those that were timed did."""
         assert self.predictor
         layers, count, chosen = self.predictor.shape
         return self.time.typical(np.arange(1, rows + 1), layers * self._scale, count, chosen)
@@ -77,7 +77,7 @@ class ExpertPrices:
     rate: float
 
     def worthwhile(self, tree: Tree, rows: Numbers) -> list[int] | None:
-        """See `NodePrices`: a pass costs what passes of its rows did, more or less as it touches more experts or less."""
+        """See `NodePrices`: a pass costs what others of its size did, and more where it touches more experts."""
         costs = self.costs
         if not costs.is_known:
             return None
