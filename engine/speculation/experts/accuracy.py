@@ -7,7 +7,7 @@ from engine.speculation.trees.arrays import Numbers
 
 FADING = 0.95  # what a pass counts for when the next one is seen
 ENOUGH = 6  # passes with trees, before a prediction is trusted
-BETTER = 0.97  # of the squared errors of independent routing, which a prediction must stay below
+BETTER = 0.9  # of the squared errors of independent routing, which a prediction must stay below
 
 
 class Accuracy:

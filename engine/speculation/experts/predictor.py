@@ -11,7 +11,8 @@ MOST_BYTES = 8 << 20  # of the table of tokens
 MOST_TOKENS = 4096  # in that table, however small a mixture is
 MOST_ROWS = 64  # of a pass that are learnt from; such passes touch nearly all experts
 NEWEST = 0.2  # how much a token's newest choice counts, once it was seen so often that its mean would count it less
-MEMORY = 500.0  # rows after which a frequency, or the weight of a source, is forgotten to a third
+MEMORY = 500.0  # rows after which a frequency is forgotten to a third
+SETTLING = 100.0  # the same for the weights of sources, of which there are few to learn
 UNIFORM, USUAL, TEXT, TOKEN = range(4)  # the sources
 BEGINNING = (0.25, 0.25, 0.25, 0.25)
 
@@ -81,7 +82,7 @@ class RoutingPredictor:
         parts /= parts.sum(-1, keepdims=True).clip(1e-6)
         for group in set(known):
             mine = parts[np.array(known) == group]
-            rate = np.float32(1.0 - np.exp(-len(mine) / MEMORY * 4))  # weights settle sooner than frequencies
+            rate = np.float32(1.0 - np.exp(-len(mine) / SETTLING))
             self._weights[group] += rate * (mine.mean(0) - self._weights[group])
         self._weights[0] = self._without_token(self._weights[0])
 

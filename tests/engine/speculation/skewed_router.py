@@ -1,6 +1,6 @@
 """A router that is known: which experts tokens are sent to, by what they are and what the text is about."""
 
-import random
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,7 +18,7 @@ from tests.engine.speculation.simulation import Machine
 class Router:
     """Each of a token's `chosen` experts is its own with probability `by_token`, its topic's with `by_topic`.
 
-    The others are any of the layer's, by the token's whole text; popular ones are likelier the larger `skew`.
+    The others are any of the layer's, by the whole text; some are likelier, the more so the larger `skew`.
     """
 
     layers: int = 12
@@ -29,32 +29,24 @@ class Router:
     skew: float = 0.0
     seed: int = 0
 
-    def sets(self, path: Sequence[int], topic: int = 0) -> np.ndarray:
-        """int64 [layers, chosen], ascending: for the last token of a path, whose last three tokens count."""
-        return _sets(self, tuple(path[-3:]), topic)
+    def sets(self, path: Sequence[int], topic: int = 0, salt: int = 0) -> np.ndarray:
+        """int64 [layers, chosen]: for the last of these tokens, behind the others."""
+        chance = np.random.default_rng(zlib.crc32(repr((self.seed, path, topic, salt)).encode()))
+        shape = self.layers, 4 * self.chosen
+        point, place = chance.random(shape), chance.integers(self.chosen, size=shape[1])
+        of_token, of_topic = (_usual(self, name)[:, place] for name in (path[-1], -topic - 1))
+        others = (self.count * chance.random(shape) ** (1 + self.skew)).astype(np.int64)
+        wanted = np.where(point < self.by_token + self.by_topic, of_topic, others)
+        wanted = np.where(point < self.by_token, of_token, wanted)
+        rest = range(self.count)
+        return np.array([list(dict.fromkeys([*experts, *rest]))[: self.chosen] for experts in wanted.tolist()])
 
 
 @lru_cache(maxsize=1 << 16)
-def _sets(router: Router, path: tuple[int, ...], topic: int) -> np.ndarray:
-    chance = random.Random(f"{router.seed} {path} {topic}")
-    found = []
-    for layer in range(router.layers):
-        of_token, of_topic = _usual(router, layer, f"token {path[-1]}"), _usual(router, layer, f"topic {topic}")
-        experts: list[int] = []
-        while len(experts) < router.chosen:
-            point = chance.random()
-            known = of_token if point < router.by_token else of_topic
-            is_known = point < router.by_token + router.by_topic
-            expert = chance.choice(known) if is_known else int(router.count * chance.random() ** (1 + router.skew))
-            if expert not in experts:
-                experts.append(expert)
-        found.append(sorted(experts))
-    return np.array(found)
-
-
-@lru_cache(maxsize=1 << 16)
-def _usual(router: Router, layer: int, name: str) -> tuple[int, ...]:
-    return tuple(random.Random(f"{router.seed} {layer} {name}").sample(range(router.count), router.chosen))
+def _usual(router: Router, name: int) -> np.ndarray:
+    """int64 [layers, chosen]: the experts of a token, or, below 0, of a topic."""
+    chance = np.random.default_rng(zlib.crc32(repr((router.seed, name)).encode()))
+    return chance.permuted(np.tile(np.arange(router.count), (router.layers, 1)), axis=1)[:, : router.chosen]
 
 
 @dataclass
@@ -75,12 +67,12 @@ class Record:
     def chosen(self, layer: int) -> Tensor:
         return torch.from_numpy(self.choice[:, layer])
 
-    def read(self, tree: Tree, before: Sequence[int] = (), topic: int = 0) -> None:
-        """A pass over a tree, behind this text."""
+    def read(self, tree: Tree, before: Sequence[int] = (), topic: int = 0, salt: int = 0) -> None:
+        """A pass over a tree, behind this text; see `Router.sets`."""
         paths = [[*before, tree.tokens[0]]]
         for parent, token in zip(tree.parents[1:], tree.tokens[1:], strict=True):
             paths.append([*paths[parent], token])
-        self.choice = np.stack([self.router.sets(path, topic) for path in paths])
+        self.choice = np.stack([self.router.sets(path, topic, salt) for path in paths])
 
     @property
     def distinct(self) -> int:
@@ -103,7 +95,7 @@ class ExpertMachine(Machine):
     def round(self, choice: Choice, number: int) -> RoundResult:
         """See `Machine.round`; the record is of its pass."""
         result = super().round(choice, number)
-        self.record.read(result.tree, topic=number // 200)
+        self.record.read(result.tree, topic=number // 200, salt=number)
         seconds = self.expert_seconds * self.record.distinct * self._wobble()
         return RoundResult(
             choice, result.tree, result.path, result.draft_seconds, result.target_seconds + seconds,
