@@ -13,7 +13,7 @@ import json
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -29,9 +29,9 @@ from tests.engine.speculation.skewed_router import Record, Router
 WIDEST = 64  # nodes of the recorded trees
 BUDGETS = (0, 1, 2, 4, 8, 16, 32, 64)
 ROUTERS = {
-    "by token": {"by_token": 0.7, "by_topic": 0.15},
-    "mixed": {"by_token": 0.4, "by_topic": 0.2, "skew": 0.5},
-    "independent": {"by_token": 0.0, "by_topic": 0.0},
+    "by token": Router(8, by_token=0.7, by_topic=0.15),
+    "mixed": Router(8, by_token=0.4, by_topic=0.2, skew=0.5),
+    "independent": Router(8, by_token=0.0, by_topic=0.0),
 }
 MIXTURES = {"gpt-oss (4 of 128)": (128, 4), "Qwen3 (8 of 128)": (128, 8), "Mixtral (2 of 8)": (8, 2)}
 ROW, LEVEL, NODE = 0.01, 0.02, 0.002  # of the seconds of a pass over one row
@@ -66,9 +66,10 @@ class Replay:
         """The round with this choice at this place."""
         answer, places = text
         depth = min(choice.depth, len(answer) - place - 1)
-        tree, nodes, levels = root_only(answer[place - 1] if place else 0), (0,), 0
+        grown: tuple[Tree, tuple[int, ...], int] = root_only(answer[place - 1] if place else 0), (0,), 0
         if choice.budget and depth > 0:
-            tree, nodes, levels = _grown(places[place], choice, depth)
+            grown = _grown(places[place], choice, depth)
+        tree, nodes, levels = grown
         self.record.read(tree, answer[max(place - 3, 0) : max(place - 1, 0)], topic)
         draft, target = self.target.seconds(self.record, tree, levels, chance)
         path = Path(nodes, bonus=answer[place + len(nodes) - 1])
@@ -122,9 +123,9 @@ def measure(texts: Sequence[Text], starts: int) -> list[dict[str, Any]]:
     """A row for every mixture, routing and share."""
     rows = []
     for mixture, (count, chosen) in MIXTURES.items():
-        for routing, skew in ROUTERS.items():
+        for routing, router in ROUTERS.items():
             for share in SHARES:
-                replay = Replay(Shared(Router(8, count, chosen, **skew), share))
+                replay = Replay(Shared(replace(router, count=count, chosen=chosen), share))
                 fixed = {budget: replay.fixed_rate(texts, budget) for budget in BUDGETS}
                 best = max(fixed, key=fixed.__getitem__)
                 found = {
