@@ -14,7 +14,7 @@ import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from engine.cli.progress import say
@@ -88,7 +88,7 @@ class Replay:
         return tokens / seconds
 
     def auto_rate(self, texts: Sequence[Text], seed: int, knows: bool) -> tuple[float, float]:
-        """Tokens per second of `auto`, and nodes of its trees on average; the first rounds do not count."""
+        """Tokens per second of `auto`, and nodes of its trees, the median; the first rounds do not count."""
         chance, order = random.Random(seed), list(enumerate(list(texts) * REPEATS))  # a topic each
         chance.shuffle(order)
         auto = Auto(
@@ -96,7 +96,7 @@ class Replay:
             routing=lambda: self.record if knows else None,
         )  # fmt: skip
         auto.prefill([0])
-        rounds, seconds, tokens, counted, nodes = 0, 0.0, 0, 0, 0
+        rounds, seconds, tokens, nodes = 0, 0.0, 0, list[int]()
         for topic, text in order:
             is_counted, place = rounds >= LEARNING_ROUNDS, 0
             while place < len(text[0]):
@@ -104,10 +104,9 @@ class Replay:
                 auto.learn(result)
                 rounds, place = rounds + 1, place + len(result.tokens)
                 seconds += result.seconds * is_counted
-                nodes += result.tree.drafted * is_counted
-                counted += is_counted
+                nodes += [result.tree.drafted] * is_counted
             tokens += len(text[0]) * is_counted
-        return tokens / seconds, nodes / max(counted, 1)
+        return tokens / seconds, median(nodes)
 
 
 def _grown(place: Any, choice: Choice, depth: int) -> tuple[Tree, tuple[int, ...], int]:

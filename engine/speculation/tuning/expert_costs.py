@@ -13,6 +13,7 @@ from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.tree import Tree
 from engine.speculation.tuning.expert_time import ExpertTime
 
+MOST_EXPLAINED = 0.5  # of a pass's seconds, that experts beyond the usual ones may account for
 CANDIDATES = 128  # the likeliest nodes, among which a tree is chosen: with more, passes touch nearly all experts
 
 
@@ -29,11 +30,15 @@ class ExpertCosts:
         self.predictor: RoutingPredictor | None = None
         self._scale = 1.0  # layers of the mixture for every one that is looked at
 
-    def observe(self, result: RoundResult, record: Routing | None, seconds: float) -> None:
-        """A round and what the target's routers chose in it; `seconds`: of its pass, as if nothing had been drafted."""
+    def observe(self, result: RoundResult, record: Routing | None, seconds: float) -> float:
+        """A round and what the target's routers chose in it; `seconds`: of its pass, as if nothing had been drafted.
+
+        Returns by how many seconds the pass took longer than others of its size for the experts that it touched: a
+        text that needs more of them is no other machine.
+        """
         routed = routed_sets(record, len(result.tree))
         if routed is None:
-            return
+            return 0.0
         layers, rows = len(routed.chosen), np.array([routed.rows])
         shape, self._scale = (layers, routed.count, routed.experts_per_token), routed.scale
         if self.predictor is None or self.predictor.shape != shape:
@@ -41,11 +46,13 @@ class ExpertCosts:
         independent = float(expected_distinct(*shape[1:], rows)[0]) * layers * routed.scale
         self.time.observe(routed.rows, routed.distinct, seconds, independent)
         if self.time.seconds_per_expert == 0.0:
-            return  # where experts cost nothing, nobody needs to know them, and learning takes time
+            return 0.0  # where experts cost nothing, nobody needs to know them, and learning takes time
         tokens = result.tree.tokens
         expected = self.predictor.expected(tokens[:MOST_ROWS])
         self.accuracy.observe(expected, routed.sets(MOST_ROWS), routed.experts_per_token)
         self.predictor.learn(tokens, routed, result.path.nodes[-1])
+        usual = float(self.time.typical(rows, layers * routed.scale, *shape[1:])[0])
+        return min(self.time.seconds_per_expert * (routed.distinct - usual), MOST_EXPLAINED * seconds)
 
     @property
     def is_known(self) -> bool:

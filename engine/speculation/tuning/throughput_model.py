@@ -208,7 +208,7 @@ class ThroughputModel:
         drafting = max(0.0, result.draft_seconds - once_seconds)
         self.rounds += 1
         seconds = result.seconds - result.draft_seconds
-        self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
+        seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
         if self.passes.observe(len(tree), seconds, drafting):
             self.learning_until = self.rounds + LEARNING_ROUNDS
             for stats in self.methods.values():
