@@ -1,6 +1,6 @@
 """Trees that know which experts their nodes touch, against trees that do not: replayed on machines that are known.
 
-python -m tests.bench.expert_trees [--prompt-count 4] [--max-new-tokens 48] [--starts 4] [--json]
+python -m tests.bench.expert_trees [--prompt-count 5] [--max-new-tokens 48] [--starts 4] [--json]
 
 The trees and texts are the embedded pair's, as in `tests.bench.auto_replay`; only which experts a token is sent to,
 and the seconds, are a model's. `routing` says how much of a router's choice follows from the token's id and from the
@@ -33,11 +33,11 @@ ROUTERS = {
     "mixed": Router(8, by_token=0.4, by_topic=0.2, skew=0.5),
     "independent": Router(8, by_token=0.0, by_topic=0.0),
 }
-MIXTURES = {"gpt-oss (4 of 128)": (128, 4), "Qwen3 (8 of 128)": (128, 8), "Mixtral (2 of 8)": (8, 2)}
+MIXTURES = {"gpt-oss (4 of 128)": (128, 4), "Mixtral (2 of 8)": (8, 2)}
 ROW, LEVEL, NODE = 0.01, 0.02, 0.002  # of the seconds of a pass over one row
 NOISE = 0.05
 SHARES = (0.6, 0.9)  # of a pass over one row, that its experts take: where the others stay in VRAM, and on a CPU
-REPEATS, LEARNING_ROUNDS = 4, 60
+REPEATS, LEARNING_ROUNDS = 6, 60
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def measure(texts: Sequence[Text], starts: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Record, replay, and print a line per mixture, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prompt-count", type=int, default=4)
+    parser.add_argument("--prompt-count", type=int, default=5)
     parser.add_argument("--max-new-tokens", type=int, default=48)
     parser.add_argument("--starts", type=int, default=4)
     parser.add_argument("--json", action="store_true")

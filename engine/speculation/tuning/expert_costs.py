@@ -50,6 +50,9 @@ class ExpertCosts:
         tokens = result.tree.tokens
         expected = self.predictor.expected(tokens[:MOST_ROWS])
         self.accuracy.observe(expected, routed.sets(MOST_ROWS), routed.experts_per_token)
+        if routed.rows <= MOST_ROWS:
+            foretold = float((1.0 - (1.0 - expected).prod(0)).sum()) * routed.scale
+            self.time.foretell(routed.rows, routed.distinct / foretold)
         self.predictor.learn(tokens, routed, result.path.nodes[-1])
         usual = float(self.time.typical(rows, layers * routed.scale, *shape[1:])[0])
         return min(self.time.seconds_per_expert * (routed.distinct - usual), MOST_EXPLAINED * seconds)
@@ -64,10 +67,9 @@ class ExpertCosts:
         assert self.predictor
         return self.predictor.expected(tree.tokens).reshape(len(tree), -1)
 
-    @property
-    def scale(self) -> float:
-        """Experts of the mixture for every one that is foretold."""
-        return self._scale * self.accuracy.scale
+    def scale(self, rows: int) -> Numbers:
+        """float64 [rows]: experts of the mixture for every one foretold, in passes over 1 to so many rows."""
+        return self._scale * self.time.foretold(np.arange(1, rows + 1))
 
     def typical(self, rows: int) -> Numbers:
         """float64 [rows]: experts that passes over 1 to so many rows touch, as those that were timed did."""
@@ -93,7 +95,6 @@ class ExpertPrices:
         among = tree.cut(likeliest.tolist())
         chances = np.exp(scores[[0, *likeliest]])
         each = self.rate * costs.time.seconds_per_expert
-        touched = costs.touched(among)
-        beside = rows - each * (costs.typical(len(rows)) - costs.scale * float(touched[0].sum()))
-        chosen = worthwhile(chances, among.parents, touched, each * costs.scale, beside)
+        beside = rows - each * costs.typical(len(rows))
+        chosen = worthwhile(chances, among.parents, costs.touched(among), each * costs.scale(len(rows)), beside)
         return [int(likeliest[node - 1]) for node in chosen]

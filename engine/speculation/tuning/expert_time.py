@@ -27,7 +27,8 @@ class ExpertTime:
 
     def __init__(self) -> None:
         self._passes: deque[tuple[float, float, float]] = deque(maxlen=PASSES)  # rows, experts, seconds
-        self._shares: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
+        self._shares = _BySize()  # of what independent routing would touch
+        self._foretold = _BySize()  # of what was foretold
         self._per_expert = 0.0
         self._fitted = 0  # passes that were known then
         self._seen = 0
@@ -35,7 +36,7 @@ class ExpertTime:
     def observe(self, rows: int, distinct: float, seconds: float, independent: float) -> None:
         """One pass; `independent`: how many experts it would have touched, had its rows been routed independently."""
         self._passes.append((float(rows), distinct, seconds))
-        self._shares[size_bin(rows)].append(distinct / independent)
+        self._shares.add(rows, distinct / independent)
         self._seen += 1
 
     @property
@@ -53,13 +54,37 @@ class ExpertTime:
         routing, less what the nearest sizes had less.
         """
         independent = layers * expected_distinct(count, chosen, rows)
-        bins = sorted(self._shares)
-        if not bins:
-            return independent
-        seen = [2.0 ** (each / 2) for each in bins]
-        shares = np.interp(np.log2(rows), np.log2(seen), [float(np.mean(self._shares[each])) for each in bins])
-        typical: Numbers = np.maximum.accumulate(shares * independent)
+        typical: Numbers = np.maximum.accumulate(self._shares.over(rows) * independent)
         return typical
+
+    def foretell(self, rows: int, ratio: float) -> None:
+        """A pass over so many rows touched so many times the experts that were foretold."""
+        self._foretold.add(rows, ratio)
+
+    def foretold(self, rows: Integers) -> Numbers:
+        """float64 [n]: what predictions for passes of so many rows are to be multiplied with.
+
+        So they are right on average, though rows of one pass are more alike than independent ones, and though trees
+        are chosen by the same predictions.
+        """
+        return self._foretold.over(rows)
+
+
+class _BySize:
+    """The mean of the last figures of passes of each size; in between and beyond, that of the nearest ones."""
+
+    def __init__(self) -> None:
+        self._bins: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
+
+    def add(self, rows: int, figure: float) -> None:
+        self._bins[size_bin(rows)].append(figure)
+
+    def over(self, rows: Integers) -> Numbers:
+        """float64 [n]; 1 throughout if nothing was seen."""
+        bins = sorted(self._bins) or [0]
+        means = [float(np.mean(self._bins.get(each, [1.0]))) for each in bins]
+        found: Numbers = np.interp(2 * np.log2(rows), bins, means)
+        return found
 
 
 def _regression(passes: Numbers) -> float:

@@ -38,6 +38,11 @@ def prices(tree: Tree, dear: float, count: int, seed: int) -> tuple[np.ndarray, 
     return np.exp(np.array(tree.log_probs)), touched, np.arange(1.0, len(tree) + 1.0) * dear
 
 
+def even(dear: float, rows: np.ndarray) -> np.ndarray:
+    """Every expert costs as much, however large the tree is."""
+    return np.full(len(rows), dear)
+
+
 def worth(nodes: Sequence[int], chances: np.ndarray, touched: np.ndarray, dear: float, rows: np.ndarray) -> float:
     """Tokens of a tree, less what its rows and its experts cost."""
     untouched = (1.0 - touched[[0, *nodes]]).prod(0)
@@ -49,7 +54,7 @@ def worth(nodes: Sequence[int], chances: np.ndarray, touched: np.ndarray, dear: 
 @given(CHANCES, st.floats(0.0, 0.3), st.floats(0.0, 0.2), st.integers(0, 99))
 def test_what_is_chosen_is_a_tree_and_worth_more_than_none(tree: Tree, row: float, dear: float, seed: int) -> None:
     chances, touched, rows = prices(tree, row, 6, seed)
-    nodes = worthwhile(chances, tree.parents, touched, dear, rows)
+    nodes = worthwhile(chances, tree.parents, touched, even(dear, rows), rows)
     assert nodes == sorted(set(nodes))
     assert all(tree.parents[node] in (0, *nodes) for node in nodes)
     assert len(nodes) < len(rows)
@@ -62,7 +67,7 @@ def test_what_is_chosen_is_a_tree_and_worth_more_than_none(tree: Tree, row: floa
 @given(CHANCES, st.floats(0.001, 0.3))
 def test_where_experts_cost_nothing_it_is_the_tree_of_the_likeliest_nodes(tree: Tree, row: float) -> None:
     chances, touched, rows = prices(tree, row, 6, 0)
-    nodes = worthwhile(chances, tree.parents, touched, 0.0, rows)
+    nodes = worthwhile(chances, tree.parents, touched, even(0.0, rows), rows)
     size = MarginalCost(0.0, 0.0, 1.0, rows).best_size(np.sort(chances[1:])[::-1])
     assert sorted(chances[nodes]) == pytest.approx(sorted(np.sort(chances[1:])[::-1][:size]))
 
@@ -70,14 +75,14 @@ def test_where_experts_cost_nothing_it_is_the_tree_of_the_likeliest_nodes(tree: 
 def test_of_two_nodes_as_likely_the_one_that_shares_its_experts_is_taken() -> None:
     touched = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]], dtype=np.float32)
     chances, rows = np.array([1.0, 0.4, 0.4]), np.array([0.0, 0.1, 0.2])
-    assert worthwhile(chances, (-1, 0, 0), touched, 0.3, rows) == [2]
-    assert worthwhile(chances, (-1, 0, 0), touched, 0.1, rows) == [1, 2]
-    assert worthwhile(chances, (-1, 0, 0), touched, 0.0, rows + np.array([0, 1, 1])) == []
+    assert worthwhile(chances, (-1, 0, 0), touched, even(0.3, rows), rows) == [2]
+    assert worthwhile(chances, (-1, 0, 0), touched, even(0.1, rows), rows) == [1, 2]
+    assert worthwhile(chances, (-1, 0, 0), touched, even(0.0, rows), rows + np.array([0, 1, 1])) == []
 
 
 def test_a_node_that_is_dear_by_itself_is_taken_if_what_follows_pays_for_it() -> None:
     touched = np.array([[0.0], *[[1.0]] * 4], dtype=np.float32)
-    assert worthwhile(np.ones(5), (-1, 0, 1, 2, 3), touched, 2.0, np.zeros(5)) == [1, 2, 3, 4]
+    assert worthwhile(np.ones(5), (-1, 0, 1, 2, 3), touched, even(2.0, np.zeros(5)), np.zeros(5)) == [1, 2, 3, 4]
 
 
 def mixture(share: float, seed: int, router: Router, row: float = 0.01) -> ExpertMachine:
