@@ -20,7 +20,7 @@ from tests.campaigns.extent import choose
 from tests.engine.tiny_models import save_tiny_model
 
 DEMO = Path(__file__).parents[2] / "resources" / "models" / "demo-target"
-PROMPT, NEW = Prompt(tuple(range(40, 52))), 64
+PROMPT, NEW = Prompt(tuple(range(40, 52))), 48
 
 
 def save_mixture(folder: Path) -> Path:
