@@ -199,11 +199,12 @@ class Trial:
     def __init__(self, machine: Machine, throughput: ThroughputModel | None = None) -> None:
         self.machine = machine
         self.throughput = throughput or ThroughputModel()
-        self.auto = Auto(
-            [Named("specexec")], Named("none"), self.throughput, 1024, 32, lambda: 0.0, lambda: self.machine.routing
-        )
+        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, lambda: 0.0, self._routing)
         self.results: list[RoundResult] = []
         self.auto.prefill([0])
+
+    def _routing(self) -> Routing | None:
+        return self.machine.routing if isinstance(self.machine, Machine) else None
 
     def run(self, count: int) -> list[RoundResult]:
         """So many rounds; returns their results."""
