@@ -2,12 +2,13 @@
 
 from collections import defaultdict, deque
 from itertools import combinations
+from math import log2
 
 import numpy as np
 
 from engine.speculation.experts.routed_sets import expected_distinct
 from engine.speculation.trees.arrays import Integers, Numbers
-from engine.speculation.tuning.pass_time import WINDOW, size_bin
+from engine.speculation.tuning.pass_time import WINDOW
 
 PASSES = 48  # the last ones, that the seconds of an expert follow from
 ENOUGH = 8  # passes before anything follows
@@ -15,6 +16,7 @@ REFIT = 4  # passes between two regressions
 ROUNDS = 4  # of reweighting in a regression
 TUNING = 1.345  # Huber's constant: residuals beyond so many standard deviations count the less
 CONSISTENT = 1.4826  # times the median of absolute residuals is a standard deviation, if they are normal
+BINS = 2  # to a doubling of rows, as those that the time of passes is kept in
 PROOF = 6.0  # an F statistic: what the term of experts must explain of the seconds to be believed
 
 
@@ -77,13 +79,13 @@ class _BySize:
         self._bins: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
 
     def add(self, rows: int, figure: float) -> None:
-        self._bins[size_bin(rows)].append(figure)
+        self._bins[round(BINS * log2(rows))].append(figure)
 
     def over(self, rows: Integers) -> Numbers:
         """float64 [n]; 1 throughout if nothing was seen."""
         bins = sorted(self._bins) or [0]
         means = [float(np.mean(self._bins.get(each, [1.0]))) for each in bins]
-        found: Numbers = np.interp(2 * np.log2(rows), bins, means)
+        found: Numbers = np.interp(BINS * np.log2(rows), bins, means)
         return found
 
 

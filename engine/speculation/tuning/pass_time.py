@@ -54,7 +54,7 @@ class MeasuredPasses:
 
     def observe(self, rows: float, seconds: float, draft_seconds: float = 0.0) -> bool:
         """One measurement, `rows` from 1 on, and the drafting before it; returns whether the machine has changed."""
-        place, (usual, hidden) = size_bin(rows), self._fit()
+        place, (usual, hidden) = _bin(rows), self._fit()
         measured = self._bins[place] = [*self._bins.get(place, []), (rows, seconds, draft_seconds)][-WINDOW:]
         self._fitted = None
         ratios = [(one + hidden * drafting) / max(usual(size), 1e-9) for size, one, drafting in measured]
@@ -79,12 +79,12 @@ class MeasuredPasses:
         passes = cls()
         for each in state["measured"]:
             rows, seconds, drafting = figures(each, (3,), 0.0).tolist()
-            passes._bins.setdefault(size_bin(max(rows, 1.0)), []).append((max(rows, 1.0), seconds, drafting))
+            passes._bins.setdefault(_bin(max(rows, 1.0)), []).append((max(rows, 1.0), seconds, drafting))
         return passes
 
     def count(self, rows: float, reach: int = 0) -> int:
         """How often a pass over about so many rows was measured, or over those up to `reach` bins away."""
-        return sum(len(found) for place, found in self._bins.items() if abs(place - size_bin(rows)) <= reach)
+        return sum(len(found) for place, found in self._bins.items() if abs(place - _bin(rows)) <= reach)
 
     @property
     def largest(self) -> float:
@@ -120,8 +120,7 @@ class MeasuredPasses:
         return self._fitted
 
 
-def size_bin(rows: float) -> int:
-    """Two to a doubling of rows."""
+def _bin(rows: float) -> int:
     return round(2 * log2(rows))
 
 
