@@ -1,6 +1,6 @@
 """Trees that know which experts their nodes touch, against trees that do not: replayed on machines that are known.
 
-python -m tests.bench.expert_trees [--prompt-count 5] [--max-new-tokens 48] [--starts 4] [--json]
+python -m tests.bench.expert_trees [--prompt-count 5] [--max-new-tokens 48] [--starts 3] [--json]
 
 The trees and texts are the embedded pair's, as in `tests.bench.auto_replay`; only which experts a token is sent to,
 and the seconds, are a model's. `routing` says how much of a router's choice follows from the token's id and from the
@@ -145,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prompt-count", type=int, default=5)
     parser.add_argument("--max-new-tokens", type=int, default=48)
-    parser.add_argument("--starts", type=int, default=4)
+    parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows = measure(recorded(0.0, arguments, WIDEST), arguments.starts)
