@@ -20,7 +20,7 @@ from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
-from engine.loading.planning import context_for
+from engine.loading.planning import context_for, mixture_of
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
@@ -47,11 +47,13 @@ from engine.speculation.interfaces import Scorer
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
+from engine.speculation.tuning.sampled_size import Mixture
 from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import gib, memory_now
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Plan
+from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_store import HostShare
 from engine.weights.streaming.layer_stream import LayerStream
 from engine.weights.streaming.stored_weight import NarrowWeight
@@ -63,7 +65,8 @@ class LoadedPair:
 
     `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
     `texts`: what was read before the present one; `translation`: of the target's tokens for a draft with another
-    vocabulary; `merged`: heads that draft beside a draft model.
+    vocabulary; `merged`: heads that draft beside a draft model; `routing`: of the target's last pass, if it is a
+    mixture, and what is known of it.
     """
 
     pair: Pair
@@ -77,6 +80,8 @@ class LoadedPair:
     texts: KeptTexts
     translation: Translation | None = None
     merged: HeadContext | None = None
+    routing: RoutingRecord | None = None
+    mixture: Mixture | None = None
 
     @property
     def stream(self) -> LayerStream | None:
@@ -264,7 +269,11 @@ def _load(
         else:
             drafts = (draft, pair.draft), (heads, pair.heads)
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
-        return LoadedPair(pair, weights, target, draft, context_tokens, good, learned, limit, texts, translation, heads)
+        return LoadedPair(
+            pair, weights, target, draft, context_tokens, good, learned, limit, texts, translation, heads,
+            weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
+            mixture_of(pair.target, pair.draft) if pair.draft else None,
+        )  # fmt: skip
     except BaseException:
         weights.close()
         raise

@@ -21,6 +21,7 @@ from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
 from engine.protocol.sentences import say
+from engine.speculation.tuning.sampled_size import Mixture
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
@@ -365,3 +366,17 @@ def _is_converted_expert(weight: StoredWeight) -> bool:
 
 def _own_type(weight: StoredWeight) -> torch.dtype:
     return torch_types()[weight.dtype] if weight.dtype in COMPUTED.values() else torch.bfloat16
+
+
+def mixture_of(target: Checkpoint, draft: Checkpoint) -> Mixture | None:
+    """What a target's experts are, as its files tell; None where it has none. An EAGLE-3 head counts as it stands."""
+    sizes, other = model_sizes(target), model_sizes(draft)
+    routed = [layer for layer in sizes.layers if 0 < layer.chosen < layer.experts]
+    if not routed:
+        return None
+    count, chosen = routed[0].experts, routed[0].chosen
+    left_out = sum(layer.elements - layer.active_elements for layer in routed)
+    once, draft_once = (
+        sum(layer.active_elements for layer in each.layers) + each.vocabulary * each.hidden for each in (sizes, other)
+    )
+    return Mixture(count, chosen, left_out * chosen / (count - chosen) / once, draft_once / once)

@@ -9,7 +9,7 @@ import torch
 from engine.errors import InputError
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.sentences import say
-from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Sampling, Scorer, Strategy
+from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Routing, Sampling, Scorer, Strategy
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.rng import Rng
@@ -20,6 +20,7 @@ from engine.speculation.methods.specinfer import Chain, SpecInfer
 from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, AcceptanceVector, TreeShape, program_for
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
+from engine.speculation.tuning.sampled_size import Mixture, size_for
 from engine.speculation.tuning.throughput_model import ThroughputModel
 
 SAMPLED = ("sequoia", "specinfer", "chain")
@@ -72,7 +73,8 @@ class MethodInputs:
     `draft`: None without a draft model; `forgets`: it keeps of a tree only what the target read before it was grown.
     `vocabulary`: the target's.
     `counts`: how the draft's children were accepted so far. `learned` and `measured` may read files: they are called
-    only for a method that needs them.
+    only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
+    mixture; `mixture`: what such a target is, as far as that is known.
     """
 
     sampling: Sampling
@@ -86,6 +88,8 @@ class MethodInputs:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     observer: Observer = field(default_factory=NullObserver)
     largest_tree: int = LARGEST
+    routing: Callable[[], Routing | None] = lambda: None
+    mixture: Mixture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +131,13 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
     """`Auto` where the options leave the size to it, else the method with the budget that was asked for.
 
     `budget`: the nodes of trees for which no number was asked. Only `method="auto"` may end in another method, or in
-    no tree.
+    no tree. Trees of a mixture that are sampled are as large as pays for their experts, up to `budget`.
     """
     method, speculation = chosen.method, chosen.options.speculation
     if method.name in SAMPLED:
+        if inputs.mixture and not speculation.budget:
+            acceptance = inputs.counts.vector()[: 1 if method.name == "chain" else None]
+            budget = max(1, size_for(inputs.mixture, acceptance, budget, speculation.depth)[0])
         return Fixed(method, speculation.budget or budget, speculation.depth)
     if speculation.budget or method.name not in SAME_TEXT:
         return Fixed(method, 0 if method.name == "none" else speculation.budget or budget)
@@ -140,7 +147,8 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
         if speculation.lookup and method.name != "lookup":
             methods.append(Lookup(plain, "lookup"))
     largest = min(LARGEST, inputs.largest_tree)
-    return Auto(methods, plain, inputs.learned().throughput, largest, speculation.depth)
+    throughput = inputs.learned().throughput
+    return Auto(methods, plain, throughput, largest, speculation.depth, routing=inputs.routing)
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:

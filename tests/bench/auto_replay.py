@@ -31,7 +31,7 @@ from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
-from tests.engine.speculation.simulation import Named, cut, worthwhile
+from tests.engine.speculation.simulation import Named, worthwhile
 
 WIDEST = 512  # nodes of the recorded trees
 BUDGETS = (2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384)
@@ -102,14 +102,14 @@ class Place:
 
     def _with(self, nodes: Sequence[int]) -> tuple[Tree, tuple[int, ...]]:
         number = {0: 0, **{node: new for new, node in enumerate(nodes, start=1)}}
-        return cut(self._tree, nodes), tuple(number[node] for node in self._path if node in number)
+        return self._tree.cut(nodes), tuple(number[node] for node in self._path if node in number)
 
 
 Text = tuple[list[int], list[Place]]
 
 
-def recorded(temperature: float, arguments: argparse.Namespace) -> list[Text]:
-    """The pair's answers, and the widest tree at every place of each."""
+def recorded(temperature: float, arguments: argparse.Namespace, widest: int = WIDEST) -> list[Text]:
+    """The pair's answers, and at every place of each the widest tree, of so many nodes."""
     sampling = SamplingOptions(temperature, top_p=0.9 if temperature else 1.0)
     options = GenerateOptions(sampling, SpeculationOptions("specexec", 64), arguments.max_new_tokens)
     texts: list[Text] = []
@@ -127,7 +127,7 @@ def recorded(temperature: float, arguments: argparse.Namespace) -> list[Text]:
                 for place in range(len(answer)):
                     text = [*prompt.tokens, *answer[:place]]
                     method.prefill(text[:-1])
-                    places.append(Place(method.grow(text, TreeBounds(WIDEST, DEEPEST)), answer[place:]))
+                    places.append(Place(method.grow(text, TreeBounds(widest, DEEPEST)), answer[place:]))
             texts.append((answer, places))
             say(f"T = {temperature:g}: {len(answer)} trees recorded")
         engine.close()

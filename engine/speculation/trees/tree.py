@@ -44,6 +44,17 @@ class Tree:
         """The child of `node` that carries `token`, or None."""
         return self._children.get((node, token))
 
+    def cut(self, nodes: Sequence[int]) -> "Tree":
+        """The root and these nodes alone, ascending numbers that are closed under ancestors."""
+        kept = [0, *nodes]
+        number = {node: new for new, node in enumerate(kept)}
+        return Tree(
+            tokens=tuple(self.tokens[node] for node in kept),
+            parents=(-1, *(number[self.parents[node]] for node in nodes)),
+            log_probs=tuple(self.log_probs[node] for node in kept),
+            scores=tuple(self.scores[node] for node in kept) if self.scores else (),
+        )
+
 
 def root_only(token: int) -> Tree:
     """The tree of a round without speculation."""
@@ -72,6 +83,10 @@ class Merged:
 
     tree: Tree
     origins: tuple[int | None, ...]
+
+    def cut(self, nodes: Sequence[int]) -> "Merged":
+        """Of these nodes alone; see `Tree.cut`."""
+        return Merged(self.tree.cut(nodes), (self.origins[0], *(self.origins[node] for node in nodes)))
 
 
 def merge(drafted: Tree, branches: Tree, budget: int) -> Merged:

@@ -136,14 +136,16 @@ class TreeProgram:
                 below.append((size, level - 1))
         return TreeShape(tuple(parents))
 
-    def best_size(self, draft: Seconds, target: Seconds, most_levels: int | None = None) -> tuple[int, int]:
+    def best_size(
+        self, draft: Seconds, target: Seconds, most_levels: int | None = None, most_nodes: int | None = None
+    ) -> tuple[int, int]:
         """Sequoia's hardware-aware optimiser (section 3.3): the nodes and levels that cost the least time per token.
 
         They minimise (d t_draft + t_target(n)) / G(n, d); of equals the first, and before all (0, 0), no tree. Both
         count drafted ones alone, of which a pass of `draft` reads a level's average, and one of `target` the root too.
         """
         best, least = (0, 0), target(1)
-        for budget in sizes_up_to(self.nodes - 1):
+        for budget in sizes_up_to(most_nodes or self.nodes - 1):
             for depth in range(1, min(budget, self.levels - 1, most_levels or budget) + 1):
                 drafting = depth * draft(budget / depth)
                 seconds = (drafting + target(budget + 1)) / self.gain(budget + 1, depth + 1)

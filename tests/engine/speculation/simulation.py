@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from engine.speculation.interfaces import Choice, MarginalCost, RoundResult
+from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, Routing
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
@@ -59,6 +59,11 @@ def worthwhile(tree: Tree, price: MarginalCost, depth: int) -> tuple[list[int], 
         known = depths <= levels
         size = price.hopeful_size(chances[known])
         last = chances[known][:size][depths[known][:size] == levels]
+    if price.nodes:
+        among = np.sort(order[known][: len(price.rows) - 1])
+        chosen = price.nodes.worthwhile(tree.cut(among.tolist()), price.rows)
+        if chosen is not None:
+            return [int(among[node - 1]) for node in chosen], levels
     return np.sort(order[known][: price.best_size(chances[known])]).tolist(), levels
 
 
@@ -68,18 +73,6 @@ def _by_chance(tree: Tree) -> tuple[Integers, Numbers, Integers]:
     chances = np.exp(np.array(tree.scores or tree.log_probs)[1:])
     order = np.argsort(-chances, kind="stable")
     return order + 1, chances[order], np.array(tree.depths)[1:][order]
-
-
-def cut(tree: Tree, nodes: Sequence[int]) -> Tree:
-    """The root and these nodes, an ancestor-closed set in the order of their numbers."""
-    number = {0: 0, **{node: new for new, node in enumerate(nodes, start=1)}}
-    kept = [0, *nodes]
-    return Tree(
-        tokens=tuple(tree.tokens[node] for node in kept),
-        parents=(-1, *(number[tree.parents[node]] for node in nodes)),
-        log_probs=tuple(tree.log_probs[node] for node in kept),
-        scores=tuple(tree.scores[node] for node in kept) if tree.scores else (),
-    )
 
 
 def walk(tree: Tree, chance: random.Random) -> Path:
@@ -133,6 +126,11 @@ class Machine:
         passes = sum(self.pass_seconds(len(tree)) + self.rest_seconds for tree, _ in grown)
         return tokens / len(grown), ((1 - self.hidden) * drafting + passes) / len(grown)
 
+    @property
+    def routing(self) -> Routing | None:
+        """Of its last pass: no mixture."""
+        return None
+
     def rate(self, budget: int, depth: int) -> float:
         """True tokens per second of a fixed choice."""
         tokens, seconds = self.yields(Choice(Named(""), budget, depth))
@@ -151,7 +149,7 @@ class Machine:
         if not choice.price:
             return tree, max(tree.depths)
         nodes, levels = worthwhile(tree, choice.price, choice.depth)
-        return cut(tree, nodes), levels
+        return tree.cut(nodes), levels
 
     def _draft_seconds(self, tree: Tree, levels: int) -> float:
         return levels * self.level_seconds + tree.drafted * self.node_seconds
@@ -201,9 +199,12 @@ class Trial:
     def __init__(self, machine: Machine, throughput: ThroughputModel | None = None) -> None:
         self.machine = machine
         self.throughput = throughput or ThroughputModel()
-        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, clock=lambda: 0.0)
+        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, lambda: 0.0, self._routing)
         self.results: list[RoundResult] = []
         self.auto.prefill([0])
+
+    def _routing(self) -> Routing | None:
+        return self.machine.routing if isinstance(self.machine, Machine) else None
 
     def run(self, count: int) -> list[RoundResult]:
         """So many rounds; returns their results."""
