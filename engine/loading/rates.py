@@ -306,6 +306,7 @@ def question_for(
         trees=tuple(TreeYield(*each) for each in last_answer.trees) if last_answer else (),
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),
+        kv=options.kv,
         override=Override(
             place=options.place,
             vram_limit=options.vram_limit_bytes or None,
