@@ -31,6 +31,7 @@ class Terms:
     vram_limit_bytes: int = 0
     ram_limit_bytes: int = 0
     cache_dir: str = ""
+    kv: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Pricing:
             cache_dir=terms.cache_dir,
             vram_limit_bytes=terms.vram_limit_bytes,
             ram_limit_bytes=terms.ram_limit_bytes,
+            kv=terms.kv,
         )
 
 

@@ -20,7 +20,6 @@ from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
-from engine.loading.planning import words_of_kv
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import remember_answer
@@ -165,7 +164,7 @@ class LoadedPair:
         plan = self.weights.plan
         kept_bytes = sum(plan.layer_bytes) + plan.bytes.rest if self.weights.stored_as else 0
         target = _described(self.pair.target, self.target.network, self.weights.stored_as, kept_bytes)
-        for note in filter(None, (pageable_note(share), words_of_kv(plan.kv_form))):
+        for note in filter(None, (pageable_note(share), plan.note)):
             target = replace(target, note=joined((target.note, note)))
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
         if draft and isinstance(self.draft, HeadContext):

@@ -122,7 +122,9 @@ def _with_shorter_context(
 
 
 def _told(found: Plan, *further: str) -> Plan:
-    return replace(found, reason=joined((found.reason, *further))) if any(further) else found
+    if not any(further):
+        return found
+    return replace(found, reason=joined((found.reason, *further)), note=joined(further))
 
 
 def _longest_context(case: Case, asked: int) -> int:

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from engine.errors import InputError
+from engine.loading.kept.model_names import model_names
 from engine.loading.planning import LEAST_CONTEXT, Question, needs_of, plan_pair, with_kv
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
-from engine.model.passes.slot_forms import EIGHT_BITS
+from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS
 from engine.model.shape import model_sizes
 from engine.protocol.options import LoadOptions
 from engine.weights.planning.machine import Memory
@@ -36,6 +37,7 @@ def test_a_cache_in_8_bits_takes_what_the_plan_counts(family: str, tmp_path: Pat
     taken = sum(part.nbytes for layer in context._cache.attention for part in layer.stored)
     assert (found.kv_form, found.bytes.kv) == ("8 bits", taken)
     assert "in 8 bits, each within 1/254" in found.reason
+    assert found.reason.endswith(found.note)
     exact = plan_pair(checkpoint, None, CPU, Question("float32", context_tokens=100))
     assert (exact.kv_form, exact.bytes.kv > 2 * taken) == ("computed", True)
     assert "8 bits" not in exact.reason
@@ -77,6 +79,12 @@ def test_unpacking_costs_time_in_the_forecast(long: Checkpoint) -> None:
     question = Question("float32", context_tokens=32768, memory=Memory(1 << 40))
     exact, packed = (plan_pair(long, None, CPU, replace(question, kv=kv)).forecast for kv in ("auto", "8"))
     assert packed.compute_seconds != exact.compute_seconds
+
+
+def test_texts_of_another_form_are_those_of_another_reader(long: Checkpoint) -> None:
+    network = load_resident(long, torch.float32, CPU)
+    contexts = [Context(network, 8, form=form) for form in (AS_COMPUTED, EIGHT_BITS)]
+    assert len({model_names((context, long), (), "")[context] for context in contexts}) == 2
 
 
 def test_an_unknown_way_is_refused() -> None:

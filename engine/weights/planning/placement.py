@@ -50,6 +50,7 @@ class Plan:
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
     `few_rows`: see `Rates`; `stays_stored` and `kv_form`: see `ModelNeeds`; `context_tokens`: see `Workload`.
+    `note`: the part of the reason that is about the context.
     """
 
     verdict: Verdict
@@ -65,6 +66,7 @@ class Plan:
     few_rows: int = 0
     stays_stored: bool = False
     kv_form: KvForm = "computed"
+    note: str = ""
     context_tokens: int = 0
 
 
