@@ -20,12 +20,11 @@ from tests.engine.resident import load_resident
 from tests.engine.test_planning import saved
 
 CPU = torch.device("cpu")
-LONG = {"max_position_embeddings": 65536}
 
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return saved(tmp_path_factory.mktemp("long"), "llama", **LONG)
+    return saved(tmp_path_factory.mktemp("long"), "llama", max_position_embeddings=65536)
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3", "qwen3_5"])

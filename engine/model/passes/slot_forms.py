@@ -35,7 +35,7 @@ class SlotForm(Protocol):
 class AsComputed:
     """Keys and values in the number type of the network."""
 
-    parts = ("keys", "values")
+    parts: tuple[str, ...] = ("keys", "values")
 
     def pack(self, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
         """See `SlotForm.pack`."""
@@ -51,7 +51,7 @@ class AsComputed:
 class EightBits:
     """Codes of 8 bits, with a scale for every 32 channels of a key, and one for every head's value."""
 
-    parts = ("keys", "key_scales", "values", "value_scales")
+    parts: tuple[str, ...] = ("keys", "key_scales", "values", "value_scales")
 
     def pack(self, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
         """See `SlotForm.pack`."""
@@ -63,7 +63,8 @@ class EightBits:
         return PackedStates(keys, key_scales, dtype), PackedStates(values, value_scales, dtype)
 
 
-AS_COMPUTED, EIGHT_BITS = AsComputed(), EightBits()
+AS_COMPUTED: SlotForm = AsComputed()
+EIGHT_BITS: SlotForm = EightBits()
 
 
 def packed(states: Tensor, group: int) -> tuple[Tensor, Tensor]:
@@ -74,7 +75,7 @@ def packed(states: Tensor, group: int) -> tuple[Tensor, Tensor]:
     width = states.shape[-1]
     if not width:
         return states.to(torch.int8), states.new_empty(states.shape, dtype=SCALE_TYPE)
-    grouped = states.float().unflatten(-1, (width // group, group))
+    grouped = states.float().view(*states.shape[:-1], width // group, group)
     scales = (grouped.abs().amax(-1) / LARGEST).to(SCALE_TYPE)
     divisors = scales.float().masked_fill(scales == 0, 1.0)  # of zeros alone
     codes = (grouped / divisors[..., None]).round_().clamp_(-LARGEST, LARGEST)
@@ -85,8 +86,7 @@ def unpacked(codes: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
     """The numbers [..., width] that codes stand for."""
     if not codes.shape[-1]:
         return codes.to(dtype)
-    groups = scales.shape[-1]
-    grouped = codes.unflatten(-1, (groups, codes.shape[-1] // groups)).to(dtype)
+    grouped = codes.view(*scales.shape, codes.shape[-1] // scales.shape[-1]).to(dtype)
     return grouped.mul_(scales.to(dtype)[..., None]).flatten(-2)
 
 

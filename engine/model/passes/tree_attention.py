@@ -34,8 +34,9 @@ NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
 
 FEW_ROWS = 8  # up to here the rows of a group fill one block of a kernel, and one read of the keys serves all heads
-# Bytes of packed keys and values that are unpacked at once: what stays in a core's second cache until the product has
-# read it; on a GPU enough for one launch of a few milliseconds of its memory's rate, and little beside a layer.
+# Bytes of packed keys and values that are unpacked at once: what stays in a core's caches until the product reads it.
+# On a CPU (AVX2, 1 thread, 1 row behind 4,096 slots, 8 heads of 128 for 32) one head after the other takes 10.5 ms, all
+# together 56 ms, and keys and values in float32 14.0 ms. On a GPU: little beside a layer; not measured.
 UNPACKED, UNPACKED_ON_DEVICE = 1 << 20, 1 << 26
 ALIGNMENT = 8  # numbers: CUDA's kernels copy a mask whose rows begin elsewhere, in every layer
 NAMES_ATTENTION = re.compile(r"_attn_implementation\s*(==|!=|in\b|not in\b)\s*[(\[]?\s*[\"'](eager|sdpa)")
