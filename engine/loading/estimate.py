@@ -131,4 +131,5 @@ def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint) 
         tokens_per_pass=forecast.tokens_per_pass,
         tokens_per_second=forecast.tokens_per_second,
         heads=has_heads(target),
+        context_note=plan.note if plan.verdict != "no" else "",  # else the reason ends with it
     )
