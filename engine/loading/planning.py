@@ -34,7 +34,9 @@ DEFAULT_CONTEXT_TOKENS = 8192
 KV_FORMS: Mapping[str, Sequence[KvForm]] = {"auto": ["computed"], "fit": ["computed", "8 bits"], "8": ["8 bits"]}
 """The ways to keep keys and values under each option, first the one that is taken if it fits."""
 
-LEAST_CONTEXT = 1024  # tokens that an automatic context is shortened by, and to at least
+LEAST_CONTEXT = (
+    2048  # tokens of a conversation worth the name: an automatic context is a multiple where it is shortened
+)
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 MIXTURE_BUDGETS = (0, 4, 16)  # further trees that the placement of a mixture is planned for
