@@ -32,6 +32,7 @@ class Terms:
     vram_limit_bytes: int = 0
     ram_limit_bytes: int = 0
     cache_dir: str = ""
+    kv: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)

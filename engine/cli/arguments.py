@@ -11,6 +11,7 @@ from engine.errors import InputError
 from engine.protocol.options import (
     AUTO_ROOM,
     DEVICES,
+    KV,
     METHODS,
     PLACES,
     WEIGHTS,
@@ -111,6 +112,7 @@ def _add_model(parser: Parser) -> None:
     parser.add_argument("--no-overlap", action="store_true", help="let the draft rest while layers are awaited")
     parser.add_argument("--weights", choices=WEIGHTS, default="auto", help="number type (default: %(default)s)")
     parser.add_argument("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
+    parser.add_argument("--kv", choices=KV, default="auto", help=plan.KV_HELP)
     parser.add_argument("--json", action="store_true", help="exactly one JSON document on stdout")
 
 
@@ -153,6 +155,7 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         force=arguments.force,
         overlap=not arguments.no_overlap,
         budget=_most_nodes(getattr(arguments, "budgets", None) or [arguments.budget]),
+        kv=arguments.kv,
     )
 
 

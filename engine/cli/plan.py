@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.cli import values
-from engine.protocol.options import DEVICES, EMBEDDED, PLACES, WEIGHTS, LoadOptions
+from engine.protocol.options import DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, LoadOptions
 from engine.weights.planning.machine import gib
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
 
+KV_HELP = (
+    "keys and values: auto as they are computed; 8 in 8 bits, each within 1/254 of the largest beside it; fit in 8 "
+    "bits where they do not fit otherwise (default: %(default)s)"
+)
 PURPOSES = {
     "layers": "target layers", "rest": "embeddings, head", "kv": "context", "buffers": "a pass's working space",
     "states": "states of the context, and of a tree", "snapshots": "snapshots of states",
@@ -40,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", choices=DEVICES, default="auto", help="where to compute (default: %(default)s)")
     add("--weights", choices=WEIGHTS, default="auto", help="number type")
     add("--context", type=int, default=0, metavar="TOKENS", help="longest prompt and answer together")
+    add("--kv", choices=KV, default="auto", help=KV_HELP)
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="drafted nodes per tree (default: auto)")
     add("--place", choices=PLACES, default="auto", help="where all layers lie (default: %(default)s)")
     add("--force", action="store_true", help="plan for --place even if it does not fit")
@@ -81,6 +86,7 @@ def plan(arguments: argparse.Namespace) -> None:
         ram_limit_bytes=arguments.ram_limit or 0,
         force=arguments.force,
         budget=arguments.budget,
+        kv=arguments.kv,
     )
     pair, common = _open(options)
     device = choose_device(arguments.device)
@@ -155,6 +161,8 @@ def _document(
             for index, (tier, nbytes) in enumerate(zip(found.arrangement.tiers, found.layer_bytes, strict=True))
         ],
         "largest_tree": found.largest_tree,
+        "context_tokens": found.context_tokens,
+        "kv": found.kv_form,
         "bytes": {
             "device": taken.device,
             "ram": taken.ram,

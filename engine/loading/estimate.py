@@ -11,7 +11,7 @@ from engine import accelerator
 from engine.errors import CoppiceError
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity, draft_for, draft_source
-from engine.loading.planning import context_for, plan_pair
+from engine.loading.planning import plan_pair
 from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
 from engine.loading.ways import told_ways
@@ -61,10 +61,8 @@ class Estimator:
         here = recall_measured(pair, device, arithmetic)
         asked, measured = question_for(pair, here, self._memory(device), arithmetic), here.target
         plan = plan_pair(target, draft, device, asked)
-        _stamped, _target, sizes = self._known[find_model(options.target, "target")]
-        context_tokens = context_for(sizes.name, sizes.max_positions, options.context_tokens)
         found = told_ways(target, draft, device, asked, plan, cache_root(options))
-        answer = _answer(question.id, plan, device, target, context_tokens)
+        answer = _answer(question.id, plan, device, target)
         if found.best and not options.budget:  # trees size themselves, so that the best is what comes
             best = found.best
             answer = replace(answer, tokens_per_pass=best.tokens_per_pass, tokens_per_second=best.tokens_per_second)
@@ -115,7 +113,7 @@ def _stamp(checkpoint: Checkpoint) -> _Stamp:
     return tuple(stamp)
 
 
-def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint, context_tokens: int) -> Appraised:
+def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint) -> Appraised:
     taken, forecast = plan.bytes, plan.forecast
     counts = plan.arrangement.count
     return Appraised(
@@ -129,9 +127,10 @@ def _answer(request: int, plan: Plan, device: torch.device, target: Checkpoint, 
             LayersAt("ssd", counts("ssd"), taken.ssd),
         ),
         parameters=target.parameters,
-        context_tokens=context_tokens,
+        context_tokens=plan.context_tokens,
         seconds_per_pass=forecast.seconds_per_pass,
         tokens_per_pass=forecast.tokens_per_pass,
         tokens_per_second=forecast.tokens_per_second,
         heads=has_heads(target),
+        context_note=plan.note if plan.verdict != "no" else "",  # else the reason ends with it
     )

@@ -20,7 +20,7 @@ from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks
 from engine.loading.pair import Pair
-from engine.loading.planning import context_for, mixture_of
+from engine.loading.planning import mixture_of
 from engine.loading.preparation import dtype_for
 from engine.loading.probing import require_not_refused, require_tree_held
 from engine.loading.rates import Place as LearningPlace
@@ -37,6 +37,7 @@ from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import load_head
 from engine.model.network import Network
 from engine.model.passes.graphed_passes import CudaGraphs
+from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS
 from engine.model.products.compiling import keep_compiled_in
 from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
@@ -175,7 +176,7 @@ class LoadedPair:
         plan = self.weights.plan
         kept_bytes = sum(plan.layer_bytes) + plan.bytes.rest if self.weights.stored_as else 0
         target = _described(self.pair.target, self.target.network, self.weights.stored_as, kept_bytes)
-        if note := pageable_note(share):
+        for note in filter(None, (pageable_note(share), plan.note)):
             target = replace(target, note=joined((target.note, note)))
         draft = _described(self.pair.draft, self.draft.network) if self.pair.draft and self.draft else None
         if draft and isinstance(self.draft, HeadContext):
@@ -237,11 +238,12 @@ def _load(
     """Both models as planned; nothing is left behind by whatever is raised. `texts` None: none are kept."""
     weights = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
     try:
-        context_tokens = context_for(pair.target.name, weights.network.max_positions, pair.options.context_tokens)
+        context_tokens = plan.context_tokens
         work = Workload(context_tokens, room=plan.largest_tree)
         slots = work.draft_slots if pair.drafts_itself else work.slots
         streams = bool(streamed_layers(weights.tiers, device.type != "cpu"))
-        target = Context(weights.network, slots, cancellation.check, plan.snapshots, one_pass=streams)
+        form = EIGHT_BITS if plan.kv_form == "8 bits" else AS_COMPUTED
+        target = Context(weights.network, slots, cancellation.check, plan.snapshots, one_pass=streams, form=form)
         yield from require_tree_held(request, target, pair.target, pair.options)
         draft: Context | None = None
         translation: Translation | None = None

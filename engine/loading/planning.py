@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -20,19 +20,25 @@ from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
-from engine.protocol.sentences import say
+from engine.protocol.sentences import joined, say
 from engine.speculation.tuning.sampled_size import Mixture
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memory, Rates, memory_now
-from engine.weights.planning.needs import Codec, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
+from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
 from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest, outlook
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
+KV_FORMS: Mapping[str, Sequence[KvForm]] = {"auto": ["computed"], "fit": ["computed", "8 bits"], "8": ["8 bits"]}
+"""The ways to keep keys and values under each option, first the one that is taken if it fits."""
+
+LEAST_CONTEXT = (
+    2048  # tokens of a conversation worth the name: an automatic context is a multiple where it is shortened
+)
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 MIXTURE_BUDGETS = (0, 4, 16)  # further trees that the placement of a mixture is planned for
@@ -60,6 +66,7 @@ class Question:
     likewise. `memory`: what is free; None to look.
     `draft_rates`: the same with the draft's weights. `trees`: what trees of several sizes give, and `seen`: what rounds
     take, as this pair's answers have shown; empty and None if they have not.
+    `kv`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.
     """
@@ -76,14 +83,69 @@ class Question:
     seen: Seen | None = None
     drafts_itself: bool = False
     drafts_with_heads: bool = False
+    kv: str = "auto"
+    kv_form: KvForm | None = None
     override: Override = field(default_factory=Override)
 
 
 def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question) -> Plan:
-    """Where the target's layers go on this machine, as it is now; reads no weights.
+    """Where the target's layers go on this machine, as it is now, and how its keys and values are kept.
 
-    Raises `InputError` or `ModelError` for what cannot be planned.
+    Reads no weights. Raises `InputError` or `ModelError` for what cannot be planned.
     """
+    forms = [question.kv_form] if question.kv_form else KV_FORMS[question.kv]
+    plans = []
+    for form in forms:
+        found = _plan_with(target, draft, device, replace(question, kv_form=form))
+        if found.fits:
+            return _told(found, words_of_kv(form))
+        plans.append(found)
+    last = replace(question, kv_form=forms[-1])
+    return _with_shorter_context(target, draft, device, last, plans[0])
+
+
+def words_of_kv(form: KvForm) -> str:
+    """What a person should know of it; empty where keys and values are as they are computed."""
+    if form == "computed":
+        return ""
+    return say("Keys and values are kept in 8 bits, each within 1/254 of the largest beside it.")
+
+
+def _with_shorter_context(
+    target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question, found: Plan
+) -> Plan:
+    """Of a plan that does not fit: the one for the longest context that does, where the context was left open.
+
+    Else the same, with a sentence about the context that would fit, if any does.
+    """
+    longest = _longest_context(case_of(target, draft, device, question), found.context_tokens)
+    if not longest:
+        return found
+    if question.context_tokens or question.override.force:
+        return _told(found, say("A context of {count} tokens would fit.", count=longest))
+    shorter = _plan_with(target, draft, device, replace(question, context_tokens=longest))
+    told = say("The context is {count} tokens long, as no more fits.", count=longest)
+    return _told(shorter, told, words_of_kv(shorter.kv_form))
+
+
+def _told(found: Plan, *further: str) -> Plan:
+    if not any(further):
+        return found
+    return replace(found, reason=joined((found.reason, *further)), note=joined(further))
+
+
+def _longest_context(case: Case, asked: int) -> int:
+    """The longest context that fits, a multiple of `LEAST_CONTEXT`; 0 where not even that does."""
+    low, high = 0, (asked - 1) // LEAST_CONTEXT
+    while low < high:
+        middle = (low + high + 1) // 2
+        work = replace(case.work, context_tokens=middle * LEAST_CONTEXT)
+        low, high = (middle, high) if replace(case, work=work).plan().fits else (low, middle - 1)
+    return low * LEAST_CONTEXT
+
+
+def _plan_with(target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question) -> Plan:
+    """With the one way of keeping keys and values that the question names."""
     case = case_of(target, draft, device, question)
     found = case.plan()
     if case.drafts and not question.budget and case.machine.memory.has_gpu and found.verdict in ("offload", "ssd"):
@@ -124,7 +186,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         tokens_per_pass=question.tokens_per_pass or expected_tokens_per_pass(budget),
         room=question.budget or (AUTO_ROOM if drafts else AUTO_BUDGET),  # the text alone suggests no large trees
     )
-    needs = needs_of(target, sizes, question.weights, device, question.arithmetic)
+    needs = with_kv(needs_of(target, sizes, question.weights, device, question.arithmetic), sizes, question.kv_form)
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
         needs = replace(needs, stays_stored=True)
     return Case(
@@ -277,6 +339,15 @@ def needs_of(
 def may_stay_packed(checkpoint: Checkpoint, needs: ModelNeeds, device: torch.device) -> bool:
     """Whether packed layers might be multiplied as they are, where a processor is measured to be fast at that."""
     return device.type == "cpu" and needs.codec == "packed" and checkpoint.parameters >= SMALLEST
+
+
+def with_kv(needs: ModelNeeds, sizes: ModelSizes, form: KvForm | None) -> ModelNeeds:
+    """The same needs, with keys and values kept in this way."""
+    form = form or "computed"
+    is_packed = form == "8 bits"
+    by_layer = [layer.kv_bytes(needs.shape.value_bytes, is_packed) for layer in sizes.layers]
+    numbers = sum(layer.kv_width - layer.index_width for layer in sizes.layers) if is_packed else 0
+    return replace(needs, kv_bytes=sum(by_layer), kv_form=form, kv_packed=numbers)
 
 
 def with_copies(needs: ModelNeeds, sizes: ModelSizes, checkpoint: Checkpoint) -> ModelNeeds:

@@ -138,6 +138,7 @@ def question_for(
         seen=seen.rounds if seen and measured and seen.machine == machine_key(measured.device) else None,
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),
+        kv=options.kv,
         override=Override(
             place=options.place,
             vram_limit=options.vram_limit_bytes or None,

@@ -10,7 +10,7 @@ import torch
 from engine.loading.arithmetic import recall_arithmetic
 from engine.loading.benchmark import benchmark_of
 from engine.loading.pair import PairIdentity
-from engine.loading.planning import Question, case_of, needs_of, tree_yields, usual_rates
+from engine.loading.planning import Question, case_of, needs_of, tree_yields, usual_rates, with_kv
 from engine.loading.preparation import COMPRESSED
 from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
@@ -71,6 +71,7 @@ def ways_for(
     with_others: bool = True,
 ) -> Ways:
     """The same in figures alone; `with_others`: those that would hold the target in another way, too."""
+    question = replace(question, kv_form=found.kv_form, context_tokens=found.context_tokens)
     asked = case_of(target, draft, device, question)
     asked = replace(asked, work=replace(asked.work, room=found.largest_tree))
     alone = replace(asked.work, budget=0, room=0, tokens_per_pass=1.0)
@@ -89,7 +90,7 @@ def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Qu
         return
     sizes = model_sizes(target)
     for name in FORMATS:
-        needs = needs_of(target, sizes, name, device, question.arithmetic)
+        needs = with_kv(needs_of(target, sizes, name, device, question.arithmetic), sizes, question.kv_form)
         if sum(layer.stored_bytes for layer in needs.layers) >= sum(each.stored_bytes for each in asked.target.layers):
             continue
         measured = benchmark_of(target, name, device, cache, question.arithmetic).recall()

@@ -19,6 +19,7 @@ from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.passes.kept_text import KeptText
 from engine.model.passes.own_stream import begin_stream, on_own_stream
 from engine.model.passes.sight import Sight
+from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
 from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
 from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
@@ -53,20 +54,22 @@ class Context:
         stream: Any = None,
         graphs: GraphBackend | None = None,
         one_pass: bool = False,
+        form: SlotForm = AS_COMPUTED,
     ) -> None:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
         `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on;
         `graphs`: to record small passes with; see `own_stream` and `graphed_passes` in `engine.model.passes`.
         `one_pass`: a prompt of any length is read in one pass over the layers, if the network can be read so, see
-        `engine.model.one_pass`.
+        `engine.model.one_pass`. `form`: how keys and values are kept.
         """
         self.network = network
+        self.form = form
         self.stream = begin_stream(stream)
         self.tokens: list[int] = []
         self.prefill_rows = PREFILL_ROWS
         self.whole_rows = BOUNDLESS if one_pass and network.reads_in_one_pass else 0
-        self._cache = TreeCache(network.spans, capacity, snapshots)
+        self._cache = TreeCache(network.spans, capacity, snapshots, form)
         self._masks = TreeMasks(network.spans, network.attention, network.dtype, network.device)
         self._pending = PendingTree()
         self._turned = TurnedTokens(network.rope) if network.rope else None

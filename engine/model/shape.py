@@ -30,6 +30,9 @@ LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
 INDEXER = "indexer."  # what chooses the tokens that indexed attention reads
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
 
+SCALE_BYTES = 2
+KEY_GROUP = 32  # channels of a key in 8 bits that share a scale, see `engine.model.passes.slot_forms`
+
 # As config.json calls the kinds of layers.
 FULL, SLIDING, CHUNKED, INDEXED = "full_attention", "sliding_attention", "chunked_attention", "indexed_attention"
 
@@ -125,7 +128,8 @@ class LayerSizes:
     `weights` are all that it computes with; `stored_bytes` what they take in the checkpoint; `active_elements` the
     numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers
     that one token leaves in the cache, key and value together; `state` what is kept in place of them. `experts`, of
-    which a token is routed to `chosen`: 0 where there are none.
+    which a token is routed to `chosen`: 0 where there are none. `kv_scales`: how many scales come with keys and values
+    in 8 bits; `index_width`: the numbers of `kv_width` that an indexer keeps, which stay as they are.
     """
 
     weights: tuple[StoredWeight, ...]
@@ -135,11 +139,19 @@ class LayerSizes:
     state: StateSizes | None = None
     experts: int = 0
     chosen: int = 0
+    kv_scales: int = 0
+    index_width: int = 0
 
     @property
     def elements(self) -> int:
         """Numbers in all weights."""
         return sum(weight.elements for weight in self.weights)
+
+    def kv_bytes(self, value_bytes: int, packed: bool = False) -> int:
+        """What one token leaves in the cache, in numbers of so many bytes; `packed`: keys and values in 8 bits."""
+        if not packed:
+            return self.kv_width * value_bytes
+        return self.kv_width - self.index_width + SCALE_BYTES * self.kv_scales + self.index_width * value_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,15 +311,31 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
         raise ModelError(
             say("'{name}' has a layer without keys and values.", name=name), say("Choose a decoder with attention.")
         )
+    index_width = _index_width(weights, text)
     return LayerSizes(
         weights=tuple(weight for weight in weights if weight.elements),
         stored_bytes=sum(weight.nbytes for weight in weights),
         active_elements=elements - routed + -(-routed * chosen // experts),
-        kv_width=kv_width + _index_width(weights, text),
+        kv_width=kv_width + index_width,
         state=state,
         experts=experts if routed else 0,
         chosen=chosen if routed else 0,
+        kv_scales=_kv_scales(kv_width, text),
+        index_width=index_width,
     )
+
+
+def key_group(width: int) -> int:
+    """How many channels of a head's key share a scale: all of them, where their number is no multiple."""
+    return KEY_GROUP if width % KEY_GROUP == 0 else max(1, width)
+
+
+def _kv_scales(kv_width: int, text: Mapping[str, object]) -> int:
+    """At most so many, where heads differ from layer to layer; of latents as if all of them were keys."""
+    if _number(text, "kv_lora_rank"):
+        return -(-kv_width // KEY_GROUP)
+    head, half = max(1, _head_dim(text)), kv_width // 2
+    return -(-half // key_group(head)) - (-half // head)
 
 
 def _kv_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int:

@@ -395,6 +395,7 @@ class Appraised:
 
     `ways`: what each way to run it gives; `trees` says whether a tree pays, `advice` what would be faster, and `basis`
     where the figures come from, all in sentences. `measured_at`: when rates were measured here; empty: assumed.
+    `context_note`: what is unusual about the context, such as 8 bits, in a sentence.
     """
 
     id: int
@@ -413,6 +414,7 @@ class Appraised:
     advice: tuple[str, ...] = ()
     basis: str = ""
     measured_at: str = ""
+    context_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ DEVICES: tuple[str, ...] = ("auto", "cpu", "cuda")
 WEIGHTS: tuple[str, ...] = ("auto", "float32", "bfloat16", "float16", "int8", "nf4")
 Place = Literal["auto", "device", "ram", "ssd"]
 PLACES: tuple[str, ...] = ("auto", "device", "ram", "ssd")
+KV: tuple[str, ...] = ("auto", "fit", "8")
 
 LARGEST_BUDGET = 16384
 LARGEST_MAP = 4096  # nodes of a prescribed tree, with the root
@@ -65,6 +66,8 @@ class LoadOptions:
     prepared models; empty for the platform's own cache folder. `overlap` lets the draft work while layers are awaited.
     `budget` is the largest tree that room is kept for, in drafted nodes, 0 for automatic: a larger one is possible, but
     takes memory that was not planned for.
+    `kv`: how the target's keys and values are kept: `auto` as they are computed; `8` in 8 bits, with the error that
+    this makes; `fit` in 8 bits where they do not fit otherwise.
     """
 
     target: str = EMBEDDED
@@ -79,9 +82,11 @@ class LoadOptions:
     cache_dir: str = ""
     overlap: bool = True
     budget: int = 0
+    kv: str = "auto"
 
     def check(self) -> None:
         """Raise `InputError` if a field is outside its range."""
+        _require_one_of(KV, self.kv, say("Keys and values '{name}'", name=self.kv))
         _require_one_of(PLACES, self.place, say("Place '{name}'", name=self.place))
         _require(self.vram_limit_bytes >= 0, say("The limit of GPU memory"), say("Give a number above 0."))
         _require(self.ram_limit_bytes >= 0, say("The limit of RAM"), say("Give a number above 0."))

@@ -4594,6 +4594,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
+            <source>8 bit where needed</source>
+            <translation>8 Bit, wo nötig</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>As computed</source>
+            <translation>Wie berechnet</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
             <source>Automatic</source>
             <translation>Automatisch</translation>
         </message>
@@ -4606,6 +4616,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/terms_form.py" />
             <source>GPU limit</source>
             <translation>Grenze Grafikspeicher</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>How the target keeps what it has read. In 8 bits a context takes about half the room that 16 bits take; each number is off by up to 1/254 of the largest beside it, so an answer may part from the exact one.</source>
+            <translation>Wie das Zielmodell behält, was es gelesen hat. In 8 Bit braucht ein Kontext etwa halb so viel Platz wie in 16; jede Zahl weicht um bis zu 1/254 der größten neben ihr ab, sodass eine Antwort anders als die genaue weitergehen kann.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/terms_form.py" />
+            <source>Keys and values</source>
+            <translation>Schlüssel und Werte</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -9177,6 +9197,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
+            <source>A context of {count} tokens would fit.</source>
+            <translation>Ein Kontext von {count} Tokens hätte Platz.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
             <source>All layers of '{name}' stay in memory: a copy of them in 4 bits is no faster draft.</source>
             <translation>Alle Schichten von „{name}“ bleiben im Speicher: Eine Kopie in 4 Bit ist kein schnellerer Entwurf.</translation>
         </message>
@@ -9194,6 +9219,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/planning.py" />
             <source>Choose other weights, or another draft.</source>
             <translation>Wählen Sie andere Gewichte oder einen anderen Entwurf.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>Keys and values are kept in 8 bits, each within 1/254 of the largest beside it.</source>
+            <translation>Schlüssel und Werte werden in 8 Bit gehalten, jeder bis auf 1/254 des größten neben ihm genau.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/planning.py" />
+            <source>The context is {count} tokens long, as no more fits.</source>
+            <translation>Der Kontext ist {count} Tokens lang, mehr hat nicht Platz.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
@@ -10114,6 +10149,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/protocol/options.py" />
             <source>Give stop strings with at least one character.</source>
             <translation>Geben Sie Stoppfolgen mit mindestens einem Zeichen an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/options.py" />
+            <source>Keys and values '{name}'</source>
+            <translation>Schlüssel und Werte „{name}“</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/options.py" />

@@ -18,6 +18,7 @@ from engine.model.heads.head_context import HeadContext
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.heads.multi_token import head_of, load_head
 from engine.model.network import Network, wrap
+from engine.model.passes.slot_forms import EIGHT_BITS
 from engine.model.streamable_network import build_streamable, load_layerwise
 from engine.protocol.options import SamplingOptions
 from engine.speculation.interfaces import Fixed, Method, Scorer
@@ -101,6 +102,21 @@ def test_contexts_of_every_kind_compute_the_same(family: str, tmp_path: Path) ->
     expected = passes(Context(loaded(checkpoint, HOST), 64))
     with played_gpu():
         found = passes(Context(loaded(checkpoint, CUDA), 64))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def test_keys_and_values_in_8_bits_stay_on_the_device(tmp_path: Path) -> None:
+    save_tiny("llama", tmp_path)
+    checkpoint = open_checkpoint(str(tmp_path))
+    expected = passes(Context(loaded(checkpoint, HOST), 64, form=EIGHT_BITS))
+    with played_gpu() as gpu:
+        context = Context(loaded(checkpoint, CUDA), 64, form=EIGHT_BITS)
+        found = passes(context)
+        gpu.forget()
+        context.score([5, 6, 7], [-1, 0, 0])
+        context.keep([0, 2])
+        assert sum(gpu.syncs.values()) <= 1, gpu.places
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 

@@ -32,6 +32,7 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
+from engine.model.passes.slot_forms import EIGHT_BITS
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.weights.store.layout import PAGE
@@ -116,6 +117,17 @@ def test_a_conversation_that_comes_back_is_as_if_it_had_stayed(kind: str, root: 
     assert context.common(said) > len(said) // 2 or kind == "turned by length", "there any length has its own numbers"
     found, expected = answered(other, said, 5), answered(context, said, 5)
     assert found[0] == expected[0]
+    assert torch.equal(found[1], expected[1])
+
+
+def test_a_conversation_in_8_bits_comes_back_code_by_code(root: Path) -> None:
+    context, other = (Context(tiny_network("gemma3"), CAPACITY, form=EIGHT_BITS) for _ in range(2))
+    answered(context, TEXT, 1)
+    assert keep(disk_of(root, context), context)
+    said = [*context.tokens, 8]
+    disk_of(root, other).bring(other, said)
+    found, expected = answered(other, said, 5), answered(context, said, 5)
+    assert found[0] == expected[0] > len(TEXT)
     assert torch.equal(found[1], expected[1])
 
 

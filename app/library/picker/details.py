@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButto
 
 from app.hub.failures import HubError, Reason
 from app.i18n.number_text import Number, size_text
-from app.i18n.sentences import error_text
+from app.i18n.sentences import error_text, translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
@@ -133,6 +133,7 @@ class DetailsPane(QFrame):
         self.estimate = QLabel(self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.tiers = label("quiet-text", "", self)
         self.tiers.setToolTip(tr(_TIERS))
+        self.tiers.setWordWrap(True)
         self.ways = WaysBox(self)
         self.access = AccessBox(self)
         self.variant_title = label("box-title", tr("Variant"), self)
@@ -278,4 +279,5 @@ def describe_tiers(price: Appraised) -> str:
     context = (
         tr("context of {count:,} tokens").format(count=Number(price.context_tokens)) if price.context_tokens else ""
     )
-    return "\n".join(filter(None, ("  ·  ".join(tiers), "  ·  ".join(filter(None, (context, passes))))))
+    figures = "  ·  ".join(filter(None, (context, passes)))
+    return "\n".join(filter(None, ("  ·  ".join(tiers), figures, translated(price.context_note))))

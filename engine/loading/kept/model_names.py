@@ -9,6 +9,7 @@ from engine.loading.kept.part_file import VERSION
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context, SharedContext
+from engine.model.passes.slot_forms import AS_COMPUTED
 
 Reading = tuple[Context | None, Checkpoint | None]  # a context, and where its weights are from
 
@@ -37,6 +38,8 @@ def model_names(target: Reading, drafts: tuple[Reading, ...], stored_as: str) ->
             "attention": network.attention,
             "stored_as": stored_as if is_target else "",
         }
+        if context.form is not AS_COMPUTED:
+            about["slots"] = context.form.parts
         if not is_target and target[0] is not None and type(context) is not Context:
             about["target"] = names[target[0]]
         names[context] = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]

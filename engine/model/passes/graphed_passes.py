@@ -147,8 +147,8 @@ class GraphedPasses:
         self._seen.clear()
         self._memory = memory
         for layer in self._cache.attention:
-            for stored in (layer.keys, layer.values):
-                stored[:, :, layer.length :] = 0.0  # what is masked is multiplied by 0: it must not be NaN
+            for stored in layer.stored:
+                stored[:, :, layer.length :] = 0  # what is masked is multiplied by 0: it must not be NaN
         spans = [span for span in self._masks.spans if span.attends]
         like = self._masks.form(torch.ones(1, 1, 1, 1, dtype=torch.bool, device=self._network.device))
         self._masks_of = {span: like.new_zeros(MOST_ROWS * self._slots) for span in spans}

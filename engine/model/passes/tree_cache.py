@@ -15,11 +15,14 @@ from engine.model.families.state_families import HYBRID, LINEAR
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.passes import tree_attention
 from engine.model.passes.sight import Sight
+from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
 from engine.model.shape import FULL, INDEXED
 from engine.model.state.state_cache import SNAPSHOTS, StateCache
 from engine.model.state.state_layer import StateLayer
 
-SLOT_DIMENSION = {"keys": 2, "values": 2, "indexer_keys": 1, "indexer_position_ids": 2}
+SLOT_DIMENSION = {
+    "keys": 2, "values": 2, "key_scales": 2, "value_scales": 2, "indexer_keys": 1, "indexer_position_ids": 2,
+}  # fmt: skip
 """Where slots are counted in what `slots` of a layer gives, by name."""
 
 
@@ -35,7 +38,7 @@ class FixedSlots:
 
 
 class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyped
-    """One decoder layer's keys and values, preallocated: [1, heads, capacity, head_dim].
+    """One decoder layer's keys and values, preallocated: [1, heads, capacity, head_dim], in the parts of its `form`.
 
     Slots [0, length) are in use. `start` is the oldest slot that any query of the running pass can still see; a
     layer of bounded span hands out only [start, length), which keeps its cost at the span's size. With `fixed` slots a
@@ -45,53 +48,64 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
     is_sliding = False  # the masks are ours; transformers must never trim this layer
     is_croppable = True
 
-    def __init__(self, capacity: int, span: Span) -> None:
+    def __init__(self, capacity: int, span: Span, form: SlotForm = AS_COMPUTED) -> None:
         super().__init__()
         self.capacity = capacity
         self.span = span
+        self.form = form
         self.length = 0
         self.start = 0
         self.fixed: FixedSlots | None = None
 
+    @property
+    def stored(self) -> tuple[Tensor, ...]:
+        """What it keeps of all slots, [1, heads, capacity, any], in the order of its form's parts."""
+        return tuple(getattr(self, name) for name in self.form.parts) if self.is_initialized else ()
+
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Allocate for the shapes, type and device of the first keys and values [1, heads, n, head_dim]."""
-        self.dtype, self.device = key_states.dtype, key_states.device
-        self.keys = key_states.new_empty((*key_states.shape[:2], self.capacity, key_states.shape[-1]))
-        self.values = value_states.new_empty((*value_states.shape[:2], self.capacity, value_states.shape[-1]))
+        self._allocate(self.form.pack(key_states[:, :, :0], value_states[:, :, :0]))
+
+    def _allocate(self, like: Sequence[Tensor]) -> None:
+        self.dtype, self.device = like[0].dtype, like[0].device
+        for name, part in zip(self.form.parts, like, strict=True):
+            setattr(self, name, part.new_empty((*part.shape[:2], self.capacity, part.shape[-1])))
         self.is_initialized = True
 
     def update(self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append n keys and values; returns views of everything the running pass may attend to."""
+        """Append n keys and values; returns everything the running pass may attend to, see `SlotForm.unpack`."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
+        new = self.form.pack(key_states, value_states)
         if self.fixed is not None:
-            for stored, states in ((self.keys, key_states), (self.values, value_states)):
-                stored.index_copy_(2, self.fixed.slots, states.to(stored.dtype))
-            return self.keys[:, :, : self.fixed.length], self.values[:, :, : self.fixed.length]
+            for stored, rows in zip(self.stored, new, strict=True):
+                stored.index_copy_(2, self.fixed.slots, rows.to(stored.dtype))
+            return self._handed_out(0, self.fixed.length, key_states.dtype)
         end = self.length + key_states.shape[-2]
         if end > self.capacity:
             self._grow(end)
-        self.keys[:, :, self.length : end].copy_(key_states)
-        self.values[:, :, self.length : end].copy_(value_states)
+        for stored, rows in zip(self.stored, new, strict=True):
+            stored[:, :, self.length : end].copy_(rows)
         self.length = end
-        return self.keys[:, :, self.start : end], self.values[:, :, self.start : end]
+        return self._handed_out(self.start, end, key_states.dtype)
+
+    def _handed_out(self, begin: int, end: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        return self.form.unpack([part[:, :, begin:end] for part in self.stored], dtype)
 
     def _grow(self, needed: int) -> None:
         # Only a draft gets here: how many nodes its search expands is not known beforehand, nor into how many tokens
         # of its own it reads a text.
         self.capacity = max(needed, self.capacity + self.capacity // 2)
-        for name in ("keys", "values"):
-            old: Tensor = getattr(self, name)
-            new = old.new_empty((*old.shape[:2], self.capacity, old.shape[-1]))
-            new[:, :, : self.length].copy_(old[:, :, : self.length])
-            setattr(self, name, new)
+        old = self.stored
+        self._allocate(old)
+        for new, part in zip(self.stored, old, strict=True):
+            new[:, :, : self.length].copy_(part[:, :, : self.length])
 
     def keep(self, base: int, slots: Tensor) -> None:
         """Keep slots [0, base) and `slots` (int64 [n], each >= base, ascending), compacted to [base, base + n)."""
         end = base + slots.numel()
-        if self.is_initialized:
-            for stored in (self.keys, self.values):
-                stored[:, :, base:end] = stored.index_select(2, slots)
+        for stored in self.stored:
+            stored[:, :, base:end] = stored.index_select(2, slots)
         self.length = end
 
     def crop(self, max_length: int) -> None:
@@ -102,18 +116,19 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         """Views of slots [0, length), by name; none where nothing was ever written."""
         if not self.is_initialized:
             return {}
-        return {"keys": self.keys[:, :, :length], "values": self.values[:, :, :length]}
+        return {name: part[:, :, :length] for name, part in zip(self.form.parts, self.stored, strict=True)}
 
     def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
         """Have slots [0, length) of these, and no others; the memory is on `device`."""
         self.length = 0
         if slots:
+            parts = [slots[name] for name in self.form.parts]
             if not self.is_initialized:
-                self.lazy_initialization(slots["keys"][:, :, :0].to(device), slots["values"][:, :, :0].to(device))
+                self._allocate([part[:, :, :0].to(device) for part in parts])
             if length > self.capacity:
                 self._grow(length)
-            self.keys[:, :, :length].copy_(slots["keys"][:, :, :length])
-            self.values[:, :, :length].copy_(slots["values"][:, :, :length])
+            for stored, part in zip(self.stored, parts, strict=True):
+                stored[:, :, :length].copy_(part[:, :, :length])
         self.length = length
 
     def get_seq_length(self) -> int:
@@ -144,8 +159,8 @@ class IndexedTreeLayer(TreeLayer):
     themselves, as they turn the keys of all indexers when these are read.
     """
 
-    def __init__(self, capacity: int, span: Span) -> None:
-        super().__init__(capacity, span)
+    def __init__(self, capacity: int, span: Span, form: SlotForm = AS_COMPUTED) -> None:
+        super().__init__(capacity, span, form)
         self.indexer_keys: Tensor | None = None
         self.indexer_position_ids: Tensor | None = None
         self._indexed = 0
@@ -192,7 +207,7 @@ class IndexedTreeLayer(TreeLayer):
 
     def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
         """As of keys and values, with the indexer's."""
-        super().restore({name: slots[name] for name in ("keys", "values") if name in slots}, length, device)
+        super().restore({name: slots[name] for name in self.form.parts if name in slots}, length, device)
         self._indexed, positions = 0, slots.get("indexer_position_ids")
         if "indexer_keys" in slots:
             self.update_indexer(slots["indexer_keys"][:, :length].to(device))
@@ -204,8 +219,8 @@ class IndexedTreeLayer(TreeLayer):
         self._indexed, self.indexer_position_ids = 0, None
 
 
-def _layer_of(capacity: int, span: Span) -> TreeLayer:
-    return IndexedTreeLayer(capacity, span) if span.kind == INDEXED else TreeLayer(capacity, span)
+def _layer_of(capacity: int, span: Span, form: SlotForm) -> TreeLayer:
+    return IndexedTreeLayer(capacity, span, form) if span.kind == INDEXED else TreeLayer(capacity, span, form)
 
 
 class TreeCache(Cache):  # type: ignore[misc]
@@ -213,10 +228,13 @@ class TreeCache(Cache):  # type: ignore[misc]
 
     Layers that read the keys and values of an earlier one (gemma3n) leave theirs empty. `states`: of the layers that
     keep one; moved by itself, as a state cannot be cut. `hidden`: what is recorded of every slot for a head, if any.
+    `form`: how all keys and values are kept.
     """
 
-    def __init__(self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS) -> None:
-        attention = [_layer_of(capacity, span) if span.attends else None for span in spans]
+    def __init__(
+        self, spans: tuple[Span, ...], capacity: int, snapshots: int = SNAPSHOTS, form: SlotForm = AS_COMPUTED
+    ) -> None:
+        attention = [_layer_of(capacity, span, form) if span.attends else None for span in spans]
         pairs = list(zip(spans, attention, strict=True))
         super().__init__(layers=[StateLayer(layer) if span.keeps_state else layer for span, layer in pairs])
         self.attention = [layer for layer in attention if layer is not None]

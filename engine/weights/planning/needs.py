@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Codec = Literal["plain", "cast", "nf4", "int8", "packed"]
+KvForm = Literal["computed", "8 bits"]
+"""How keys and values are kept: in the number type of the network, or as codes with scales."""
 
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once
 TREE_SLOTS = 1025  # cache slots behind the context at least: for the largest tree that is ever chosen automatically
@@ -120,7 +122,8 @@ class ModelNeeds:
     caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
     target's hidden states, those of one token. `stays_stored`: few rows are faster with layers as they are stored.
     `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads
-    all of the prompt while it is there.
+    all of the prompt while it is there. `kv_form`: of keys and values; `kv_packed`: the numbers of one token that are
+    unpacked for every pass.
     """
 
     codec: Codec
@@ -132,6 +135,8 @@ class ModelNeeds:
     record_bytes: int = 0
     stays_stored: bool = False
     carried_bytes: int = 0
+    kv_form: KvForm = "computed"
+    kv_packed: int = 0
 
     @property
     def is_packed(self) -> bool:

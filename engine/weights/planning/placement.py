@@ -20,7 +20,7 @@ from engine.weights.planning.arrangement import (
 )
 from engine.weights.planning.forecast import Forecast, forecast
 from engine.weights.planning.machine import Machine, Room, gib
-from engine.weights.planning.needs import FixedBytes, ModelNeeds, Workload, fixed_bytes
+from engine.weights.planning.needs import FixedBytes, KvForm, ModelNeeds, Workload, fixed_bytes
 
 Verdict = Literal["device", "offload", "ssd", "no"]
 
@@ -49,7 +49,8 @@ class Plan:
 
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
-    `few_rows`: see `Rates`; `stays_stored`: see `ModelNeeds`.
+    `few_rows`: see `Rates`; `stays_stored` and `kv_form`: see `ModelNeeds`; `context_tokens`: see `Workload`.
+    `note`: the part of the reason that is about the context.
     """
 
     verdict: Verdict
@@ -64,6 +65,9 @@ class Plan:
     snapshots: int = 0
     few_rows: int = 0
     stays_stored: bool = False
+    kv_form: KvForm = "computed"
+    note: str = ""
+    context_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,8 @@ def plan(
         snapshots=kept.snapshots // snapshot if snapshot else 0,
         few_rows=machine.rates.few_rows,
         stays_stored=target.stays_stored,
+        kv_form=target.kv_form,
+        context_tokens=work.context_tokens,
     )
 
 

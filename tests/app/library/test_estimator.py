@@ -1,9 +1,12 @@
 """Estimates as the dialog gets them: in view first, anew when the terms change, none lost with an engine; in words."""
 
+from dataclasses import replace
+
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.library.estimates import Estimator, Pricing, Terms, in_words, rate_text
+from app.library.picker.details import describe_tiers
 from engine.protocol.messages import PROTOCOL, Appraise, Appraised, LayersAt, Ready
 from tests.app.fake_link import FakeLink
 
@@ -59,7 +62,7 @@ def test_new_terms_price_everything_in_view_anew(
     qtbot: QtBot, link: FakeLink, estimator: Estimator, priced: list[str]
 ) -> None:
     estimator.show([A, B])
-    terms = Terms("nf4", 32_000, 128, device="cpu", vram_limit_bytes=5, ram_limit_bytes=6)
+    terms = Terms("nf4", 32_000, 128, device="cpu", vram_limit_bytes=5, ram_limit_bytes=6, kv="fit")
     estimator.set_terms(terms)
     answer(link)
     assert priced == [], "an answer to the old terms is none"
@@ -69,6 +72,7 @@ def test_new_terms_price_everything_in_view_anew(
     last = link.sent[-1]
     assert isinstance(last, Appraise)
     assert (last.options.weights, last.options.context_tokens, last.options.budget) == ("nf4", 32_000, 128)
+    assert last.options.kv == "fit"
     assert (last.options.device, last.options.vram_limit_bytes, last.options.ram_limit_bytes) == ("cpu", 5, 6)
     estimator.set_terms(terms)
     assert len(asked(link)) == 3
@@ -117,3 +121,9 @@ def test_speeds_have_two_digits() -> None:
     assert [rate_text(each) for each in (123.4, 9.5, 9.44, 0.1, 0.012)] == [
         "123 tokens/s", "10 tokens/s", "9.4 tokens/s", "0.1 tokens/s", "0.01 tokens/s",
     ]  # fmt: skip
+
+
+def test_what_is_unusual_about_the_context_is_told_below_its_length() -> None:
+    price = Appraised(1, "device", "", "cuda", TIERS, context_tokens=2048, context_note="In 8 bits.")
+    assert describe_tiers(price).splitlines()[-2:] == ["context of 2,048 tokens", "In 8 bits."]
+    assert describe_tiers(replace(price, context_note="")).endswith("tokens")
