@@ -19,7 +19,7 @@ from tests.engine.gguf_files import Array, encode, fitting, stored_tensors, writ
 STEP = 256  # hidden numbers are a multiple of what a block of Q4_K holds
 LAYERS = 4  # at least so many have experts
 VOCABULARY = 4096  # the embedded tokenizer's
-POOL_BLOCKS = 65_537  # random blocks that all matrices are made of: a prime, so that rows do not repeat
+POOL_BLOCKS = 8191  # random blocks that all matrices are made of: a prime, so that rows do not repeat
 DEVIATION = 0.02
 EMBEDDING_DEVIATION = 1.0  # so large that a token, not its context, decides on its experts
 

@@ -1,6 +1,7 @@
 """The random mixtures of the benchmark: their sizes, their files, and every way of having their experts."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def test_every_way_finds_the_same(rows: list[dict[str, Any]]) -> None:
-    assert [(row["place"], row["rows"]) for row in rows] == [
-        (place, count) for place in mixtures.TIERS for count in ROWS
-    ]
+    assert [(row["place"], row["rows"]) for row in rows] == [*product(mixtures.TIERS, ROWS)]
     for row in rows:
         assert row["ways"]["single"]["same_bits"], "what is decoded is the same, whichever way it came"
         assert all(way["difference"] < 1e-2 for way in row["ways"].values())
