@@ -6,6 +6,7 @@ has them turned, as transformers' `convert_moe_packed_tensors` turns them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -16,7 +17,8 @@ from engine.model.decoding.compiled import fused
 from engine.model.decoding.lookup import levels_of
 from engine.model.formats.faults import damaged
 from engine.model.formats.packed import PackedWeight
-from engine.model.products.product import Product
+from engine.model.products.layouts import ScaledLevels, array, levels
+from engine.model.products.product import Product, Stored, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -60,6 +62,19 @@ class Mxfp4:
         del parts, shape
         return None
 
+    def turned_product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
+        """See `TurnedFormat.turned_product`; `blocks` [rows, groups, 16] and `scales` [rows, groups] of one expert."""
+        codes, scales = parts[BLOCKS].reshape(shape[0], -1), parts[SCALES].view(torch.uint8)
+        if codes.shape[1] * 2 != shape[1]:
+            return None
+        group = BLOCK.bit_length() - 1
+        return stored(
+            lambda: ScaledLevels(array(codes), levels(E2M1), array(scales), array(_every_scale()), group),
+            shape,
+            codes,
+            scales,
+        )
+
 
 def _decode_turned(codes: Tensor, scales: Tensor, out: Tensor) -> None:
     """Codes [rows, groups, 16] and their scales [rows, groups], into `out` [groups, 16, 2, rows].
@@ -82,6 +97,12 @@ def _every_second(turned: Tensor, factors: Tensor, place: int) -> Tensor:
 def powers_of_two(exponents: Tensor) -> Tensor:
     """The scales, in float32, that bytes stand for as e8m0 has them: 2^-127 to 2^127, and 255 for no number."""
     return exponents.view(torch.float8_e8m0fnu).float()
+
+
+@lru_cache(maxsize=1)
+def _every_scale() -> Tensor:
+    """What each byte stands for as a scale, float32 [256]."""
+    return powers_of_two(torch.arange(256, dtype=torch.uint8))
 
 
 def find(name: str, packing: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, PackedWeight]:

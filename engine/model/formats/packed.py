@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from engine.model.safetensors_header import TensorInfo
 
@@ -32,6 +32,14 @@ class PackedFormat(Protocol):
 
     def product(self, parts: "Mapping[str, Tensor]", shape: tuple[int, int]) -> "Product | None":
         """The matrix of this shape, to be multiplied as it is stored, on the CPU; None where it has to be decoded."""
+
+
+@runtime_checkable
+class TurnedFormat(Protocol):
+    """A format of which some weights lie with their last two dimensions turned: as loops multiply them."""
+
+    def turned_product(self, parts: "Mapping[str, Tensor]", shape: tuple[int, int]) -> "Product | None":
+        """The turned weight, a matrix of this shape, see `PackedFormat.product`; `parts` are those of one matrix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.model.decoding.chunks import chunk_weights, in_chunks
 from engine.model.gguf.block_decoders import decode_blocks
 from engine.model.gguf.block_types import BlockType
-from engine.model.products.product import Joined, Product, Woven, blocks, decoded, plain
+from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, blocks, decoded, plain
 
 Order = Literal[
     "same", "heads", "joined", "halves", "woven", "turned", "woven turned", "latent", "grouped", "grouped columns",
@@ -69,17 +69,35 @@ class Gguf:
         """See `PackedFormat.product`: of parts as they are, one below the other, or with the rows of heads woven."""
         if self._undo() or self.order not in {"same", "joined", "heads"}:
             return None
-        columns, found = shape[1], []
+        found = self._matrices(parts, shape[1])
+        if not found:
+            return None
+        if self.order == "heads":
+            return Woven(found[0], self.heads)
+        return found[0] if len(found) == 1 else Joined(found)
+
+    def turned_product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+        """See `TurnedFormat.turned_product`."""
+        if self._undo() or self.order not in {"turned", "halves", "woven turned"}:
+            return None
+        found = self._matrices(parts, shape[1])
+        if not found or sum(matrix.rows for matrix in found) != shape[0]:
+            return None
+        if len(found) == 1:
+            return found[0]
+        return Alternating(found) if self.order == "woven turned" else Joined(found)
+
+    def _matrices(self, parts: Mapping[str, Tensor], columns: int) -> list[Stored]:
+        """The parts, each a matrix as it is stored; none if there is no loop for one of them."""
+        found = []
         for number, kind in enumerate(self.kinds):
             part = parts[str(number)]
             rows = part.view(-1, columns) if kind.plain else part.reshape(-1, columns // kind.elements * kind.nbytes)
             matrix = plain(rows) if kind.plain else blocks(kind.name, rows, columns)
             if matrix is None:
-                return None
+                return []
             found.append(matrix)
-        if self.order == "heads":
-            return Woven(found[0], self.heads)
-        return found[0] if len(found) == 1 else Joined(found)
+        return found
 
     def _undo(self) -> Undo | None:
         if self.is_log:

@@ -102,6 +102,17 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternating:
+    """Matrices of the same shape, a row of each in turns."""
+
+    matrices: Sequence[Product]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Product`."""
+        return torch.stack([matrix(x) for matrix in self.matrices], dim=-1).flatten(-2)
+
+
+@dataclass(frozen=True, slots=True)
 class Woven:
     """A matrix whose rows are stored, in each of the `heads`, with those of both halves in turns."""
 

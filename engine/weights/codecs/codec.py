@@ -25,8 +25,13 @@ class Decoder(Protocol):
         chunks. Raises `ModelError` if a stored tensor is missing or does not fit.
         """
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+    def product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
         """The matrix `name` of this shape, to be multiplied as it is stored; None where it has to be decoded.
+
+        `name` may be a stack, and `stored` what belongs to one of its members alone. `turned`: the weight's two
+        dimensions are those of `shape`, turned.
 
         Cheap to make. It reads the stored tensors whenever it is called: they must not change or go before that.
         Raises `ModelError` as `decode` does.

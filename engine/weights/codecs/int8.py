@@ -60,8 +60,12 @@ class Int8(Plain):
             torch.mul(codes[rows] * absmax[rows], PER_LEVEL, out=weights[rows])
         return None
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+    def product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
         """See `Decoder.product`."""
+        if turned:
+            return None
         if name in stored:
             return super().product(stored, name, shape)
         codes, absmax = (stored_tensor(stored, name + CODES, shape), stored_tensor(stored, name + ABSMAX, shape[:1]))

@@ -80,8 +80,12 @@ class Nf4(Plain):
             unpack(self.name, BLOCK, pairs, absmax, matrices[some].view(-1))
         return None
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+    def product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
         """See `Decoder.product`."""
+        if turned:
+            return None
         if name in stored:
             return super().product(stored, name, shape)
         codes, *statistics = (stored_tensor(stored, part, sizes) for part, (sizes, _) in _parts(name, shape).items())

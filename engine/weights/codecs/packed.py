@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from engine.model.assembly import Assembly, Piece, Source, View
-from engine.model.formats.packed import PackedWeight
+from engine.model.formats.packed import PackedWeight, TurnedFormat
 from engine.model.products.product import Joined, Product, plain
 from engine.model.safetensors_header import TensorInfo
 from engine.weights.codecs.members import member_name
@@ -59,9 +59,14 @@ class Packed:
             for piece, names in self._named(name):
                 _decode(piece, {role: stored[each][None] for role, each in names.items()}, out[None])
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+    def product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
         """See `Decoder.product`: of pieces one below the other, each of which is multiplied as it is stored."""
-        if self._assemblies[name].shape != shape:
+        own = self._assemblies[name].shape
+        if len(own) == 3 and own[1:] == (shape[::-1] if turned else shape):
+            return self._member_product(stored, name, shape, turned)
+        if own != shape or turned:
             return None
         found, below = [], 0
         for piece, names in self._named(name):
@@ -69,6 +74,31 @@ class Packed:
             if rows is None or rows.start != below or rows.stop > shape[0]:
                 return None
             part = _product(piece, {role: stored[each] for role, each in names.items()})
+            if part is None:
+                return None
+            found.append(part)
+            below = rows.stop
+        if below != shape[0]:
+            return None
+        return found[0] if len(found) == 1 else Joined(found)
+
+    def _member_product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool
+    ) -> Product | None:
+        """Of one member of a stack; `stored` is its own part alone."""
+        if not self._members[name]:  # parts have rows for each member
+            (piece, names), *others = self._named(name)
+            if others:
+                return None
+            parts = {role: stored[each] for role, each in names.items()}
+            return _whole_product(piece.source, parts, shape, turned)
+        found, below = [], 0
+        for number, piece in enumerate(self._members[name][0]):
+            rows = _member_rows(piece, turned)
+            if rows is None or rows.start != below:
+                return None
+            parts = {role: stored[_part_name(name, number, role)] for role in _parts(piece.source)}
+            part = _product(piece, parts)
             if part is None:
                 return None
             found.append(part)
@@ -113,6 +143,30 @@ def _product(piece: Piece, parts: Mapping[str, Tensor]) -> Product | None:
     if isinstance(piece.source, PackedWeight):
         return piece.source.format.product(parts, (piece.source.shape[0], piece.source.shape[1]))
     return plain(parts[PLAIN])
+
+
+def _whole_product(source: Source, parts: Mapping[str, Tensor], shape: tuple[int, int], turned: bool) -> Product | None:
+    """Of one member of a stack that is stored as it is, or turned as its format has it."""
+    if not isinstance(source, PackedWeight):
+        return None if turned else plain(next(iter(parts.values())))
+    if turned:
+        return source.format.turned_product(parts, shape) if isinstance(source.format, TurnedFormat) else None
+    return source.format.product(parts, shape)
+
+
+def _member_rows(piece: Piece, turned: bool) -> range | None:
+    """Which rows of its member, as loops multiply it, a piece is; None for anything else."""
+    views = list(_alone(piece)[1])
+    if turned and views[:1] == [View("transpose", (1, 2))]:
+        del views[0]
+    elif turned:
+        return None
+    match views:
+        case [View("select", (0, 0))]:
+            return range(piece.source.shape[0])
+        case [View("narrow", (1, begin, count)), View("select", (0, 0))]:
+            return range(begin, begin + count)
+    return None
 
 
 def _rows(piece: Piece) -> range | None:

@@ -47,8 +47,12 @@ class Plain:
         """See `Codec.decode`."""
         out.copy_(stored_tensor(stored, name, tuple(out.shape)))
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
+    def product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
         """See `Decoder.product`."""
+        if turned:
+            return None
         return plain(stored_tensor(stored, name, shape))
 
 

@@ -24,9 +24,13 @@ class Scratch:
         self._device = device
         self._layers: dict[tuple[tuple[str, torch.Size, torch.dtype], ...], dict[str, Tensor]] = {}
 
-    def weights_of(self, layer: nn.Module) -> dict[str, Tensor]:
-        """Tensors shaped like the layer's own, which may be on meta; the same ones for all layers of these shapes."""
-        own = dict(layer.state_dict(keep_vars=True))
+    def weights_of(self, layer: nn.Module, left_out: str | None = None) -> dict[str, Tensor]:
+        """Tensors shaped like the layer's own, which may be on meta; the same ones for all layers of these shapes.
+
+        None for names that begin with `left_out`.
+        """
+        every = layer.state_dict(keep_vars=True)
+        own = {name: each for name, each in every.items() if left_out is None or not name.startswith(left_out)}
         key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in own.items())
         if key not in self._layers:
             # Zeros that are written: the system finds memory for them now, not in the middle of the first pass.
@@ -75,11 +79,7 @@ class Decoded:
         self._layout = layout
         self._decoder = decoder
         self._views: dict[int, dict[str, Tensor]] = {}
-        weights = {
-            name: weight
-            for name, weight in scratch.weights_of(layer).items()
-            if left_out is None or not name.startswith(left_out)
-        }
+        weights = scratch.weights_of(layer, left_out)
         multiplied = multiplied_names(layer) if few_rows else frozenset()
         self._multiplied = [
             (name, StoredWeight(name, decoder, weights[name], few_rows)) for name in weights if name in multiplied

@@ -15,6 +15,7 @@ from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.choice import Choose, fastest_way
 from engine.weights.streaming.experts.clocks import clock_for
+from engine.weights.streaming.experts.followed import Use
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
 from engine.weights.streaming.experts.stream import ExpertStream
@@ -72,7 +73,9 @@ class LayerStream:
         self._hooks: list[RemovableHandle] = []
         self._disk = DiskReader(layouts, options.direct)
         moving = streamed_layers(tiers, copy_stream is not None)
-        self._split = split_layers(layers, layouts, moving, decoders is not None, options.expert_cache_bytes)
+        few_rows = 0 if copy_stream else options.few_rows
+        cache_bytes = options.expert_cache_bytes
+        self._split = split_layers(layers, layouts, moving, decoders is not None, cache_bytes, few_rows)
         for index, part in self._split.items():
             self._layouts[index] = part.split.trunk
         self._scratch = Scratch(self._device)
@@ -99,6 +102,7 @@ class LayerStream:
                 self._decoders,
                 self._options.expert_cache_bytes,
                 self._budget,
+                0 if self._copy_stream else self._options.few_rows,
             )
             layers = self._expert_setup.expert_layers(self._tiers, self._bulks, self._scratch)
             self._experts = ExpertStream(layers, self._bulks, self._options.choose, clock_for(self._device))
@@ -123,6 +127,11 @@ class LayerStream:
     def bytes_streamed(self) -> int:
         """Bytes of weights that were moved to where they are used, since the start."""
         return self._trunk_bytes + (self._experts.bytes_streamed if self._experts else 0)
+
+    @property
+    def expert_use(self) -> Use:
+        """How many experts passes have used since the start, and how many were multiplied as they are stored."""
+        return self._expert_setup.use if self._expert_setup else Use()
 
     @property
     def host_share(self) -> HostShare:
@@ -154,7 +163,7 @@ class LayerStream:
 
     def _hook(self) -> None:
         for index, layer in enumerate(self._layers):
-            if self._store.is_resident(index) and self._decoders is None:
+            if self._store.is_resident(index) and self._decoders is None and index not in self._split:
                 self._bindings[index].bind(self._store.sources[index].acquire(index))
                 continue
             # First of all hooks: another one that looks at the layer before it runs finds its weights.

@@ -58,11 +58,7 @@ class ExpertBinding:
         """`scratch` has room for all experts, shared by all layers alike."""
         self._module, self._prefix, self._count = experts.module, experts.prefix, experts.count
         self._decoder = decoder
-        if decoder:  # decoded layers have a scratch layer, of which this is a part
-            weights = scratch.weights_of(layer)
-            self._stacks = {name.removeprefix(self._prefix): weights[name] for name in weights if self._is_ours(name)}
-        else:
-            self._stacks = scratch.weights_of(experts.module)
+        self._stacks = scratch.weights_of(experts.module)
         self._placeholders = dict(self._module._parameters)
         self._views: Binding | None = None if decoder else Views(layer, split.bulk)
 
@@ -101,9 +97,6 @@ class ExpertBinding:
         """Nothing is bound any more."""
         self._module._parameters.update(self._placeholders)
         self._module.num_experts = self._count  # type: ignore[assignment]
-
-    def _is_ours(self, name: str) -> bool:
-        return name.startswith(self._prefix)
 
     def _put(self, count: int) -> None:
         for name, stack in self._stacks.items():

@@ -1,4 +1,4 @@
-"""How a pass has its experts: in whole layers, one by one, or multiplied where they lie; estimates from measured costs."""
+"""How a pass has its experts: in whole layers, one by one, or multiplied where they lie; what each would take."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

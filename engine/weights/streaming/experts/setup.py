@@ -13,6 +13,7 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.binding import Scratch
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
+from engine.weights.streaming.experts.followed import FollowedExperts, Use, is_followed
 from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, FromDisk, FromRam, ThroughRam
 from engine.weights.streaming.experts.split_layout import (
@@ -31,12 +32,16 @@ from engine.weights.streaming.staging import Carrier
 
 @dataclass(frozen=True, slots=True)
 class SplitLayer:
-    """A layer, its experts, and its bytes in two; `moves`: they are not where they are used."""
+    """A layer, its experts, and its bytes in two; `moves`: they are not where they are used.
+
+    `follows`: its experts are computed from their stored bytes, see `FollowedExperts`.
+    """
 
     layer: nn.Module
     experts: Experts
     split: SplitLayout
     moves: bool
+    follows: bool = False
 
 
 def split_layers(
@@ -45,20 +50,23 @@ def split_layers(
     moving: Iterable[int],
     decodes: bool,
     cache_bytes: int,
+    few_rows: int = 0,
 ) -> dict[int, SplitLayer]:
     """The layers whose experts are loaded, or only decoded, one by one; by number.
 
-    Layers that move stay whole if the cache has no slot for them, the others if they run as they are stored.
+    Layers that move stay whole if the cache has no slot for them, the others if they run as they are stored. With
+    `few_rows` the processor computes, and multiplies experts as they are stored: it has them in parts in any case.
     """
     moving = set(moving)
     found = {}
     for index, (layer, layout) in enumerate(zip(layers, layouts, strict=True)):
-        experts = find_experts(layer) if index in moving or decodes else None
+        experts = find_experts(layer) if index in moving or decodes or few_rows else None
+        follows = bool(few_rows and experts and is_followed(experts))
         split = split_layout(layout, experts.prefix, experts.count) if experts else None
-        if experts and split:
-            found[index] = SplitLayer(layer, experts, split, index in moving)
+        if experts and split and (index in moving or decodes or follows):
+            found[index] = SplitLayer(layer, experts, split, index in moving, follows)
     slots = cache_slots(found.values(), cache_bytes)
-    return {index: part for index, part in found.items() if not part.moves or slots[part.split.shape]}
+    return {index: part for index, part in found.items() if part.follows or not part.moves or slots[part.split.shape]}
 
 
 def cache_slots(layers: Iterable[SplitLayer], cache_bytes: int) -> dict[ExpertShape, int]:
@@ -84,17 +92,20 @@ class ExpertSetup:
         decoders: Sequence[Decoder] | None,
         cache_bytes: int,
         pinning: Pinning | None = None,
+        few_rows: int = 0,
     ) -> None:
-        """Takes the memory; raises `MemoryError` if there is no room for it.
+        """Takes the memory; raises `MemoryError` if there is no room for it. `few_rows`: see `split_layers`.
 
         Copies go their own way beside those of `copy_stream`: what a pass is waiting for now is not queued behind what
         is read ahead.
         """
         self._layers, self._disk, self._decoders = layers, disk, decoders
+        self._few_rows = few_rows
+        self.use = Use()
         self._copy_stream = copy_stream.another() if copy_stream else None
         self._expert_slots: dict[ExpertShape, ExpertSlots] = {}
         for shape, slots in cache_slots(layers.values(), cache_bytes).items():
-            alike = [part.split for part in layers.values() if part.moves and part.split.shape == shape]
+            alike = [part for part in layers.values() if part.moves and part.split.shape == shape]
             self._expert_slots[shape] = self._make_slots(alike, slots)
         largest = max((slot_shape(part.split).nbytes for part in layers.values()), default=0)
         self._staging = HostArena(largest, pinning if self._copy_stream else None)
@@ -107,10 +118,11 @@ class ExpertSetup:
         for index, part in self._layers.items():
             decoder = self._decoders[index] if self._decoders else None
             seen = copied_split(part.split) if self._copy_stream else part.split
-            binding = ExpertBinding(part.layer, part.experts, seen, decoder, scratch)
+            followed = FollowedExperts(part.experts, decoder, self._few_rows, self.use) if part.follows else None
+            binding = None if followed else ExpertBinding(part.layer, part.experts, seen, decoder, scratch)
             expert_slots = self._expert_slots[part.split.shape] if part.moves else None
             source = self._source(part.split, tiers[index], bulks, staging) if part.moves else None
-            found.append(ExpertLayer(part.experts, seen, binding, expert_slots, source))
+            found.append(ExpertLayer(part.experts, seen, binding, expert_slots, source, followed))
         return found
 
     def close(self) -> None:
@@ -119,15 +131,15 @@ class ExpertSetup:
         if self._carrier:
             self._carrier.close()
 
-    def _make_slots(self, alike: Sequence[SplitLayout], slots: int) -> ExpertSlots:
-        split, shape = alike[0], slot_shape(alike[0])
+    def _make_slots(self, alike: Sequence[SplitLayer], slots: int) -> ExpertSlots:
+        split, shape = alike[0].split, slot_shape(alike[0].split)
         mixture = Mixture(
             layers=len(alike),
             experts=split.count,
             slots=slots,
             expert_bytes=split.expert_bytes,
             trunk_bytes=split.trunk.nbytes,
-            decodes=self._decoders is not None,
+            decodes=self._decoders is not None and not alike[0].follows,
         )
         nbytes = slots * shape.nbytes
         memory = self._copy_stream.allocate(nbytes) if self._copy_stream else HostArena(nbytes).take(nbytes)

@@ -1,7 +1,7 @@
 """Brings a mixture's experts once their layer's router has chosen: all of the layer's, or only those of this pass."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.choice import Choose, ExpertWay
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
+from engine.weights.streaming.experts.followed import FollowedExperts, Parts
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.layer_store import LayerStore
@@ -21,13 +22,17 @@ from engine.weights.streaming.prefetch_ring import OnWait
 
 @dataclass(frozen=True, slots=True)
 class ExpertLayer:
-    """One layer with experts. `source` loads them into `slots`; both are None if they stay on the device, encoded."""
+    """One layer with experts. `source` loads them into `slots`; both are None if they stay on the device, encoded.
+
+    Either `binding` gives their module its weights, or `followed` computes in the module's place.
+    """
 
     experts: Experts
     split: SplitLayout
-    binding: ExpertBinding
+    binding: ExpertBinding | None
     slots: ExpertSlots | None
     source: ExpertSource | None
+    followed: FollowedExperts | None = None
 
     @property
     def index(self) -> int:
@@ -58,6 +63,8 @@ class ExpertStream:
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._ways: dict[ExpertSlots, ExpertWay] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
+        self._parts_of: Callable[[int], Parts] = dict[int, Parts]().__getitem__  # where the experts that are followed are found
+        self._views: dict[tuple[int, ...], dict[int, Parts]] = {}  # by layer and buffers
         self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
         self._bytes_in_bulk = 0
         self._last = -1
@@ -71,7 +78,10 @@ class ExpertStream:
         for layer in self._layers.values():
             module = layer.experts.module
             self._hooks.append(module.register_forward_pre_hook(self._before(layer, on_wait)))
-            self._hooks.append(module.register_forward_hook(_release(layer), always_call=True))
+            if layer.followed:
+                module.__dict__["forward"] = self._computing(layer.followed)  # found before that of the class
+            if layer.binding:
+                self._hooks.append(module.register_forward_hook(_release(layer.binding), always_call=True))
 
     def enter(self, index: int, trunk: Tensor) -> None:
         """A layer begins, with its trunk in this buffer."""
@@ -98,6 +108,8 @@ class ExpertStream:
         """Detach, and end the threads. The stores are left to their owner."""
         for hook in self._hooks:
             hook.remove()
+        for layer in self._layers.values():
+            layer.experts.module.__dict__.pop("forward", None)
         for slots in self._slots:
             slots.close()
 
@@ -116,13 +128,58 @@ class ExpertStream:
             hidden, choice, *rest = inputs
             self._rows += len(hidden)
             self._computed.append((self._begun, self._clock.mark()))
-            renumbered = self._bind(layer, choice, on_wait())
+            renumbered = None
+            if layer.binding:
+                renumbered = self._bind(layer, layer.binding, choice, on_wait())
+            else:
+                self._find(layer, choice, on_wait())
             self._begun = self._clock.mark()
             return None if renumbered is None else (hidden, renumbered, *rest)
 
         return fetch
 
-    def _bind(self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None) -> Tensor | None:
+    def _computing(self, followed: FollowedExperts) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        def compute(hidden: Tensor, choice: Tensor, weights: Tensor) -> Tensor:
+            return followed(hidden, choice, weights, self._parts_of)
+
+        return compute
+
+    def _find(self, layer: ExpertLayer, choice: Tensor, on_wait: OnWait | None) -> None:
+        """Have the bytes of the experts that the router chose where the processor reaches them, and say where."""
+        if layer.slots is None:
+            self._parts_of = self._in(layer, self._bulks.resident[layer.index])
+            return
+        if self._in_bulk is None and self._wants_single(layer, choice):
+            experts = sorted(set(choice.flatten().tolist()))
+            if len(experts) <= layer.most_single:
+                own = self._companions
+                found: dict[int, Parts] = {}
+                with _routed(layer.slots, choice, experts), closing(self._load(layer, experts, on_wait)) as loaded:
+                    for each in loaded:
+                        found[each.expert] = {**each.parts, **{name: own[name][each.expert] for name in own}}
+                self._parts_of = found.__getitem__
+                return
+        if self._in_bulk is None:
+            self._in_bulk = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
+        self._parts_of = self._in(layer, self._in_bulk)
+
+    def _in(self, layer: ExpertLayer, bulk: Tensor) -> Callable[[int], Parts]:
+        """The experts in a buffer that holds all of a layer; their views are made once for each buffer."""
+        own = self._companions
+        place = layer.index, bulk.data_ptr(), *(stack.data_ptr() for stack in own.values())
+        views = self._views.setdefault(place, {})
+
+        def parts_of(expert: int) -> Parts:
+            if expert not in views:
+                of_bulk = {part.name: part.view(bulk[part.in_bulk(expert)]) for part in layer.split.parts}
+                views[expert] = {**of_bulk, **{name: stack[expert] for name, stack in own.items()}}
+            return views[expert]
+
+        return parts_of
+
+    def _bind(
+        self, layer: ExpertLayer, binding: ExpertBinding, choice: Tensor, on_wait: OnWait | None
+    ) -> Tensor | None:
         """Bind what the router's choice needs; returns the choice in numbers of those bound, None for all of them.
 
         The host waits for the device once at most: to know which experts it has chosen.
@@ -131,9 +188,10 @@ class ExpertStream:
             is_used, renumbered = used_experts(choice, layer.experts.count)
             experts = [expert for expert, is_one in enumerate(is_used.tolist()) if is_one]
             if len(experts) <= layer.most_single:
-                self._bind_some(layer, experts, choice, on_wait)
+                with _routed(layer.slots, choice, experts):
+                    self._bind_some(layer, binding, experts, on_wait)
                 return renumbered
-        self._bind_all(layer, on_wait)
+        self._bind_all(layer, binding, on_wait)
         return None
 
     def _wants_single(self, layer: ExpertLayer, choice: Tensor) -> bool:
@@ -145,32 +203,28 @@ class ExpertStream:
             self._ways[layer.slots] = self._choose(situation)
         return self._ways[layer.slots] != "whole"
 
-    def _bind_all(self, layer: ExpertLayer, on_wait: OnWait | None) -> None:
+    def _bind_all(self, layer: ExpertLayer, binding: ExpertBinding, on_wait: OnWait | None) -> None:
         if self._in_bulk is not None:  # for an earlier chunk
-            layer.binding.bind_again(self._in_bulk)
+            binding.bind_again(self._in_bulk)
             return
         self._in_bulk = buffer = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         begin = self._clock.mark()
-        layer.binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
-        if layer.binding.decodes:
+        binding.bind_all(buffer, {**stored_views(layer.split.bulk, buffer), **self._companions})
+        if binding.decodes:
             self._bound(layer, layer.experts.count, begin)
 
-    def _bind_some(self, layer: ExpertLayer, experts: Sequence[int], choice: Tensor, on_wait: OnWait | None) -> None:
+    def _bind_some(
+        self, layer: ExpertLayer, binding: ExpertBinding, experts: Sequence[int], on_wait: OnWait | None
+    ) -> None:
         place = {expert: place for place, expert in enumerate(experts)}
-        hits_before = layer.slots.cache.hits if layer.slots else 0
-        was_full = layer.slots is None or layer.slots.cache.is_full
         with closing(self._load(layer, experts, on_wait)) as loaded:
             for number, each in enumerate(loaded):
                 begin = None if number else self._clock.mark()
                 own = {name: stack[each.expert] for name, stack in self._companions.items()}
-                layer.binding.bind_one(place[each.expert], {**each.parts, **own})
+                binding.bind_one(place[each.expert], {**each.parts, **own})
                 if begin is not None:
                     self._bound(layer, 1, begin)  # the others take as long; marks of a device cost time as well
-        layer.binding.show(len(experts))
-        if layer.slots:
-            hits = layer.slots.cache.hits - hits_before if was_full else None
-            rows, chosen = choice.shape
-            layer.slots.meter.routed(rows, chosen, len(experts), hits)
+        binding.show(len(experts))
 
     def _load(self, layer: ExpertLayer, experts: Sequence[int], on_wait: OnWait | None) -> Generator[LoadedExpert]:
         if layer.slots and layer.source:
@@ -199,8 +253,20 @@ def used_experts(choice: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return is_used, (is_used.cumsum(0) - 1)[choice]
 
 
-def _release(layer: ExpertLayer) -> Callable[[nn.Module, Any, Any], None]:
+@contextmanager
+def _routed(slots: ExpertSlots | None, choice: Tensor, experts: Sequence[int]) -> Iterator[None]:
+    """Tell the meter of the experts that are loaded inside."""
+    if slots is None:
+        yield
+        return
+    before, was_full = slots.cache.hits, slots.cache.is_full
+    yield
+    rows, chosen = choice.shape
+    slots.meter.routed(rows, chosen, len(experts), slots.cache.hits - before if was_full else None)
+
+
+def _release(binding: ExpertBinding) -> Callable[[nn.Module, Any, Any], None]:
     def release(_module: nn.Module, _inputs: object, _output: object) -> None:
-        layer.binding.release()
+        binding.release()
 
     return release

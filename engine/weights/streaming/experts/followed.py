@@ -1,0 +1,202 @@
+"""Computes the experts of a mixture by the processor from their stored bytes, wherever in its memory these lie.
+
+It follows the contract that transformers (5.x, `integrations/moe.py`) has for implementations of its experts, and that
+its own `batched_mm` and `grouped_mm` keep: stacks `gate_up_proj` or `up_proj`, and `down_proj`, with biases or without,
+straight or turned; between them the module's own `_apply_gate` or `act_fn`. Other modules are not followed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engine.model.products.grouped import Group, Member, member_of, multiply
+from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.streaming.experts.binding import Experts
+
+CONTRACT = ("has_gate", "has_bias", "is_transposed", "is_concatenated", "has_post_expert_norm")
+CACHED = 8  # products that are kept, times the experts of a layer: of its slots of a ring or a cache
+
+Parts = Mapping[str, Tensor]
+"""What is stored of one expert, by the names in the layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows [begin, end) of pairs in the order of their experts, all of which are routed to `expert`."""
+
+    expert: int
+    begin: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A router's choice, int64 [rows, chosen], as pairs of a row and an expert, those of an expert together.
+
+    `rows` and `order`, int64 [pairs]: of each the row of the pass, and its place in the flattened choice.
+    """
+
+    rows: Tensor
+    order: Tensor
+    runs: Sequence[Run]
+
+    @classmethod
+    def of(cls, choice: Tensor) -> "Pairs":
+        """On the host; the order within an expert is that of the rows."""
+        experts, order = choice.flatten().sort(stable=True)
+        runs, begin = [], 0
+        for expert, same in groupby(experts.tolist()):
+            end = begin + sum(1 for _ in same)
+            runs.append(Run(expert, begin, end))
+            begin = end
+        return cls(order // choice.shape[1], order, runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """One of the module's stacks: what it is called in the layer, and a member's matrix [out, columns]."""
+
+    name: str
+    out: int
+    columns: int
+    turned: bool
+    bias: str | None
+
+
+@dataclass(slots=True)
+class Use:
+    """How many experts passes have used, and how many of these were multiplied as they are stored."""
+
+    experts: int = 0
+    in_place: int = 0
+
+
+def is_followed(experts: Experts) -> bool:
+    """Whether the contract says all that these experts compute."""
+    module: Any = experts.module
+    if not all(isinstance(getattr(module, name, None), bool) for name in CONTRACT):
+        return False
+    if getattr(module, "_is_expert_parallel", False):
+        return False
+    up = "gate_up_proj" if module.has_gate else "up_proj"
+    weights = {up, "down_proj"}
+    wanted = weights | {f"{name}_bias" for name in weights} if module.has_bias else weights
+    stacks = dict(module.named_parameters())
+    acts = callable(getattr(module, "_apply_gate" if module.has_gate else "act_fn", None))
+    return acts and stacks.keys() == wanted and all(stacks[name].ndim == 3 for name in weights)
+
+
+class FollowedExperts:
+    """The experts of one layer. Those of few rows are multiplied as they are stored, those of many decoded before.
+
+    Which of the two depends on an expert's rows alone: a row's bits are the same wherever the bytes lie.
+    """
+
+    def __init__(self, experts: Experts, decoder: Decoder | None, few_rows: int, use: Use) -> None:
+        """`decoder`: None where stored bytes are the weights; `few_rows`: see `StreamOptions`."""
+        self._module: Any = experts.module
+        self._decoder, self._few_rows, self._use = decoder or codec_named("plain"), few_rows, use
+        self._as_stored = decoder is None
+        self._most_cached = CACHED * experts.count
+        self._up, self._down = self._stacks(experts)
+        self._members: dict[tuple[int, ...], Member | None] = {}
+        self._scratch: dict[tuple[int, ...], Tensor] = {}
+
+    def __call__(self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]) -> Tensor:
+        """What the module's forward gives: hidden [rows, width], choice and weights [rows, chosen], on the host."""
+        pairs = Pairs.of(choice)
+        outputs = self.outputs(hidden[pairs.rows], pairs.runs, parts_of)
+        return weighted_sum(outputs, pairs.order, weights).to(hidden.dtype)
+
+    def outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
+        """Of pairs [pairs, width], the experts' outputs, neither weighted nor added up: [pairs, width], as x.
+
+        `parts_of`: the stored tensors of an expert.
+        """
+        parts = {run.expert: parts_of(run.expert) for run in runs}
+        self._use.experts += len(runs)
+        inner = self._product(self._up, x, runs, parts)
+        module = self._module
+        inner = module._apply_gate(inner) if module.has_gate else module.act_fn(inner)
+        found = self._product(self._down, inner, runs, parts)
+        return module.post_expert_norm(found) if module.has_post_expert_norm else found
+
+    def _stacks(self, experts: Experts) -> Iterator[_Stack]:
+        for leaf in ("gate_up_proj" if self._module.has_gate else "up_proj", "down_proj"):
+            _, first, second = self._module._parameters[leaf].shape
+            turned = self._module.is_transposed
+            out, columns = (second, first) if turned else (first, second)
+            bias = f"{experts.prefix}{leaf}_bias" if self._module.has_bias else None
+            yield _Stack(experts.prefix + leaf, out, columns, turned, bias)
+
+    def _product(self, stack: _Stack, x: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> Tensor:
+        few, many = [], []
+        for run in runs:
+            member = self._member(stack, run.expert, parts[run.expert]) if run.rows <= self._few_rows else None
+            if member is None:
+                many.append(run)
+            else:
+                few.append(Group(member, run.begin, run.end))
+        found = multiply(few, x.float().contiguous(), stack.out).to(x.dtype) if few else x.new_empty(len(x), stack.out)
+        self._use.in_place += len(few) if stack is self._down else 0
+        for run in many:
+            weight = self._decoded(stack, parts[run.expert], x.dtype)
+            found[run.begin : run.end] = functional.linear(x[run.begin : run.end], weight)
+        if stack.bias is not None:
+            for run in runs:
+                found[run.begin : run.end] += self._bias(stack.bias, parts[run.expert], stack.out, x.dtype)
+        return found
+
+    def _member(self, stack: _Stack, expert: int, parts: Parts) -> Member | None:
+        """The expert's matrix as it is stored; made once for every place where its bytes come to lie."""
+        own = [tensor.data_ptr() for name, tensor in parts.items() if name.startswith(stack.name)]
+        key = (stack is self._down, expert, *own)
+        if key not in self._members:
+            if len(self._members) >= self._most_cached:
+                self._members.clear()
+            product = self._decoder.product(parts, stack.name, (stack.out, stack.columns), stack.turned)
+            self._members[key] = member_of(product)
+        return self._members[key]
+
+    def _decoded(self, stack: _Stack, parts: Parts, dtype: torch.dtype) -> Tensor:
+        """The expert's matrix [out, columns]; the next one that is decoded takes its place."""
+        if self._as_stored and parts[stack.name].dtype == dtype:
+            weight = parts[stack.name]
+        else:
+            shape = (stack.columns, stack.out) if stack.turned else (stack.out, stack.columns)
+            weight = self._place(shape, dtype)
+            self._decoder.decode(parts, stack.name, weight)
+        return weight.t() if stack.turned else weight
+
+    def _bias(self, name: str, parts: Parts, out: int, dtype: torch.dtype) -> Tensor:
+        if name in parts:
+            return parts[name].to(dtype)
+        bias = self._place((out,), dtype)
+        self._decoder.decode(parts, name, bias)
+        return bias
+
+    def _place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        if shape not in self._scratch or self._scratch[shape].dtype != dtype:
+            self._scratch[shape] = torch.empty(shape, dtype=dtype)
+        return self._scratch[shape]
+
+
+def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
+    """Outputs [pairs, width] of pairs in this order of theirs, weighted, and each row's added up: [rows, width].
+
+    Always in the order of the router's choice, whichever expert was computed first.
+    """
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(len(order), device=order.device)
+    in_order = outputs[inverse].view(*weights.shape, -1)
+    return (in_order * weights.unsqueeze(-1)).sum(dim=1)

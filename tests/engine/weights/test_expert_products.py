@@ -1,0 +1,256 @@
+"""Experts that are multiplied as they are stored: the same bits wherever they lie, and what transformers computes."""
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import Tensor
+
+from engine.errors import ModelError
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.context import Context
+from engine.model.network import find_layers
+from engine.model.products import product
+from engine.model.products.grouped import Group, Member, member_of, multiply
+from engine.model.products.product import Alternating, Joined, plain
+from engine.model.streamable_network import build_streamable
+from engine.weights.planning.arrangement import Tier
+from engine.weights.streaming.experts.binding import find_experts
+from engine.weights.streaming.experts.choice import ExpertWay
+from engine.weights.streaming.experts.followed import FollowedExperts, Use, is_followed
+from engine.weights.streaming.experts.routing import RoutingRecord
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from tests.campaigns.extent import choose
+from tests.engine.family_models import tiny_config
+from tests.engine.gguf_files import write_gguf
+from tests.engine.packed_models import packed_model
+from tests.engine.tiny_models import save_tiny_model, tiny_model
+from tests.engine.weights.reading import cache_use
+from tests.engine.weights.test_expert_stream import PLENTY, Mixture, passes
+from tests.engine.weights.test_layer_stream import CPU, assert_same
+from tests.engine.weights.test_packed_stream import stored_layers
+
+FEW_ROWS = 4  # so that a pass has experts of both kinds
+WIDTHS = {
+    "qwen3_moe": {"moe_intermediate_size": 64},
+    "mixtral": {"intermediate_size": 64},
+    "gpt_oss": {"intermediate_size": 64},
+}
+FAMILIES = choose(
+    ("gpt_oss", "qwen3_moe", "mixtral", "glm4_moe", "deepseek_v3", "nemotron_h", "gemma4_text"),
+    (
+        "afmoe", "cohere2_moe", "deepseek_v2", "deepseek_v3", "dots1", "ernie4_5_moe", "exaone_moe", "flex_olmo",
+        "gemma4_text", "glm4_moe", "glm4_moe_lite", "gpt_oss", "granitemoe", "hunyuan_v1_moe", "jamba", "lfm2_moe",
+        "minimax", "minimax_m2", "mixtral", "nemotron_h", "olmoe", "phimoe", "qwen2_moe", "qwen3_5_moe_text",
+        "qwen3_moe", "qwen3_next", "solar_open",
+    ),
+)  # fmt: skip
+NOT_FOLLOWED = ("llama4_text",)
+
+
+@pytest.fixture(autouse=True)
+def _small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "SMALLEST", 1)
+
+
+# ---- what is computed -----------------------------------------------------------------------------------------------
+
+
+def layers_of(family: str) -> list[torch.nn.Module]:
+    """Those of a tiny random model."""
+    torch.manual_seed(0)
+    config = tiny_config(family)
+    if family == "gemma4_text":
+        config.enable_moe_block, config.num_experts, config.top_k_experts = True, 8, 2
+        config.moe_intermediate_size = 64
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.normal_(0, 0.25)
+    return list(find_layers(model))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_family_computes_the_same(family: str) -> None:
+    found = [(layer, experts) for layer in layers_of(family) if (experts := find_experts(layer))]
+    assert found, "a mixture"
+    _, experts = found[-1]
+    assert is_followed(experts)
+    followed = FollowedExperts(experts, None, 0, Use())
+    width = dict(experts.module.named_parameters())["down_proj"].shape[1 if not experts.module.is_transposed else 2]
+    hidden = torch.randn(9, int(width))
+    choice = torch.rand(9, experts.count).topk(2).indices
+    weights = torch.rand(9, 2)
+    stacks = {experts.prefix + name: stack for name, stack in experts.module.named_parameters()}
+    ours = followed(hidden, choice, weights, lambda expert: {name: stacks[name][expert] for name in stacks})
+    theirs = experts.module(hidden, choice, weights)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5 * float(theirs.abs().max()))
+
+
+@pytest.mark.parametrize("family", NOT_FOLLOWED)
+def test_other_experts_keep_their_ways(family: str) -> None:
+    assert not any((experts := find_experts(layer)) and is_followed(experts) for layer in layers_of(family))
+
+
+def bfloats(rows: int, seed: int) -> Tensor:
+    return torch.randn(rows, 64, generator=torch.Generator().manual_seed(seed)).bfloat16()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["one", "joined", "woven"])
+def test_a_shared_call_gives_the_bits_of_single_ones(kind: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.model.products.grouped.WORTH_A_THREAD", 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        chance = random.Random(5)
+        counts = [chance.choice((1, 2, 5, 33, 40)) for _ in range(6)]
+        x = torch.randn(sum(counts), 64)
+        groups, expected, begin = [], [], 0
+        for seed, count in enumerate(counts):
+            parts = [plain(bfloats(40, seed + 100 * part)) for part in range(1 if kind == "one" else 2)]
+            assert all(parts)
+            whole = [part for part in parts if part]
+            single = whole[0] if kind == "one" else (Joined(whole) if kind == "joined" else Alternating(whole))
+            member = member_of(single)
+            assert isinstance(member, Member)
+            groups.append(Group(member, begin, begin + count))
+            expected.append(single(x[begin : begin + count]))
+            begin += count
+        assert torch.equal(multiply(groups, x, 40 if kind == "one" else 80), torch.cat(expected))
+    finally:
+        torch.set_num_threads(before)
+
+
+# ---- wherever they lie ----------------------------------------------------------------------------------------------
+
+PLACES: list[list[Tier]] = [["ram"] * 4, ["ssd"] * 4, ["device", "ram", "ssd", "ssd"]]
+
+
+def every_way(stream_of: Callable[[list[Tier], ExpertWay], LayerStream], context: Context) -> list[Tensor]:
+    """Logits, which must be the same in all places and ways; some experts were multiplied as they are stored."""
+    found: list[list[Tensor]] = []
+    for tiers in PLACES:
+        for way in ("whole", "single"):
+            stream = stream_of(tiers, way)  # type: ignore[arg-type]
+            found.append(passes(context))
+            use = stream.expert_use
+            assert 0 < use.in_place < use.experts
+            if tiers[-1] == "ssd":
+                assert (sum(cache_use(stream)) > 0) == (way == "single")
+            stream.close()
+            context.rewind(0)
+    for other in found[1:]:
+        assert_same(other, found[0])
+    return found[0]
+
+
+def assert_near(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
+
+
+@pytest.mark.parametrize(
+    ("family", "codec"),
+    choose([("qwen3_moe", "cast")], [("qwen3_moe", "cast"), ("qwen3_moe", "nf4"), ("mixtral", "int8")]),
+)
+def test_prepared_experts_have_the_same_bits_in_every_way(family: str, codec: str, tmp_path: Path) -> None:
+    save_tiny_model(family, tmp_path, **WIDTHS[family])
+    model = Mixture(tmp_path, codec)
+
+    def stream_of(tiers: list[Tier], way: ExpertWay) -> LayerStream:
+        return model.stream(
+            model.layouts, tiers, None, expert_cache_bytes=PLENTY, choose=lambda _: way, few_rows=FEW_ROWS
+        )
+
+    assert_near(every_way(stream_of, model.context), model.expected)
+
+
+def of_file(family: str, kind: str, folder: Path) -> Checkpoint:
+    if kind in ("mxfp4", "row"):
+        return packed_model(folder, family, kind)[0]
+    model = tiny_model(family, **WIDTHS[family])
+    return open_checkpoint(str(write_gguf(folder / "m.gguf", model, kind)))
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    choose(
+        [("gpt_oss", "MXFP4")],
+        [("gpt_oss", "MXFP4"), ("qwen3_moe", "Q4_0"), ("mixtral", "Q8_0"), ("gpt_oss", "mxfp4"), ("qwen3_moe", "row")],
+    ),
+)
+def test_packed_experts_have_the_same_bits_in_every_way(family: str, kind: str, tmp_path: Path) -> None:
+    checkpoint = of_file(family, kind, tmp_path)
+    streamable = build_streamable(checkpoint, torch.float32, CPU)
+    stored = stored_layers(streamable)
+    layers = list(streamable.network.layers)
+
+    def stream_of(tiers: list[Tier], way: ExpertWay) -> LayerStream:
+        options = StreamOptions(expert_cache_bytes=PLENTY, choose=lambda _: way, few_rows=FEW_ROWS)
+        stream = LayerStream(layers, stored.layouts, tiers, stored.decoders, None, options)
+        assert sorted(stream.load()) == list(range(len(layers)))
+        return stream
+
+    context = Context(streamable.network, 160)
+    found = every_way(stream_of, context)
+    stream = LayerStream(layers, stored.layouts, ["ram"] * 4, stored.decoders, None, StreamOptions())
+    list(stream.load())
+    assert_near(found, passes(context))
+    stream.close()
+
+
+def test_nothing_of_it_is_left_when_the_stream_is_closed(tmp_path: Path) -> None:
+    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
+    model = Mixture(tmp_path, "cast")
+    module = model.streamable.network.layers[0].mlp.experts  # type: ignore[union-attr]
+    before = {name: tensor.shape for name, tensor in module.named_parameters()}  # type: ignore[union-attr]
+    stream = model.stream(model.layouts, ["ram"] * 4, few_rows=FEW_ROWS)
+    assert "forward" in vars(module)
+    stream.close()
+    assert "forward" not in vars(module)
+    assert {name: tensor.shape for name, tensor in module.named_parameters()} == before  # type: ignore[union-attr]
+
+
+def test_an_expert_that_cannot_be_read_fails_the_pass_with_a_sentence(tmp_path: Path) -> None:
+    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
+    model = Mixture(tmp_path, "cast")
+    stream = model.stream(
+        model.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=FEW_ROWS
+    )
+    path = tmp_path / "2.safetensors"
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(ModelError):
+        passes(model.context)
+    stream.close()
+
+
+# ---- what routers chose ---------------------------------------------------------------------------------------------
+
+
+def test_the_record_is_what_the_routers_chose_in_the_last_pass(tmp_path: Path) -> None:
+    save_tiny_model("qwen3_moe", tmp_path, **WIDTHS["qwen3_moe"])
+    model = Mixture(tmp_path, "cast")
+    seen: dict[int, Tensor] = {}
+    for number, layer in enumerate(model.streamable.network.layers):
+        experts = find_experts(layer)
+        assert experts
+        experts.module.register_forward_pre_hook(
+            lambda _module, inputs, number=number: seen.update({number: inputs[1]}), prepend=True
+        )
+    for few_rows in (0, FEW_ROWS):
+        stream = model.stream(
+            model.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=few_rows
+        )
+        record = stream.routing
+        assert isinstance(record, RoutingRecord)
+        assert (record.layers, record.count) == ((0, 1, 2, 3), 8)
+        assert record.chosen(0).numel() == 0
+        passes(model.context)
+        for layer in record.layers:
+            assert record.chosen(layer).shape == (8, 2)
+            assert torch.equal(record.chosen(layer), seen[layer])
+        stream.close()
+        model.context.rewind(0)
