@@ -35,7 +35,7 @@ from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.machine import FEW_ROWS
 from engine.weights.streaming.experts import setup
-from engine.weights.streaming.experts.choice import ExpertWay, fastest_way
+from engine.weights.streaming.experts.choice import Choose, ExpertWay, fastest_way
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.bench.experts import tree
 from tests.bench.mixtures_table import as_text
@@ -120,14 +120,17 @@ class Asked:
 class Contender:
     """The file's network, whose experts come in one way, or as the engine chooses."""
 
-    def __init__(self, way: str, checkpoint: Checkpoint, place: str, cache: float, few_rows: int) -> None:
-        """Open and load it; `cache`: the part of its layers' bytes that single experts may take."""
+    def __init__(self, way: ExpertWay | None, checkpoint: Checkpoint, place: str, cache: float, few_rows: int) -> None:
+        """Open and load it; `way` is None for the engine's choice.
+
+        `cache`: the part of its layers' bytes that single experts may take.
+        """
         streamable = build_streamable(checkpoint, DTYPE, CPU)
         stored = in_shards(streamable.converter)
         assert stored, "layers of a GGUF file are streamed as they lie"
         options = StreamOptions(
             expert_cache_bytes=int(cache * _layer_bytes(stored)),
-            choose=fastest_way if way == AUTO else lambda _at: way,  # type: ignore[arg-type,return-value]
+            choose=_always(way) if way else fastest_way,
             few_rows=few_rows,
         )
         tiers = [TIERS[place]] * len(stored.layouts)
@@ -156,10 +159,13 @@ def _layer_bytes(stored: StoredLayers) -> int:
     return sum(layout.nbytes for layout in stored.layouts)
 
 
+def _always(way: ExpertWay) -> Choose:
+    return lambda _at: way
+
+
 def _decode_all(stream: LayerStream) -> None:
     """Experts that stay in memory have no slots, and nobody is asked: they would be decoded one by one."""
-    assert stream._experts
-    stream._experts._wants_single = lambda *_: False  # type: ignore[method-assign]
+    stream._experts.__dict__["_wants_single"] = lambda *_: False
 
 
 def measured(name: str, path: Path, place: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -168,10 +174,11 @@ def measured(name: str, path: Path, place: str, arguments: argparse.Namespace) -
     rows = []
     with ExitStack() as stack:
         contenders = {}
-        for way in (*WAYS, AUTO):
-            say(f"{name}, {place}: loading {way}")
-            contenders[way] = Contender(way, checkpoint, place, arguments.cache, arguments.few_rows)
-            stack.callback(contenders[way].stream.close)
+        for way in (*WAYS, None):
+            say(f"{name}, {place}: loading {way or AUTO}")
+            contender = Contender(way, checkpoint, place, arguments.cache, arguments.few_rows)
+            stack.callback(contender.stream.close)
+            contenders[way or AUTO] = contender
         for count in map(int, arguments.rows.split(",")):
             trees = [_tree(count, seed) for seed in range(arguments.passes + 1)]
             row = {"shape": name, "place": place, "rows": count, "file_bytes": path.stat().st_size}
