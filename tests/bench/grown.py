@@ -78,20 +78,21 @@ def grow(folder: Path, shape: Shape, noise: bool = False) -> Path:
         own = {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  # not a mapping
     for index in range(-1, shape.layers):
         shard = f"model-{index + 2:05d}-of-{shape.layers + 1:05d}.safetensors"
-        matrices = _outside(own, shape) if index < 0 else _layer(own, index, shape, noise)
-        _write(folder / shard, matrices)
+        matrices = outside(own, shape.hidden) if index < 0 else _layer(own, index, shape, noise)
+        write_matrices(folder / shard, matrices)
         weight_map |= dict.fromkeys(matrices, shard)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
     return folder
 
 
-def _outside(own: Mapping[str, Tensor], shape: Shape) -> dict[str, Sparse]:
+def outside(own: Mapping[str, Tensor], hidden: int) -> dict[str, Sparse]:
+    """What no layer holds, for so many hidden numbers."""
     embeddings, norm = own["model.embed_tokens.weight"], own["model.norm.weight"]
-    copies, vocabulary = shape.hidden // OWN_HIDDEN, len(embeddings)
+    copies, vocabulary = hidden // OWN_HIDDEN, len(embeddings)
     return {
-        "model.embed_tokens.weight": Sparse(vocabulary, shape.hidden, ((0, 0, embeddings.repeat(1, copies)),)),
-        "model.norm.weight": Sparse(0, shape.hidden, ((0, 0, norm.repeat(1, copies)),)),
-        "lm_head.weight": Sparse(vocabulary, shape.hidden, ((0, 0, embeddings),)),
+        "model.embed_tokens.weight": Sparse(vocabulary, hidden, ((0, 0, embeddings.repeat(1, copies)),)),
+        "model.norm.weight": Sparse(0, hidden, ((0, 0, norm.repeat(1, copies)),)),
+        "lm_head.weight": Sparse(vocabulary, hidden, ((0, 0, embeddings),)),
     }
 
 
@@ -134,7 +135,7 @@ def _patches(part: str, weight: Tensor, shape: Shape) -> Sequence[tuple[int, int
     return [(0, 0, weight.repeat(copies, 1) if part == "mlp.down_proj" else weight)]
 
 
-def _write(path: Path, matrices: Mapping[str, Sparse]) -> None:
+def write_matrices(path: Path, matrices: Mapping[str, Sparse]) -> None:
     """A safetensors file whose zeros are holes, where the file system has such."""
     header: dict[str, dict[str, Any]] = {}
     end = 0

@@ -1,9 +1,10 @@
-"""Tokens per pass of the trained hybrid pair beside the embedded pair's, and of the hybrid target's own heads.
+"""Tokens per pass of the trained test models beside the embedded pair's: the hybrid pair, its heads, and the mixture.
 
 python -m tests.bench.hybrid_pair [--budgets 16,64,256] [--prompt-count 8] [--max-new-tokens 96]
-    [--contenders embedded,hybrid,heads,both] [--weights DIR] [--json]
+    [--contenders embedded,hybrid,heads,both,mixture] [--weights DIR] [--json]
 
 Both pairs have the same sizes, tokenizer and training text; in the hybrid one three of four layers are Gated DeltaNet.
+*mixture*: the trained mixture of experts with the embedded draft.
 Easy: chats of the kind they were trained for. Hard: old fairy tales, to be continued. Greedy and at T = .6 with top-p
 .9, specexec in float32, no prompt lookup. `same_text`: answers that are those of no draft at all.
 """
@@ -30,7 +31,9 @@ from engine.protocol.options import (
     SpeculationOptions,
 )
 from engine.text.prompt import Prompt
+from tests.hybrid_pair.corpus import EMBEDDED
 from tests.hybrid_pair.folders import WEIGHTS, assemble
+from tests.mixture_pair.folders import assemble as assemble_mixture
 
 BOOKS = Path(__file__).parents[2] / "packaging" / "demo_models" / "raw"
 HARD_WORDS = 40  # of every book, from its middle
@@ -52,24 +55,26 @@ def main() -> None:
     parser.add_argument("--budgets", default="16,64,256")
     parser.add_argument("--prompt-count", type=int, default=8)
     parser.add_argument("--max-new-tokens", type=int, default=96)
-    parser.add_argument("--contenders", default="embedded,hybrid,heads,both")
+    parser.add_argument("--contenders", default="embedded,hybrid,heads,both,mixture")
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="what tests.hybrid_pair.build has left")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         hybrid = {name: str(path) for name, path in assemble(Path(scratch), arguments.weights).items()}
-        chosen = [known for known in contenders(hybrid) if known.name in arguments.contenders.split(",")]
+        mixture = str(assemble_mixture(Path(scratch) / "mixture"))
+        chosen = [known for known in contenders(hybrid, mixture) if known.name in arguments.contenders.split(",")]
         rows = [row for contender in chosen for row in measured(contender, Path(scratch), arguments)]
     sys.stdout.write(json.dumps({"rows": rows}) + "\n" if arguments.json else "\n".join(map(_line, rows)) + "\n")
 
 
-def contenders(hybrid: dict[str, str]) -> list[Contender]:
-    """The embedded pair, the hybrid pair, and the hybrid target with its own heads, alone and merged."""
+def contenders(hybrid: dict[str, str], mixture: str) -> list[Contender]:
+    """The embedded pair, the hybrid pair, the hybrid target with its own heads, alone and merged, and the mixture."""
     return [
         Contender("embedded", LoadOptions().target, "auto"),
         Contender("hybrid", hybrid["target"], hybrid["draft"]),
         Contender("heads", hybrid["target"], OWN_HEADS),
         Contender("both", hybrid["target"], hybrid["draft"] + WITH_HEADS),
+        Contender("mixture", mixture, str(EMBEDDED["draft"])),
     ]
 
 

@@ -1,17 +1,18 @@
 """Coppice beside llama.cpp (and AirLLM) on the same weights: tokens per second, in memory and from disk, in turns.
 
-python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5] [--shape grown]
+python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5]
+    [--shape grown|inflated|mixture]
     [--chains 4,8,16,32] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
     [--save FILE] [--json]
 
 Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the
 embedded one, grown to so many bytes in bfloat16: in the proportions of a Llama of 1B (*grown*), or its MLPs widened
 (*inflated*: 8 layers, of which a memory that is held to less than the file has no room for two). It writes the same
-text, and both programs open the same GGUF files of target and draft. Each program runs once without a draft and once
-with what was best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. All answer
-the same prompts, greedily and in turns; every one in a process of its own, with as many threads. From disk: in a
-control group that holds less memory than the file has, with the page cache dropped before each answer. Decoding alone
-is timed.
+text. Or it is the trained mixture of `tests.mixture_pair` (*mixture*), its experts widened to so many bytes. Both
+programs open the same GGUF files of target and draft. Each program runs once without a draft and once with what was
+best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. All answer the same
+prompts, greedily and in turns; every one in a process of its own, with as many threads. From disk: in a control group
+that holds less memory than the file has, with the page cache dropped before each answer. Decoding alone is timed.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from engine.cli.contenders import forget
 from engine.cli.progress import say
 from engine.text.tokenizer import Tokenizer
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
+from tests.bench.grown_mixture import grow_mixture, shape_of
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.memory_group import GroupError, held_to
 from tests.bench.peers_table import PEER, Case, as_text, machine, rows
@@ -60,7 +62,7 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=1.6, help="bytes of the decoder layers in bfloat16")
-    parser.add_argument("--shape", choices=("inflated", "grown"), default="grown")
+    parser.add_argument("--shape", choices=("inflated", "grown", "mixture"), default="grown")
     parser.add_argument("--kinds", default="BF16,Q8_0,Q4_0", help="types of GGUF files to compare in memory")
     parser.add_argument("--disk", default="BF16", help="types to compare from disk")
     parser.add_argument("--turns", type=int, default=5, help="prompts, each answered by all")
@@ -106,6 +108,8 @@ def _grown(folder: Path, arguments: argparse.Namespace) -> Path:
     if arguments.shape == "inflated":
         return inflate(folder, int(arguments.gigabytes * 1e9))
     elements = arguments.gigabytes * 1e9 / 2
+    if arguments.shape == "mixture":
+        return grow_mixture(folder, shape_of(elements))
     shape = next((shape for shape in LLAMAS if OWN_LAYERS * _layer_elements(shape) <= elements), LLAMAS[-1])
     layers = max(OWN_LAYERS, round(elements / _layer_elements(shape)))
     return grow(folder, replace(shape, layers=layers), noise=True)

@@ -64,14 +64,15 @@ def rows(case: Case, turns: Mapping[Setup, Sequence[Turn]]) -> Iterator[dict[str
             "tokens_per_second": statistics.median(turn.tokens_per_second for turn in done),
             "tokens_per_pass": sum(turn.counted for turn in done) / sum(turn.passes for turn in done),
             "seconds_per_pass": sum(turn.seconds for turn in done) / sum(turn.passes for turn in done),
-            "over_plain_peer": _ratio(done, turns[plain]),
-            "over_drafting_peer": _ratio(done, turns[drafting]),
+            "over_plain_peer": ratio(done, turns[plain]),
+            "over_drafting_peer": ratio(done, turns[drafting]),
             "same_texts": sum(_same(a, b) for a, b in zip(done, turns[plain], strict=True)),
             "texts": len(done),
         }
 
 
-def _ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> float:
+def ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> float:
+    """How many times as fast, a median over the turns."""
     pairs = zip(turns, others, strict=True)
     return statistics.median(turn.tokens_per_second / other.tokens_per_second for turn, other in pairs)
 

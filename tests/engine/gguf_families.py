@@ -118,10 +118,15 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
         width = config.per_layer_config[full].head_dim
         turning = int(width * factor / 2)
         yield "rope_freqs.weight", torch.tensor([1.0] * turning + [1e30] * (width // 2 - turning))
-    if architecture == "glm4moe":
+    if predicting_layers(config, architecture):
         block = f"blk.{config.num_hidden_layers}."
         yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)
         yield f"{block}nextn.eh_proj.weight", torch.ones(config.hidden_size, 2 * config.hidden_size)
+
+
+def predicting_layers(config: Any, architecture: str) -> int:
+    """Layers behind the others that predict further tokens; llama.cpp wants more of such than stubs."""
+    return min(1, config.num_mtp_layers) if architecture == "glm4moe" else 0
 
 
 def _experts(prefix: str, name: str, tensor: Tensor, architecture: str) -> Iterator[Named]:
@@ -217,7 +222,8 @@ def _deepseek2(writer: Any, config: Any) -> None:
 
 def _glm4_moe(writer: Any, config: Any) -> None:
     _routed(writer, config)
-    writer.add_nextn_predict_layers(1)
+    if layers := predicting_layers(config, "glm4moe"):
+        writer.add_nextn_predict_layers(layers)
 
 
 def _mistral3(writer: Any, config: Any) -> None:

@@ -13,7 +13,16 @@ from gguf import GGMLQuantizationType as Kind
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tests.engine.gguf_families import ARCHITECTURES, LATENT, changed, describe, extras, is_plus_one, turns_experts
+from tests.engine.gguf_families import (
+    ARCHITECTURES,
+    LATENT,
+    changed,
+    describe,
+    extras,
+    is_plus_one,
+    predicting_layers,
+    turns_experts,
+)
 
 ROWS = {"Q4_K", "Q6_K"}  # which the package decodes only
 Array = NDArray[Any]
@@ -35,14 +44,14 @@ def write_gguf(
     """
     config = model.config.get_text_config()
     architecture = architecture or ARCHITECTURES[config.model_type]
-    tensors = [*_tensors(model.state_dict(), config, architecture), *extras(config, architecture), *extra.items()]
+    tensors = [*stored_tensors(model.state_dict(), config, architecture), *extras(config, architecture), *extra.items()]
     split = {"split_max_tensors": -(-len(tensors) // shards)} if shards > 1 else {}
     writer = gguf.GGUFWriter(path, architecture, **split)
-    _write_config(writer, config, architecture)
+    write_config(writer, config, architecture)
     if tokenizer:
-        _write_tokenizer(writer, tokenizer, config.vocab_size)
+        write_tokenizer(writer, tokenizer, config.vocab_size)
     for name, tensor in tensors:
-        stored = _fitting(kind, name, tensor)
+        stored = fitting(kind, name, tensor)
         writer.add_tensor(name, encode(tensor.float().numpy(), stored), raw_dtype=Kind[stored])
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -58,7 +67,7 @@ def rounded(model: Any, kind: str) -> Any:
     for own, tensor in model.state_dict().items():
         turned = turns_experts(architecture) and own.endswith(("experts.gate_up_proj", "experts.down_proj"))
         rows = (tensor.mT if turned else tensor).contiguous()
-        stored = _fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
+        stored = fitting(kind, "gate_inp.weight" if own.endswith(("gate.weight", "router.weight")) else own, rows)
         plus = 1.0 if is_plus_one(architecture, own) else 0.0
         meant = torch.from_numpy(decode(encode((rows.float() + plus).numpy(), stored), stored)).view(rows.shape) - plus
         tensor.copy_(meant.mT if turned else meant)
@@ -81,7 +90,8 @@ def decode(stored: Array, kind: str) -> Array:
     return made
 
 
-def _fitting(kind: str, name: str, tensor: Tensor) -> str:
+def fitting(kind: str, name: str, tensor: Tensor) -> str:
+    """The kind that a tensor is stored in, see `write_gguf`."""
     if tensor.ndim < 2 or name.endswith(("norm.weight", "bias", "gate_inp.weight")):
         return "F32"
     elements, _ = gguf.GGML_QUANT_SIZES[Kind[kind]]
@@ -90,7 +100,8 @@ def _fitting(kind: str, name: str, tensor: Tensor) -> str:
     return "Q8_0" if tensor.shape[-1] % 32 == 0 else "F16"
 
 
-def _tensors(state: dict[str, Tensor], config: Any, architecture: str) -> Iterator[tuple[str, Tensor]]:
+def stored_tensors(state: dict[str, Tensor], config: Any, architecture: str) -> Iterator[tuple[str, Tensor]]:
+    """The weights of a model under their names in the file, as the converter changes them."""
     names = gguf.get_tensor_name_map(_arch(architecture), config.num_hidden_layers)
     for own, tensor in state.items():
         if own == "lm_head.weight" and config.tie_word_embeddings:
@@ -106,12 +117,12 @@ def _arch(architecture: str) -> Any:
     return next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
 
 
-def _write_config(writer: Any, config: Any, architecture: str) -> None:
+def write_config(writer: Any, config: Any, architecture: str) -> None:
     """What is said of every network, where its config has it."""
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers + (architecture == "glm4moe"))
+    writer.add_block_count(config.num_hidden_layers + predicting_layers(config, architecture))
     writer.add_head_count(config.num_attention_heads)
     if epsilon := getattr(config, "rms_norm_eps", 0) or getattr(config, "norm_eps", 0):
         writer.add_layer_norm_rms_eps(epsilon)
@@ -148,7 +159,8 @@ def _write_experts(writer: Any, config: Any) -> None:
         writer.add_expert_shared_feed_forward_length(shared)
 
 
-def _write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
+def write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
+    """A folder's tokenizer, with names for the numbers that it does not use."""
     model = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     tokens = [f"[PAD{index}]" for index in range(vocabulary)]
     types = [gguf.TokenType.UNUSED] * vocabulary
