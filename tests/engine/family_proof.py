@@ -244,7 +244,7 @@ def _of_sizes(network: Network, checkpoint: Checkpoint) -> str:
 
 def _of_slot(layer: TreeLayer) -> int:
     """Numbers that a token takes in one layer's cache."""
-    kept = [layer.keys, layer.values] if layer.is_initialized else []
+    kept: list[torch.Tensor] = [layer.keys, layer.values] if layer.is_initialized else []
     if isinstance(layer, IndexedTreeLayer) and layer.indexer_keys is not None:
         kept.append(layer.indexer_keys)
     return sum(tensor.numel() for tensor in kept) // layer.capacity

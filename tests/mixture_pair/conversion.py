@@ -133,4 +133,5 @@ def _regression(given: Tensor, wanted: Tensor) -> Tensor:
     """Ridge regression: [inputs, outputs] that makes `wanted` of `given`, both [tokens, ...], as well as it can."""
     square = given.T @ given
     square += RIDGE * len(given) * given.square().mean() * torch.eye(given.shape[1])
-    return torch.linalg.solve(square, given.T @ wanted)
+    found: Tensor = torch.linalg.solve(square, given.T @ wanted)
+    return found

@@ -29,7 +29,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from engine.accelerator import is_accelerator
 from engine.model.passes.slot_forms import PackedStates
-from engine.own_thread import threads_for
+from engine.own_thread import threads_allowed, threads_for
 
 NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
@@ -122,7 +122,7 @@ def heads_at_once(key: Tensor, value: Tensor) -> int:
     if is_accelerator(key.device):
         return max(1, UNPACKED_ON_DEVICE // max(1, of_head))
     # A kernel's threads take heads each where there are few rows.
-    return max(torch.get_num_threads(), UNPACKED // max(1, of_head))
+    return max(threads_allowed(), UNPACKED // max(1, of_head))
 
 
 def _is_plain(query: Tensor, mask: Tensor | None, dropout: float, others: dict[str, Any]) -> bool:

@@ -95,7 +95,7 @@ class Watched:
         assert self._following is None or self._following.wait(PATIENCE_SECONDS), "nothing is read meanwhile"
         self._decoder.decode(stored, name, out)
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> None:
+    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False) -> None:
         """Nothing is multiplied as it is stored."""
 
 

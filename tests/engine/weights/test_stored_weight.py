@@ -29,8 +29,10 @@ class Counting:
         self.decoded += 1
         self.codec.decode(stored, name, out)
 
-    def product(self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int]) -> Product | None:
-        return self.codec.product(stored, name, shape)
+    def product(
+        self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
+        return self.codec.product(stored, name, shape, turned)
 
 
 @pytest.fixture
