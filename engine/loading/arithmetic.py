@@ -23,6 +23,7 @@ from engine.protocol.options import LoadOptions
 
 SECTION = "arithmetic"
 WIDTH, ROWS = 4096, 64  # of the product that decides: a layer's, with the rows of a usual tree
+LOOPS = 2  # which loops multiply weights as they are stored: with others it is measured anew
 WORTH = 1.25  # so many times as fast float32 must be: its cache takes twice the memory
 
 
@@ -44,13 +45,15 @@ def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[]
     if found or device.type != "cpu" or not matters or pair.options.weights not in {"auto", *COMPRESSED}:
         return found
     found = _measured(device, check)
-    CacheFile(cache_root(pair.options) / NAME, VERSION).put(SECTION, machine_key(device), asdict(found))
+    CacheFile(cache_root(pair.options) / NAME, VERSION).put(
+        SECTION, machine_key(device), {**asdict(found), "loops": LOOPS}
+    )
     return found
 
 
 def _parsed(value: Mapping[str, Any]) -> Arithmetic:
     found = Arithmetic(str(value["type_name"]), int(value["few_rows"]))
-    if found.type_name not in COMPUTED or found.few_rows < 0:
+    if value["loops"] != LOOPS or found.type_name not in COMPUTED or found.few_rows < 0:
         raise ValueError("nothing that was measured")
     return found
 

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import torch
@@ -37,6 +38,7 @@ GROUP = 64  # weights that our codecs and loops do not divide
 STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.06
+DISTURBED = math.log(1.25)  # a measurement that differs by more says no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +189,26 @@ class Samples:
 def stored_product_time(samples: Samples, timer: DeviceTimer) -> tuple[PassTime, int]:
     """Seconds of a product against rows, for 1e9 weights as they are stored, and up to how many rows it is not decoded.
 
-    Both ways are tried from one row on; once decoding has won, it is decoded for more rows too.
+    Both ways are tried with all numbers of rows. Where they part is what all measurements say together: one that other
+    programs disturbed must not have larger passes decoded from then on.
     """
-    seconds, few_rows, is_few = [], 0, True
+    decoded: list[float] = []
+    as_stored: list[float] = []
     for rows in STORED_ROWS:
         found = samples.few if rows <= FEW_ROWS_MOST else samples.many
         whole = sum(part for part, _ in found)
-        ways = [
-            sum(part / whole * _seconds_of(group, rows, few, timer) for part, group in found)
-            for few in ((0, rows) if is_few else (0,))
-        ]
-        is_few = len(ways) > 1 and ways[1] < ways[0]
-        few_rows = rows if is_few else few_rows
-        seconds.append(min(ways))
-    return PassTime(tuple(map(float, STORED_ROWS)), tuple(seconds)), few_rows
+        for few, seconds in ((0, decoded), (rows, as_stored)):
+            seconds.append(sum(part / whole * _seconds_of(group, rows, few, timer) for part, group in found))
+    count = _parting(as_stored, decoded)
+    few_rows = STORED_ROWS[count - 1] if count else 0
+    return PassTime(tuple(map(float, STORED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
+
+
+def _parting(first: Sequence[float], then: Sequence[float]) -> int:
+    """How many of these measurements the first way has before the other one is faster, as most of them say."""
+    gains = (math.log(other / one) for one, other in zip(first, then, strict=True))
+    gained = accumulate((max(-DISTURBED, min(gain, DISTURBED)) for gain in gains), initial=0.0)
+    return max((gain, count) for count, gain in enumerate(gained))[1]
 
 
 @torch.inference_mode()

@@ -9,9 +9,10 @@ import torch
 
 from engine.errors import Cancellation, Cancelled
 from engine.loading import arithmetic
-from engine.loading.arithmetic import find_arithmetic, recall_arithmetic
+from engine.loading.arithmetic import LOOPS, find_arithmetic, recall_arithmetic
 from engine.loading.benchmark import machine_key
 from engine.loading.loaded_pair import LoadedPair, load_pair
+from engine.loading.measuring import _parting
 from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
 from engine.loading.preparation import dtype_for
@@ -101,7 +102,15 @@ def test_stopping_leaves_nothing_behind(narrow_model: Path, tmp_path: Path) -> N
     assert recall_arithmetic(pair.options, CPU) is None
 
 
-@pytest.mark.parametrize("entry", ['{"type_name": "int8", "few_rows": 4}', '{"type_name": "float32", "few_rows": -1}'])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        f'{{"type_name": "int8", "few_rows": 4, "loops": {LOOPS}}}',
+        f'{{"type_name": "float32", "few_rows": -1, "loops": {LOOPS}}}',
+        f'{{"type_name": "float32", "few_rows": 4, "loops": {LOOPS - 1}}}',
+        '{"type_name": "float32", "few_rows": 4}',
+    ],
+)
 def test_what_cannot_be_counts_as_unknown(entry: str, narrow_model: Path, tmp_path: Path) -> None:
     options = pair_of(narrow_model, tmp_path).options
     file = tmp_path / NAME
@@ -158,3 +167,18 @@ def test_target_and_draft_stay_in_16_bits_and_give_what_float32_gives(
 def test_numbers_that_16_bits_do_not_hold_stay(narrow_model: Path) -> None:
     assert NarrowWeight.of(torch.tensor([[1.0, 1.0001]]), torch.bfloat16, 4) is None
     assert NarrowWeight.of(torch.tensor([[1.0, 1.0001]]).bfloat16().float(), torch.bfloat16, 4) is not None
+
+
+@pytest.mark.parametrize(
+    ("as_stored", "decoded", "few"),
+    [
+        ((1.0, 2.0, 4.0, 9.0), (5.0, 5.0, 5.0, 5.0), 3),
+        ((1.0, 9.0, 4.0, 9.0), (5.0, 5.0, 5.0, 5.0), 3),  # one was disturbed
+        ((6.0, 7.0, 8.0, 9.0), (5.0, 5.0, 5.0, 5.0), 0),
+        ((1.0, 2.0, 3.0, 4.0), (5.0, 5.0, 5.0, 5.0), 4),
+    ],
+)
+def test_weights_are_decoded_from_where_all_measurements_together_say(
+    as_stored: tuple[float, ...], decoded: tuple[float, ...], few: int
+) -> None:
+    assert _parting(as_stored, decoded) == few
