@@ -126,7 +126,6 @@ IN_PLACE = {
     "crash.py": "a report has a name of its own, and the fault handler needs an open file",
     "tools.py": "what a program prints while it runs",
     "wheels.py": "a copy in the folder of an installation, which is checked, and removed if it did not end",
-    "recording.py": "written by tests only",
 }
 _WRITES = re.compile(r"""\.write_text\(|\.write_bytes\(|os\.replace\(|open\((\w+, )?["'][wx]|fdopen\(.*["'][wx]b["']""")
 
