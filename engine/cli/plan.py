@@ -75,19 +75,7 @@ def plan(arguments: argparse.Namespace) -> None:
     from engine.model.device import choose_device  # noqa: PLC0415
     from engine.model.shape import model_sizes  # noqa: PLC0415
 
-    options = LoadOptions(
-        arguments.target,
-        arguments.draft,
-        arguments.device,
-        weights=arguments.weights,
-        context_tokens=arguments.context,
-        place=arguments.place,
-        vram_limit_bytes=arguments.vram_limit or 0,
-        ram_limit_bytes=arguments.ram_limit or 0,
-        force=arguments.force,
-        budget=arguments.budget,
-        kv=arguments.kv,
-    )
+    options = _options(arguments)
     pair, common = _open(options)
     device = choose_device(arguments.device)
     if arguments.measure:
@@ -117,6 +105,22 @@ def plan(arguments: argparse.Namespace) -> None:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
         sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, common, measured, last_answer))
         sys.stdout.writelines(f"{line}\n" for line in _lines_of_ways(told))
+
+
+def _options(arguments: argparse.Namespace) -> LoadOptions:
+    return LoadOptions(
+        arguments.target,
+        arguments.draft,
+        arguments.device,
+        weights=arguments.weights,
+        context_tokens=arguments.context,
+        place=arguments.place,
+        vram_limit_bytes=arguments.vram_limit or 0,
+        ram_limit_bytes=arguments.ram_limit or 0,
+        force=arguments.force,
+        budget=arguments.budget,
+        kv=arguments.kv,
+    )
 
 
 def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:

@@ -238,8 +238,7 @@ def _load(
     """Both models as planned; nothing is left behind by whatever is raised. `texts` None: none are kept."""
     weights = yield from load_planned(request, pair.target, plan, pair.options, device, cancellation)
     try:
-        context_tokens = plan.context_tokens
-        work = Workload(context_tokens, room=plan.largest_tree)
+        work = Workload(plan.context_tokens, room=plan.largest_tree)
         slots = work.draft_slots if pair.drafts_itself else work.slots
         streams = bool(streamed_layers(weights.tiers, device.type != "cpu"))
         form = EIGHT_BITS if plan.kv_form == "8 bits" else AS_COMPUTED
@@ -256,10 +255,7 @@ def _load(
             draft, heads = heads, None
         elif pair.draft:
             network = yield from load_draft(request, pair.draft, pair.options, device, cancellation)
-            # Behind a resident target nothing is ever drafted while it computes.
-            stream = make_stream(device, FIRST) if weights.stream and is_accelerator(device) else None
-            graphs = CudaGraphs(device) if has_graphs(device) else None
-            draft = Context(network, work.draft_slots, cancellation.check, plan.snapshots, stream, graphs)
+            draft = _draft_context(network, work.draft_slots, weights, device, plan, cancellation)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)
@@ -272,13 +268,23 @@ def _load(
             drafts = (draft, pair.draft), (heads, pair.heads)
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
         return LoadedPair(
-            pair, weights, target, draft, context_tokens, good, learned, limit, texts, translation, heads,
+            pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts, translation, heads,
             weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
         )  # fmt: skip
     except BaseException:
         weights.close()
         raise
+
+
+def _draft_context(
+    network: Network, slots: int, weights: LoadedTarget, device: torch.device, plan: Plan, cancellation: Cancellation
+) -> Context:
+    """Of a draft model; on a GPU with a stream of its own, and with graphs."""
+    # Behind a resident target nothing is ever drafted while it computes.
+    stream = make_stream(device, FIRST) if weights.stream and is_accelerator(device) else None
+    graphs = CudaGraphs(device) if has_graphs(device) else None
+    return Context(network, slots, cancellation.check, plan.snapshots, stream, graphs)
 
 
 def _load_heads(
