@@ -1,11 +1,12 @@
 """What the figures of the structure are read from: a package made for it."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bench.house import called_rooms, cycles, forbidden_names, import_graph, measure, read_package
+from tests.bench.house import PACKAGES, ROOT, called_rooms, cycles, forbidden_names, import_graph, measure, read_package
 
 FILES = {
     "engine/__init__.py": '"""A package."""\n',
@@ -43,6 +44,16 @@ def test_the_figures_of_a_package(root: Path) -> None:
     assert figures["engine"]["function_lines"] == {"median": 2, "p90": 3, "max": 3}
     assert figures["engine"]["annotated"] == 0.5
     assert figures["engine"]["documented"] == round(6 / 8, 3)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_file_no_function_and_no_room_is_larger_than_the_house_allows(package: str) -> None:
+    sources = read_package(ROOT, package)
+    functions = {name: lines for source in sources.values() for name, lines in source.functions.items()}
+    rooms = Counter(name.rpartition(".")[0] or name for name, source in sources.items() if source.lines > 1)
+    assert {name: source.lines for name, source in sources.items() if source.lines > 500} == {}
+    assert {name: lines for name, lines in functions.items() if lines > 50} == {}
+    assert {room: modules for room, modules in rooms.items() if modules > 18} == {}
 
 
 def test_a_forbidden_word_is_found_wherever_something_is_named_with_it(root: Path) -> None:

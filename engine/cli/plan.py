@@ -12,8 +12,8 @@ from engine.protocol.options import DEVICES, EMBEDDED, KV, PLACES, WEIGHTS, Load
 from engine.weights.planning.machine import gib
 
 if TYPE_CHECKING:
+    from engine.loading.measurements.rates_file import LastAnswer, Measured
     from engine.loading.pair import PairIdentity
-    from engine.loading.rates_file import LastAnswer, Measured
     from engine.protocol.messages import CommonTokens
     from engine.weights.planning.advice import Told
     from engine.weights.planning.machine import Rates
@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(arguments: argparse.Namespace) -> None:
     """Run the command; raises `CoppiceError` for bad input. Reads no weights."""
     # torch is imported only behind a command line that makes sense
-    from engine.loading.arithmetic import find_arithmetic, recall_arithmetic  # noqa: PLC0415
-    from engine.loading.benchmark import benchmark_of  # noqa: PLC0415
+    from engine.loading.measurements.arithmetic import find_arithmetic, recall_arithmetic  # noqa: PLC0415
+    from engine.loading.measurements.benchmark import benchmark_of  # noqa: PLC0415
     from engine.loading.planning import plan_pair, usual_rates  # noqa: PLC0415
     from engine.loading.preparation import COMPRESSED  # noqa: PLC0415
     from engine.loading.rates import (  # noqa: PLC0415

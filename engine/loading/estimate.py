@@ -9,7 +9,7 @@ import torch
 
 from engine import accelerator
 from engine.errors import CoppiceError
-from engine.loading.arithmetic import recall_arithmetic
+from engine.loading.measurements.arithmetic import recall_arithmetic
 from engine.loading.pair import PairIdentity, draft_for, draft_source
 from engine.loading.planning import plan_pair
 from engine.loading.rates import question_for, recall_measured

@@ -10,12 +10,12 @@ import torch
 from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
 from engine.errors import Cancellation
 from engine.kept_files import kept_bytes, kept_folder
-from engine.loading.arithmetic import find_arithmetic
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
 from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_draft, load_planned
+from engine.loading.measurements.arithmetic import find_arithmetic
 from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
 from engine.loading.out_of_memory import give_back_large_blocks

@@ -13,8 +13,8 @@ from torch import nn
 
 from engine import accelerator
 from engine.errors import Cancellation, InputError
-from engine.loading.arithmetic import recall_arithmetic
-from engine.loading.benchmark import benchmark_of, draft_benchmark
+from engine.loading.measurements.arithmetic import recall_arithmetic
+from engine.loading.measurements.benchmark import benchmark_of, draft_benchmark
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import may_stay_packed, plan_pair
 from engine.loading.preparation import (

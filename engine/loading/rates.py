@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from engine.loading.benchmark import benchmark_of, draft_benchmark, machine_key
+from engine.loading.measurements.benchmark import benchmark_of, draft_benchmark, machine_key
+from engine.loading.measurements.rates_file import LastAnswer, Measured, RatesFile, SeenHere
 from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question
-from engine.loading.rates_file import LastAnswer, Measured, RatesFile, SeenHere
 from engine.loading.store import cache_root
 from engine.model.device import Arithmetic
 from engine.protocol.messages import Statistics

@@ -7,8 +7,8 @@ from typing import Literal
 
 import torch
 
-from engine.loading.arithmetic import recall_arithmetic
-from engine.loading.benchmark import benchmark_of
+from engine.loading.measurements.arithmetic import recall_arithmetic
+from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.pair import PairIdentity
 from engine.loading.planning import Question, case_of, needs_of, tree_yields, usual_rates, with_kv
 from engine.loading.preparation import COMPRESSED

@@ -26,7 +26,7 @@ import torch
 from engine import accelerator
 from engine.cli.session import Session
 from engine.errors import CoppiceError
-from engine.loading.benchmark import benchmark_of
+from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.planning import Question, plan_pair
 from engine.loading.store import cache_root
 from engine.model.checkpoint import open_checkpoint

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import torch
 
 from engine.errors import Cancellation
-from engine.loading.benchmark import benchmark_of
 from engine.loading.loading import LoadedTarget, load_planned, plan_target
+from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.planning import Question, plan_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context

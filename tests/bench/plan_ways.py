@@ -16,12 +16,12 @@ import torch
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session
-from engine.loading.arithmetic import find_arithmetic
-from engine.loading.benchmark import benchmark_of
+from engine.loading.measurements.arithmetic import find_arithmetic
+from engine.loading.measurements.benchmark import benchmark_of
+from engine.loading.measurements.rates_file import Measured
 from engine.loading.pair import open_pair
 from engine.loading.planning import case_of, plan_pair
 from engine.loading.rates import MeasuredHere, measure_draft, question_for
-from engine.loading.rates_file import Measured
 from engine.loading.ways import ways_for
 from engine.model.device import choose_device
 from engine.protocol.messages import Round

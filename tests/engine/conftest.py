@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.loading import benchmark, measuring, overheads
+from engine.loading.measurements import benchmark, measuring, overheads
 from engine.protocol.messages import Shutdown
 from tests.campaigns.extent import is_whole
 from tests.engine.child import PATIENCE_SECONDS, Child, started

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
-from engine.loading.measuring import DeviceTimer
+from engine.loading.measurements.measuring import DeviceTimer
 from engine.loading.preparation import dtype_for
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context

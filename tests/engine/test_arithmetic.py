@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from engine.errors import Cancellation, Cancelled
-from engine.loading import arithmetic
-from engine.loading.arithmetic import LOOPS, find_arithmetic, recall_arithmetic
-from engine.loading.benchmark import machine_key
 from engine.loading.loaded_pair import LoadedPair, load_pair
-from engine.loading.measuring import _parting
+from engine.loading.measurements import arithmetic
+from engine.loading.measurements.arithmetic import LOOPS, find_arithmetic, recall_arithmetic
+from engine.loading.measurements.benchmark import machine_key
+from engine.loading.measurements.measuring import _parting
+from engine.loading.measurements.rates_file import NAME, VERSION
 from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
 from engine.loading.preparation import dtype_for
-from engine.loading.rates_file import NAME, VERSION
 from engine.model import device
 from engine.model.checkpoint import open_checkpoint
 from engine.model.device import Arithmetic

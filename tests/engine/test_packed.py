@@ -14,8 +14,8 @@ from torch import Tensor
 
 from engine.engine import load
 from engine.errors import Cancellation, ModelError
-from engine.loading.benchmark import benchmark_of
 from engine.loading.loading import LoadedTarget
+from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, needs_of, plan_pair
 from engine.loading.preparation import prepare_model

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.loading.benchmark import benchmark_of
+from engine.loading.measurements.benchmark import benchmark_of
 from engine.model.checkpoint import open_checkpoint
 from engine.model.streamable_network import load_layerwise
 from engine.protocol.options import EMBEDDED

@@ -8,10 +8,10 @@ import torch
 
 from engine.engine import load
 from engine.errors import Cancellation, Cancelled
-from engine.loading import measuring
-from engine.loading.benchmark import benchmark_of
+from engine.loading.measurements import measuring
+from engine.loading.measurements.benchmark import benchmark_of
+from engine.loading.measurements.rates_file import NAME
 from engine.loading.pair import open_pair
-from engine.loading.rates_file import NAME
 from engine.model.checkpoint import open_checkpoint
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions

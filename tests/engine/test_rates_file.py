@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.loading import store
-from engine.loading.rates_file import NAME, LastAnswer, RatesFile, SeenHere
+from engine.loading.measurements.rates_file import NAME, LastAnswer, RatesFile, SeenHere
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.seen import Seen

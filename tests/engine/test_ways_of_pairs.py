@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from engine.loading.estimate import Estimator
+from engine.loading.measurements.rates_file import LastAnswer, RatesFile
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, expected_tokens_per_pass, needs_of, plan_pair, tree_yields
-from engine.loading.rates_file import LastAnswer, RatesFile
 from engine.loading.ways import small_trees, ways_for
 from engine.model.checkpoint import open_checkpoint
 from engine.model.shape import model_sizes

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.loading.rates_file import LastAnswer, RatesFile
+from engine.loading.measurements.rates_file import LastAnswer, RatesFile
 from engine.weights.planning.volume import volume_of
 from tests.engine.test_rates_file import RATES
 

@@ -14,7 +14,7 @@ import torch
 
 from engine import accelerator
 from engine.errors import ModelError
-from engine.loading.measuring import (
+from engine.loading.measurements.measuring import (
     PACKED_SIZES,
     READ_BYTES,
     DeviceTimer,
@@ -30,11 +30,11 @@ from engine.loading.measuring import (
     stored_product_time,
     unpacking_rate,
 )
-from engine.loading.overheads import Narrow, level_overhead, pass_overhead, round_overhead
+from engine.loading.measurements.overheads import Narrow, level_overhead, pass_overhead, round_overhead
+from engine.loading.measurements.rates_file import Measured, RatesFile
 from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
-from engine.loading.rates_file import Measured, RatesFile
 from engine.loading.store import cache_root
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, own_dtype

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from engine.loading.benchmark import machine_key
-from engine.loading.measuring import DeviceTimer, coded_samples, stored_product_time
+from engine.loading.measurements.benchmark import machine_key
+from engine.loading.measurements.measuring import DeviceTimer, coded_samples, stored_product_time
+from engine.loading.measurements.rates_file import NAME, VERSION
 from engine.loading.pair import PairIdentity
 from engine.loading.preparation import COMPRESSED
-from engine.loading.rates_file import NAME, VERSION
 from engine.loading.store import CacheFile, cache_root
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.number_types import COMPUTED
