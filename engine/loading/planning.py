@@ -389,7 +389,14 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         attends=layer.kv_width > 0 or not layer.state,
         experts=layer.experts,
         chosen=layer.chosen,
+        matrix_bytes=0 if layer.experts else _largest_matrix(layer.weights) * dtype.itemsize,
     )
+
+
+def _largest_matrix(weights: Sequence[StoredWeight]) -> int:
+    """Its numbers, and those of all that is no matrix."""
+    matrices = [weight.elements for weight in weights if len(weight.shape) == 2]
+    return max(matrices, default=0) + sum(weight.elements for weight in weights) - sum(matrices)
 
 
 def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtype) -> int:

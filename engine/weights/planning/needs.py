@@ -29,7 +29,8 @@ class Layer:
     as any layer is streamed; `expert_bytes`: the part of it that are its experts; `run_bytes`: its weights ready to
     run; `elements` and `active_elements`: its numbers, and those of them that one token is multiplied with;
     `copy_bytes`: a copy in 4 bits that drafts as long as the layer streams, 0 for none. `experts`, of which a token is
-    routed to `chosen`: 0 where that is not known, or there are none.
+    routed to `chosen`: 0 where that is not known, or there are none. `matrix_bytes`: of its largest matrix ready to
+    run, and of all that is no matrix; 0 where that is not known.
     """
 
     stored_bytes: int
@@ -41,6 +42,7 @@ class Layer:
     attends: bool = True
     experts: int = 0
     chosen: int = 0
+    matrix_bytes: int = 0
 
     @property
     def expert_elements(self) -> float:
@@ -156,10 +158,14 @@ class ModelNeeds:
         """Whether copies of the layers that stream are the draft."""
         return any(layer.copy_bytes for layer in self.layers)
 
-    @property
-    def scratch_bytes(self) -> int:
-        """The one layer into which stored layers are decoded; none when they run as they are stored."""
-        return 0 if self.codec == "plain" else max(layer.run_bytes for layer in self.layers)
+    def scratch_bytes(self, by_matrix: bool = False) -> int:
+        """The one layer into which stored layers are decoded; none when they run as they are stored.
+
+        `by_matrix`: matrices are decoded one at a time, each just before it is multiplied with.
+        """
+        if self.codec == "plain":
+            return 0
+        return max((by_matrix and layer.matrix_bytes) or layer.run_bytes for layer in self.layers)
 
 
 def merged(draft: ModelNeeds, heads: ModelNeeds) -> ModelNeeds:

@@ -1,5 +1,7 @@
 """Gives a decoder layer its weights: as views of a buffer, or decoded into one scratch layer that all layers share."""
 
+from collections.abc import Collection
+from math import prod
 from typing import Protocol
 
 import torch
@@ -8,7 +10,7 @@ from torch import Tensor, nn
 from engine.weights.codecs.codec import Decoder
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.siblings import Siblings
-from engine.weights.streaming.stored_weight import Products, StoredWeight, multiplied_names
+from engine.weights.streaming.stored_weight import Products, StoredWeight, Turn, multiplied_names
 
 
 class Binding(Protocol):
@@ -22,16 +24,35 @@ class Scratch:
     """Memory for one layer's weights on the compute device, shared by all layers of the same shapes."""
 
     def __init__(self, device: torch.device) -> None:
+        self.turn: Turn = [None]  # of the memory that weights which are decoded one at a time share
         self._device = device
         self._layers: dict[tuple[tuple[str, torch.Size, torch.dtype], ...], dict[str, Tensor]] = {}
+        self._one = torch.empty(0, dtype=torch.uint8, device=device)
 
-    def weights_of(self, layer: nn.Module, left_out: str | None = None) -> dict[str, Tensor]:
+    def places_of(self, layer: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
+        """Tensors shaped like these weights of the layer, all of them in the same memory, that of the largest one."""
+        own = {name: each for name, each in layer.state_dict(keep_vars=True).items() if name in names}
+        largest = max((each.numel() * each.itemsize for each in own.values()), default=0)
+        if largest > len(self._one):
+            self._one = torch.empty(largest, dtype=torch.uint8, device=self._device).zero_()
+        return {
+            name: self._one[: prod(each.shape) * each.itemsize].view(each.dtype).view(each.shape)
+            for name, each in own.items()
+        }
+
+    def weights_of(
+        self, layer: nn.Module, left_out: str | None = None, elsewhere: Collection[str] = ()
+    ) -> dict[str, Tensor]:
         """Tensors shaped like the layer's own, which may be on meta; the same ones for all layers of these shapes.
 
-        None for names that begin with `left_out`.
+        None for names that begin with `left_out`, nor for those `elsewhere`.
         """
         every = layer.state_dict(keep_vars=True)
-        own = {name: each for name, each in every.items() if left_out is None or not name.startswith(left_out)}
+        own = {
+            name: each
+            for name, each in every.items()
+            if name not in elsewhere and (left_out is None or not name.startswith(left_out))
+        }
         key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in own.items())
         if key not in self._layers:
             # Zeros that are written: the system finds memory for them now, not in the middle of the first pass.
@@ -80,15 +101,14 @@ class Decoded:
         self._layout = layout
         self._decoder = decoder
         self._views: dict[int, tuple[dict[str, Tensor], Products]] = {}
-        weights = scratch.weights_of(layer, left_out)
-        multiplied = multiplied_names(layer) if few_rows else frozenset()
+        linear = multiplied_names(layer) if few_rows else frozenset()
+        multiplied = {name for name in linear if left_out is None or not name.startswith(left_out)}
         siblings = Siblings()
         self._multiplied = [
-            (name, StoredWeight(name, decoder, weights[name], few_rows, siblings))
-            for name in weights
-            if name in multiplied
+            (name, StoredWeight(name, decoder, place, few_rows, siblings, scratch.turn))
+            for name, place in scratch.places_of(layer, multiplied).items()
         ]
-        self._weights = {name: weight for name, weight in weights.items() if name not in multiplied}
+        self._weights = scratch.weights_of(layer, left_out, multiplied)
         for name, tensor in self._weights.items():
             _put(*_place(layer, name, tensor))
         for name, stored in self._multiplied:

@@ -20,6 +20,9 @@ SMALLEST = 1 << 16  # numbers that are worth being kept narrow
 LIGHT, LIGHT_PRODUCTS = 1 << 20, 1 << 23  # numbers of a matrix, times rows, that one thread multiplies in half a ms
 TABLE, TABLE_ROWS = "table", 8192  # its name among stored tensors, and how many of its rows are cast at a time
 
+Turn = list[object]
+"""Of memory that the places of several weights share: its only item is the weight that was decoded there last."""
+
 Products = dict[str, Product | None]
 """Of stored tensors, by the names of weights; None where there is none."""
 
@@ -34,7 +37,8 @@ class StoredWeight(Tensor):
     """Stands where a network looks for the weight [out, in] of an `nn.Linear`: of its shape and type, without numbers.
 
     `torch.nn.functional.linear` of at most `few_rows` rows multiplies with the stored tensors, where the decoder has a
-    product for them. All else, whatever a network does with the weight, finds it decoded.
+    product for them; of more rows with the weight itself, which is decoded, unless it is stored as it is computed
+    with. All else, whatever a network does with the weight, finds it decoded.
     """
 
     _name: str
@@ -43,20 +47,29 @@ class StoredWeight(Tensor):
     _few_rows: int
     _stored: Mapping[str, Tensor]
     _is_decoded: bool
+    _alone: Tensor | None
     _products: Products
     _siblings: Siblings | None
+    _turn: Turn | None
 
     @staticmethod
     def __new__(
-        cls, name: str, decoder: Decoder, place: Tensor, few_rows: int, siblings: Siblings | None = None
+        cls,
+        name: str,
+        decoder: Decoder,
+        place: Tensor,
+        few_rows: int,
+        siblings: Siblings | None = None,
+        turn: Turn | None = None,
     ) -> "StoredWeight":
         """`place`: where the weight is decoded to, of its shape and number type; between two runs others may use it.
 
-        `siblings`: those of its layer, of which some may be multiplied together.
+        `siblings`: those of its layer, of which some may be multiplied together. `turn`: of the place, where other
+        weights of the same layer are decoded there too.
         """
         made: StoredWeight = Tensor._make_wrapper_subclass(cls, place.shape, dtype=place.dtype, device=place.device)
         made._name, made._decoder, made._place, made._few_rows = name, decoder, place, few_rows
-        made._siblings = siblings
+        made._siblings, made._turn = siblings, turn
         return made
 
     def point(self, stored: Mapping[str, Tensor], products: Products | None = None) -> None:
@@ -65,13 +78,34 @@ class StoredWeight(Tensor):
         `products`: those made of these very tensors in earlier runs, by name.
         """
         self._stored, self._products, self._is_decoded = stored, {} if products is None else products, False
+        self._alone = None
 
     def decoded(self) -> Tensor:
         """The weight itself, for this run of the layer."""
-        if not self._is_decoded:
+        if self._turn is None or self._ready is not None:
+            return self._now()
+        if self._alone is None:  # whoever keeps it may ask for another weight of the layer, too
+            self._alone = torch.empty_like(self._place)
+            self._decoder.decode(self._stored, self._name, self._alone)
+        return self._alone
+
+    def _now(self) -> Tensor:
+        """The weight itself, until another one of those that share its place is decoded."""
+        if (ready := self._ready) is not None:
+            self._is_decoded = True
+            return ready
+        if not self._is_decoded or (self._turn is not None and self._turn[0] is not self):
             self._decoder.decode(self._stored, self._name, self._place)
             self._is_decoded = True
+            if self._turn is not None:
+                self._turn[0] = self
         return self._place
+
+    @property
+    def _ready(self) -> Tensor | None:
+        """The weight as it is stored, if nothing has to be decoded."""
+        stored = self._stored.get(self._name)
+        return stored if stored is not None and stored.dtype == self._place.dtype else None
 
     def times(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
         """What `functional.linear` gives: states [..., in] to [..., out], in the states' number type."""
@@ -97,7 +131,7 @@ class StoredWeight(Tensor):
         return self._products[self._name]
 
     def _many_times(self, states: Tensor, bias: Tensor | None) -> Tensor:
-        return functional.linear(states, self.decoded(), bias)
+        return functional.linear(states, self._now(), bias)
 
     def rows(self, numbers: Tensor) -> Tensor:
         """What `functional.embedding` gives."""

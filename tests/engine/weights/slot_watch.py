@@ -272,5 +272,7 @@ def _behind(stream: LayerStream) -> Callable[[nn.Module, Any, Any], None]:
         for weights in stream._scratch._layers.values():
             for weight in weights.values():
                 poison(weight)
+        if len(stream._scratch._one):
+            poison(stream._scratch._one)
 
     return behind

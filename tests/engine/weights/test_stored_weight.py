@@ -29,6 +29,11 @@ class Counting:
         self.decoded += 1
         self.codec.decode(stored, name, out)
 
+    def codec_weight(self) -> Tensor:
+        weight = torch.empty(512, 256)
+        self.codec.decode(self.stored, NAME, weight)
+        return weight
+
     def product(
         self, stored: Mapping[str, Tensor], name: str, shape: tuple[int, int], turned: bool = False
     ) -> Product | None:
@@ -77,6 +82,40 @@ def test_whatever_else_is_done_with_it_finds_the_numbers(counting: Counting) -> 
     assert torch.equal(weight[3:5], plain[3:5])
     assert weight.sum() == plain.sum()
     assert counting.decoded == 1
+
+
+def test_weights_that_share_a_place_are_decoded_when_they_are_needed(counting: Counting) -> None:
+    other, place, turn = Counting(torch.randn(512, 256)), torch.zeros(512, 256), [None]
+    one, two = (StoredWeight(NAME, each, place, 8, turn=turn) for each in (counting, other))
+    one.point(counting.stored)
+    two.point(other.stored)
+    states, expected = torch.randn(9, 256), [each.codec_weight() for each in (counting, other)]
+    for weight, plain in zip((one, two, one, one), (*expected, expected[0], expected[0]), strict=True):
+        assert torch.equal(functional.linear(states, weight), functional.linear(states, plain))
+    assert (counting.decoded, other.decoded) == (2, 1), "the other one had taken the place in between"
+    assert torch.equal(torch.cat([one, two]), torch.cat(expected)), "at once, each in memory of its own"
+
+
+def test_what_is_stored_as_it_is_computed_with_is_not_copied() -> None:
+    stored, place = torch.randn(512, 256), torch.full((512, 256), torch.nan)
+    weight = StoredWeight(NAME, codec_named("plain"), place, 8)
+    weight.point({NAME: stored})
+    states = torch.randn(9, 256)
+    assert torch.equal(functional.linear(states, weight), functional.linear(states, stored))
+    assert weight.decoded() is stored
+    assert bool(place.isnan().all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_scratch_layer_of_a_dense_model_holds_one_matrix(dtype: torch.dtype, tmp_path: Path) -> None:
+    save_tiny_model("llama", tmp_path / "model")
+    streamed = Streamed(tmp_path / "model")
+    streamed.streamable.network.model.to(dtype)
+    stream = streamed.stream(pack(streamed.streamable, tmp_path, "nf4"), ["ssd"] * 4, few_rows=8)
+    own = streamed.streamable.network.layers[0].state_dict(keep_vars=True).values()
+    assert len(stream._scratch._one) == max(each.numel() for each in own) * dtype.itemsize
+    assert all(each.ndim == 1 for layer in stream._scratch._layers.values() for each in layer.values())
+    stream.close()
 
 
 @pytest.mark.parametrize("family", SOME)
