@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from app.system.bundle import DRAW
+from app.system.bundle import DRAW, ENCODE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from app.chat.typesetting.drawing_program import main as draw  # noqa: PLC0415
 
         return draw()
+    if words[:1] == [ENCODE]:  # the same for the one that encodes animations
+        from app.tree.exports.animations.encoding_program import main as encode  # noqa: PLC0415
+
+        return encode()
     # Qt's types are made when PySide6 is imported, not when they are first named: that happens in threads and inside
     # of event filters, too, and making one while another is being made ends the program.
     os.environ["PYSIDE6_OPTION_LAZY"] = "0"

@@ -14,15 +14,30 @@ import torch
 FEW_NUMBERS = 1 << 18  # of which one thread makes exponentials in a fraction of a millisecond
 
 
+class _Whole:
+    """What torch was allowed where a thread last began to compute alone."""
+
+    threads = 1
+
+
 class _Held(threading.local):  # as torch's own setting is each thread's
     threads = 0
 
+    def __init__(self) -> None:
+        # At its first use a thread takes over what was set last, by any of them: 1, if that one computes alone now.
+        if torch.get_num_threads() == 1 < _whole.threads:
+            torch.set_num_threads(_whole.threads)
 
+
+_whole = _Whole()
 _held = _Held()
 
 
 def threads_allowed() -> int:
-    """How many threads may compute for this one."""
+    """How many threads may compute for this one.
+
+    A thread that is to have one alone asks for this first, and then tells torch.
+    """
     return _held.threads or torch.get_num_threads()
 
 
@@ -32,7 +47,7 @@ def in_own_thread() -> Iterator[None]:
     if _held.threads:
         yield
         return
-    _held.threads = torch.get_num_threads()
+    _held.threads = _whole.threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield

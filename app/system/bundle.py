@@ -11,6 +11,9 @@ PARTS_VARIABLE = "COPPICE_RUNTIME_PARTS"
 DRAW = "draw"
 """The word by which a packaged program, which has no Python to start, is told to be the `drawing_program`."""
 
+ENCODE = "encode"
+"""The same for the `encoding_program` of animations."""
+
 
 def is_frozen() -> bool:
     """Whether this process is a packaged program, which has no Python to start others with."""

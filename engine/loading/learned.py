@@ -22,6 +22,7 @@ from engine.speculation.trees.tree_program import AcceptanceVector, checked
 from engine.speculation.tuning.expert_costs import ExpertCosts
 from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
+from engine.weights.planning.needs import KvForm
 
 VERSION = 5
 ANEW = say("It is learnt anew.")
@@ -62,15 +63,17 @@ class LearnedFiles:
     Of the settings all count but the seed, the method and the budget.
     """
 
-    def __init__(self, pair: Pair, tiers: Sequence[str], device: str) -> None:
-        """`tiers`: where each layer of the target is now."""
+    def __init__(self, pair: Pair, tiers: Sequence[str], device: str, kv_form: KvForm = "computed") -> None:
+        """`tiers`: where each layer of the target is now; `kv_form`: of its keys and values."""
         self._folder = cache_root(pair.options) / "learnt"
-        self._about = {
+        self._about: dict[str, Any] = {
             **pair.identity.by_files(),
             "placement": placement_of(tiers, device),
             "threads": torch.get_num_threads(),
             "overlap": pair.options.overlap,
         }
+        if kv_form != "computed":
+            self._about["kv"] = kv_form
 
     def path(self, options: GenerateOptions) -> Path:
         """Where what is learned under these settings belongs."""

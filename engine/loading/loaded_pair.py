@@ -167,7 +167,7 @@ class LoadedPair:
         self.learned.keep()
         if self.texts.on_disk:
             self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
-        place = LearningPlace(self.target.network.device, self.weights.tiers)
+        place = LearningPlace(self.target.network.device, self.weights.tiers, self.weights.plan.kv_form)
         remember_answer(self.pair, options.speculation, statistics, throughput, place)
 
     def describe(self, request: int, seconds: float) -> Loaded:
@@ -260,7 +260,7 @@ def _load(
                 yield Loading(request, pair.common_tokens.words, 0, 1)
             translation = _translation(pair, weights.network, network)
             yield from require_tree_held(request, draft, pair.draft, pair.options)
-        learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device)))
+        learned = Learned(LearnedFiles(pair, weights.tiers, str(target.network.device), plan.kv_form))
         limit = TreeLimit(good.limits.tree_nodes, good.limits.tree_patience)
         if texts is None:
             texts = KeptTexts(0)

@@ -201,7 +201,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
         work,
         question.override,
         question.rates is not None,
-        question.seen,
+        question.seen if question.seen and question.seen.kv_form == needs.kv_form else None,
     )
 
 

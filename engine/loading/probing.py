@@ -1,7 +1,7 @@
 """Probes models of families that no test has compared with transformers, and remembers what was found.
 
 A probe takes a few passes over all layers, which is long where they stream. What it found counts for the same files,
-number type and kind of device, and for the same versions of Coppice and transformers.
+number type, kind of device and form of keys and values, and for the same versions of Coppice and transformers.
 """
 
 from collections.abc import Generator, Mapping
@@ -18,6 +18,7 @@ from engine.model.architecture import words_of
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
 from engine.model.families.probe import PASSES, TreeRefused, is_verified, probe_tree, refused
+from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, SlotForm
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import from_json, say, to_json
@@ -31,10 +32,15 @@ NETWORK_FAULTS = (ValueError, TypeError, LookupError, AttributeError, AssertionE
 
 
 def require_not_refused(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, options: LoadOptions) -> None:
-    """Raise the `TreeRefused` of an earlier probe of this model, before anything of it is loaded."""
-    refusal = _file(options).entry(REFUSED, _key(checkpoint, dtype, device), _refusal)
-    if refusal is not None:
-        raise refusal
+    """Raise the `TreeRefused` of an earlier probe of this model, before anything of it is loaded.
+
+    What was refused with keys and values as computed is refused in 8 bits, too, but not the other way round.
+    """
+    forms = [AS_COMPUTED, EIGHT_BITS] if options.kv == "8" else [AS_COMPUTED]
+    for form in forms:
+        refusal = _file(options).entry(REFUSED, _key(checkpoint, dtype, device, form), _refusal)
+        if refusal is not None:
+            raise refusal
 
 
 def require_tree_held(
@@ -47,7 +53,7 @@ def require_tree_held(
     network = context.network
     if is_verified(network):
         return
-    file, key = _file(options), _key(checkpoint, network.dtype, network.device)
+    file, key = _file(options), _key(checkpoint, network.dtype, network.device, context.form)
     if file.entry(PROBED, key, lambda _entry: True):
         return
     stage = say(
@@ -77,9 +83,10 @@ def _file(options: LoadOptions) -> CacheFile:
     return CacheFile(cache_root(options) / NAME, VERSION)
 
 
-def _key(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> str:
+def _key(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, form: SlotForm) -> str:
     versions = f"{__version__} {transformers.__version__}"
-    return f"{source_fingerprint(checkpoint)} {dtype} {device.type} {versions}"
+    slots = "" if form is AS_COMPUTED else f" {'+'.join(form.parts)}"
+    return f"{source_fingerprint(checkpoint)} {dtype} {device.type} {versions}{slots}"
 
 
 def _remember(file: CacheFile, key: str, checkpoint: Checkpoint, refusal: TreeRefused) -> None:

@@ -17,6 +17,7 @@ from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, Throughp
 from engine.speculation.tuning.throughput_model import Plan as TreePlan
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.machine import Memory
+from engine.weights.planning.needs import KvForm
 from engine.weights.planning.placement import Override
 from engine.weights.planning.seen import Seen
 from engine.weights.planning.ways import TreeYield
@@ -28,10 +29,11 @@ PLANNED = "specexec"  # the method whose trees plans are for
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a pair has learned: the device, and where each layer of the target was."""
+    """Where a pair has learned: the device, where each layer of the target was, and how keys and values were kept."""
 
     device: torch.device
     tiers: Sequence[Tier]
+    kv_form: KvForm = "computed"
 
 
 def remember_answer(
@@ -65,7 +67,8 @@ def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
         return None
     levels = stats.drafting.known if stats else None
     device, ram, ssd = (list(place.tiers).count(tier) for tier in ("device", "ram", "ssd"))
-    return SeenHere(machine_key(place.device), Seen((device, ram, ssd), passes, learned.passes.hidden, levels))
+    rounds = Seen((device, ram, ssd), passes, learned.passes.hidden, levels, place.kv_form)
+    return SeenHere(machine_key(place.device), rounds)
 
 
 def _trees(learned: ThroughputModel) -> tuple[tuple[int, float, float], ...]:

@@ -7641,6 +7641,26 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{rounds}, etwa {seconds} s und {size}.</translation>
         </message>
         <message>
+            <location filename="../../app/tree/exports/animations/encoding.py" />
+            <source>Choose another format.</source>
+            <translation>Wähle ein anderes Format.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/encoding.py" />
+            <source>Try again, or choose a smaller size.</source>
+            <translation>Versuchen Sie es noch einmal, oder wählen Sie eine kleinere Größe.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/encoding.py" />
+            <source>{name} animations cannot be written here: the library for it is missing.</source>
+            <translation>{name}-Animationen lassen sich hier nicht schreiben: Die Bibliothek dafür fehlt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/animations/encoding.py" />
+            <source>{name} was not finished: the process that writes it ended.</source>
+            <translation>{name} wurde nicht fertig: Der Prozess, der die Datei schreibt, ist beendet worden.</translation>
+        </message>
+        <message>
             <location filename="../../app/tree/exports/animations/film.py" />
             <source>None of these rounds is kept any more.</source>
             <translation>Keine dieser Runden ist noch aufbewahrt.</translation>
@@ -7652,11 +7672,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/exports/animations/formats.py" />
-            <source>Choose another format.</source>
-            <translation>Wähle ein anderes Format.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports/animations/formats.py" />
             <source>GIF animations (*.gif)</source>
             <translation>GIF-Animationen (*.gif)</translation>
         </message>
@@ -7664,11 +7679,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/exports/animations/formats.py" />
             <source>WebP animations (*.webp)</source>
             <translation>WebP-Animationen (*.webp)</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports/animations/formats.py" />
-            <source>{name} animations cannot be written here: the library for it is missing.</source>
-            <translation>{name}-Animationen lassen sich hier nicht schreiben: Die Bibliothek dafür fehlt.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/animations/scene.py" />

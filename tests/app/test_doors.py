@@ -76,6 +76,7 @@ SAFE_WITHOUT = {
     "app/chat/archive/database_files.py": "numbers as JSON",
     "app/chat/typesetting/code_places.py": "text of a document, encoded with halves to count them",
     "app/chat/typesetting/drawing_process.py": "JSON", "app/chat/typesetting/drawing_program.py": "JSON",
+    "app/tree/exports/animations/encoding_program.py": "JSON",
     "app/tree/exports/pictures/formats.py": "SVG that Qt has written, which is well-formed",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",

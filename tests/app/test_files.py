@@ -117,6 +117,7 @@ def test_a_file_that_another_program_holds_for_a_moment_is_replaced_on_windows(
 # Each with the reason why a half-written file does no harm there.
 IN_PLACE = {
     "drawing_program.py": "a pipe to the window",
+    "encoding_program.py": "a pipe to the window, and a file that the window has opened and puts in its place",
     "process.py": "a log, which grows, and a setting of the kernel",
     "bench.py": "a place that a person gave, which may be a pipe",
     "generate.py": "a place that a person gave, which may be a pipe",

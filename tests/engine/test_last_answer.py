@@ -34,7 +34,7 @@ def pair(tmp_path: Path) -> Pair:
     return open_pair(LoadOptions(weights="float32", device="cpu", budget=8, cache_dir=str(tmp_path)))
 
 
-def planned(pair: Pair, **changes: int) -> Plan:
+def planned(pair: Pair, **changes: int | str) -> Plan:
     options, cancellation = replace(pair.options, **changes), Cancellation()  # type: ignore[arg-type]
     cancellation.begin(1)
     steps = plan_target(1, pair.target, pair.draft, options, choose_device("cpu"), cancellation)
@@ -70,6 +70,10 @@ def test_what_rounds_took_is_planned_with_on_this_machine_alone(pair: Pair, monk
     here = MeasuredHere(cpu)
     assert question_for(pair.identity, here).seen == Seen((8, 0, 0), PassTime((1.0, 9.0), (0.4, 0.5)))
     assert planned(pair).forecast.seconds_per_pass == pytest.approx(0.5)
+    assert planned(pair, kv="8").forecast.seconds_per_pass != pytest.approx(0.5), "attention takes another time there"
+    remember_answer(pair, EIGHT, ANSWER, learned, replace(place, kv_form="8 bits"))
+    assert planned(pair, kv="8").forecast.seconds_per_pass == pytest.approx(0.5)
+    assert planned(pair).forecast.seconds_per_pass != pytest.approx(0.5)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
     assert question_for(pair.identity, here).seen is None
 

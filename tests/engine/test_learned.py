@@ -126,6 +126,7 @@ def test_another_place_is_another_file(files: LearnedFiles, tmp_path: Path) -> N
     assert LearnedFiles(pair, ("device",) * 3, "cpu").path(OPTIONS) != files.path(OPTIONS)
     packed = open_pair(LoadOptions(cache_dir=str(tmp_path), weights="int8"))
     assert LearnedFiles(packed, TIERS, "cpu").path(OPTIONS) != files.path(OPTIONS)
+    assert LearnedFiles(pair, TIERS, "cpu", "8 bits").path(OPTIONS) != files.path(OPTIONS)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b"{}", b'"learnt"'])

@@ -55,6 +55,18 @@ def test_another_thread_is_not_meant() -> None:
     assert found == [2]
 
 
+def test_a_thread_that_begins_meanwhile_may_use_as_many_threads() -> None:
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(threads_allowed())) for _ in range(2)]
+    with in_own_thread():
+        threads[0].start()
+        threads[0].join()
+        assert torch.get_num_threads() == 1
+    threads[1].start()
+    threads[1].join()
+    assert found == [3, 3]
+
+
 def test_rows_are_few_for_the_matrix_that_is_worth_most() -> None:
     small, table = nn.Linear(64, 64), nn.Embedding(LIGHT // 64 + 1, 64)
     large = nn.Linear(LIGHT // 64 + 1, 64, device="meta")

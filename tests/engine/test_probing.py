@@ -14,6 +14,7 @@ from engine.loading.probing import NAME, require_not_refused, require_tree_held
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.model_folder import EMBEDDED_MODELS
+from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, PackedStates
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import to_json
 from tests.engine.family_proof import loaded
@@ -64,10 +65,12 @@ def refusing(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> Context
     return context
 
 
-def remembered(checkpoint: Checkpoint, cache: Path, dtype: torch.dtype = torch.float32) -> ModelError | None:
+def remembered(
+    checkpoint: Checkpoint, cache: Path, dtype: torch.dtype = torch.float32, kv: str = "auto"
+) -> ModelError | None:
     """The refusal that is raised before anything is loaded."""
     try:
-        require_not_refused(checkpoint, dtype, torch.device("cpu"), LoadOptions(cache_dir=str(cache)))
+        require_not_refused(checkpoint, dtype, torch.device("cpu"), LoadOptions(cache_dir=str(cache), kv=kv))
     except ModelError as refusal:
         return refusal
     return None
@@ -92,6 +95,21 @@ def test_a_refusal_is_remembered_for_these_files_and_versions(
         next(load_pair(1, pair, Cancellation()))
     (checkpoint.folder / "config.json").touch()
     assert remembered(checkpoint, tmp_path) is None
+
+
+def test_each_form_of_keys_and_values_is_tried(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, packed = (Context(loaded(checkpoint), 16, form=form) for form in (AS_COMPUTED, EIGHT_BITS))
+    assert len(stages(checkpoint, plain, tmp_path)) == 4
+    with monkeypatch.context() as failing:
+        failing.setattr(PackedStates, "heads", lambda *_: int("none"))
+        with pytest.raises(ModelError, match="cannot hold a token tree"):
+            stages(checkpoint, packed, tmp_path)
+    assert remembered(checkpoint, tmp_path) is None
+    assert remembered(checkpoint, tmp_path, kv="fit") is None, "it may be loaded as computed"
+    assert remembered(checkpoint, tmp_path, kv="8") is not None
+    assert stages(checkpoint, plain, tmp_path) == []
 
 
 def with_tokenizer(checkpoint: Checkpoint) -> Path:

@@ -34,7 +34,11 @@ def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
 
 def test_what_rounds_took_is_kept_with_the_machine_they_ran_on(tmp_path: Path) -> None:
     rounds = Seen((0, 0, 8), PassTime((1.0, 17.5), (0.4, 0.9)), 0.25, PassTime((2.0,), (0.01,)))
-    for seen in (SeenHere("this", rounds), SeenHere("this", replace(rounds, hidden=0.0, levels=None)), None):
+    for seen in (
+        SeenHere("this", rounds),
+        SeenHere("this", replace(rounds, hidden=0.0, levels=None, kv_form="8 bits")),
+        None,
+    ):
         answer = LastAnswer(3.5, 0.8, ((4, 2.0, 3.0),), seen)
         RatesFile(tmp_path).remember_answer("a", answer)
         assert RatesFile(tmp_path).recall_answer("a") == answer
@@ -45,6 +49,9 @@ def test_overheads_are_rates_too_and_older_entries_are_measured_anew(tmp_path: P
     assert RatesFile(tmp_path).remember("a", rates).rates == rates
     assert RatesFile(tmp_path).recall("a")
     document = json.loads((tmp_path / NAME).read_text())
+    del document["machines"]["a"]["rates"]["unpack"]
+    (tmp_path / NAME).write_text(json.dumps(document))
+    assert RatesFile(tmp_path).recall("a"), "nothing depends on it but a guess for 8-bit keys and values"
     del document["machines"]["a"]["rates"]["calls"]
     (tmp_path / NAME).write_text(json.dumps(document))
     assert RatesFile(tmp_path).recall("a") is None

@@ -1,15 +1,14 @@
 """The process that draws formulas and colours code: started when it is asked, ended when it misses its deadline."""
 
-import os
 import subprocess
-import sys
 import threading
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from app.system import json_text as json
+from app.system import own_program
 from app.system.background import report, start
-from app.system.bundle import DRAW, is_frozen, root
+from app.system.bundle import DRAW
 
 DEADLINE_VARIABLE = "COPPICE_DRAWING_SECONDS"
 READY = "ready"
@@ -19,10 +18,6 @@ SECONDS = 2.0  # for one formula or one piece of code; most take milliseconds
 _SECONDS_TO_START = 60.0
 _LONGEST_ANSWER = 4 << 20  # bytes
 _MOST_FAILED_STARTS = 3
-_PASSED_ON = (  # of the environment: what a Python needs to start, and nothing that is secret
-    *("PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "TMPDIR", "LANG", "LC_ALL"),
-    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME"),
-)
 
 
 class DrawingProcess:
@@ -145,15 +140,9 @@ class _Running:
 
 
 def _command() -> list[str]:
-    if is_frozen():
-        return [sys.executable, DRAW]
-    return [sys.executable, "-m", "app.chat.typesetting.drawing_program"]
+    return own_program.command(DRAW, "app.chat.typesetting.drawing_program")
 
 
 def _environment(seconds: float) -> dict[str, str]:
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    environment[DEADLINE_VARIABLE] = str(seconds + 1.0)  # it ends by itself when nobody is there to end it
-    environment["PYTHONSAFEPATH"] = "1"  # a folder named `app` where the person happens to be is not ours
-    if not is_frozen():
-        environment["PYTHONPATH"] = str(root())
-    return environment
+    """It ends by itself when nobody is there to end it."""
+    return own_program.environment() | {DEADLINE_VARIABLE: str(seconds + 1.0)}

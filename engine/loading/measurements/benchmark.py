@@ -27,6 +27,7 @@ from engine.loading.measurements.measuring import (
     packed_rate,
     packed_samples,
     product_time,
+    slots_unpacking_rate,
     stored_product_time,
     unpacking_rate,
 )
@@ -111,6 +112,7 @@ class Benchmark:
             call_seconds=calls.layer(1.0),
             products=products,
             attention=attention_time(self.needs, timer),
+            unpack=slots_unpacking_rate(self.needs, timer) / GIGA,
             stored=stored,
             few_rows=few_of_host if host else few_rows,
             calls=calls.layer,

@@ -14,6 +14,9 @@ from torch.nn import functional
 from engine import accelerator
 from engine.model.assembly import Assembly, Piece
 from engine.model.formats.packed import PackedWeight
+from engine.model.passes.slot_forms import PackedStates, packed
+from engine.model.passes.tree_attention import heads_at_once
+from engine.model.shape import key_group
 from engine.number_types import torch_types
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.codec import Decoder, codec_named
@@ -149,6 +152,22 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
         return scores.float().softmax(-1).to(timer.dtype) @ keys
 
     return _pass_time(ATTENTION_ROWS, lambda _rows: ATTENTION_SLOTS * shape.query_width, attend, timer)
+
+
+def slots_unpacking_rate(needs: ModelNeeds, timer: DeviceTimer) -> float:
+    """Numbers per second of keys and values in 8 bits that attention unpacks, some heads at a time."""
+    shape = needs.shape
+    width = shape.query_width // shape.heads
+    states = torch.ones(1, shape.heads, ATTENTION_SLOTS, width, dtype=timer.dtype, device=timer.device)
+    keys, values = (PackedStates(*packed(states, group), timer.dtype) for group in (key_group(width), width))
+    at_once = heads_at_once(keys, values)
+
+    def unpack() -> None:
+        for begin in range(0, shape.heads, at_once):
+            for each in (keys, values):
+                each.heads(begin, min(begin + at_once, shape.heads))
+
+    return 2 * states.numel() / timer.seconds(unpack)
 
 
 def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 from engine.loading.store import CacheFile
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import Rates
+from engine.weights.planning.needs import KvForm
 from engine.weights.planning.seen import Seen
 
 NAME = "rates.json"
@@ -19,6 +20,7 @@ PASS_TIMES = ("products", "attention", "stored", "calls", "levels", "host")
 NOT_EVERYWHERE = ("stored", "calls", "levels", "host")  # these may be null
 NUMBERS = ("link", "ssd", "memory", "tflops", "decode", "call_seconds")
 OVERHEADS = ("pass_seconds", "round_seconds")
+LATER = ("unpack",)  # files of before do not know them: 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def _measured(value: Mapping[str, Any]) -> Measured:
     passes = {name: _pass_time(rates[name]) for name in PASS_TIMES if name not in NOT_EVERYWHERE or rates[name]}
     numbers = {name: _positive(rates[name]) for name in NUMBERS}
     overheads = {name: _seconds(rates[name]) for name in OVERHEADS}
+    overheads |= {name: _seconds(rates.get(name, 0.0)) for name in LATER}
     return Measured(Rates(**numbers, **passes, **overheads, few_rows=int(rates["few_rows"])), at)  # type: ignore[arg-type]
 
 
@@ -115,7 +118,9 @@ def _seen(value: Mapping[str, Any]) -> SeenHere:
     device, ram, ssd = (int(count) for count in rounds["tiers"])
     hidden = min(_seconds(rounds["hidden"]), 1.0)
     levels = _pass_time(rounds["levels"]) if rounds["levels"] else None
-    return SeenHere(str(value["machine"]), Seen((device, ram, ssd), _pass_time(rounds["passes"]), hidden, levels))
+    kv_form: KvForm = "8 bits" if rounds.get("kv_form") == "8 bits" else "computed"
+    seen = Seen((device, ram, ssd), _pass_time(rounds["passes"]), hidden, levels, kv_form)
+    return SeenHere(str(value["machine"]), seen)
 
 
 def _positive(value: Any) -> float:

@@ -44,8 +44,8 @@ def _pool(count: int) -> ThreadPoolExecutor:
     begun = threading.Barrier(count + 1)
 
     def begin() -> None:
+        threads_allowed()  # at its first use a thread takes over what was set last, by any of them
         torch.set_num_threads(1)
-        torch.get_num_threads()  # at its first use a thread takes over what was set last, by any of them
         begun.wait()
 
     pool = ThreadPoolExecutor(count, "decoder", initializer=begin)

@@ -31,16 +31,18 @@ class Crew:
             return
         woken: list[Helper] = []
         try:
-            for helper in islice(self._called(), threads - 1):
-                helper.begin(left)
-                woken.append(helper)
-            _do(left)
+            try:
+                for helper in islice(self._called(), threads - 1):
+                    woken.append(helper)  # before it begins: Ctrl+C may come in between
+                    helper.begin(left)
+                _do(left)
+            finally:
+                errors = [helper.end() for helper in woken]
         finally:
-            for helper in woken:
+            for helper in woken:  # once more: Ctrl+C may have come while they were waited for
                 helper.end()
             self._is_free.release()
-        for helper in woken:
-            helper.raise_error()
+        _raise_first(errors)
 
     def _called(self) -> Iterator["Helper"]:
         """The crew's threads, then new ones."""
@@ -56,46 +58,57 @@ class Crew:
 
 
 class Helper(threading.Thread):
-    """A thread of a crew. One lock wakes it, and another says that it sleeps again; both are held in between."""
+    """A thread of a crew. One lock wakes it, and it holds another while it works; it holds no share while it sleeps."""
 
     def __init__(self) -> None:
         super().__init__(name="product", daemon=True)  # asleep when the process ends
-        self._wake, self._done = threading.Lock(), threading.Lock()
+        self._wake, self._works = threading.Lock(), threading.Lock()
         self._wake.acquire()
-        self._done.acquire()
         self._shares: Iterator[Share] = iter(())
         self._error: BaseException | None = None
 
     def begin(self, shares: Iterator[Share]) -> None:
         """Wake it to take of these."""
-        self._shares, self._error = shares, None
-        self._wake.release()
+        self._shares = shares
+        if self._wake.locked():  # or it has yet to wake from an earlier run
+            self._wake.release()
 
-    def end(self) -> None:
-        """Wait until it takes no more; not if it has not woken by now: then it goes on sleeping."""
-        if not self._wake.acquire(blocking=False):
-            self._done.acquire()
-        self._shares = iter(())
+    def end(self) -> BaseException | None:
+        """Wait until it takes no more, and take over what was raised in it; may be repeated, and without `begin`.
 
-    def raise_error(self) -> None:
-        """Raise what was raised in it since it was woken."""
-        if self._error is not None:
-            raise self._error
+        If it has not woken by now, it goes on sleeping.
+        """
+        self._wake.acquire(blocking=False)
+        self._shares = iter(())  # what it finds if it has woken and not looked yet
+        with self._works:
+            error, self._error = self._error, None
+        return error
 
     def run(self) -> None:
         """Sleep and work in turns."""
         while True:
             self._wake.acquire()
-            try:
-                _do(self._shares)
-            except BaseException as error:  # noqa: BLE001  # raised where the work was asked for
-                self._error = error
-            self._done.release()
+            with self._works:
+                try:
+                    _do(self._shares)
+                except BaseException as error:  # noqa: BLE001  # raised where the work was asked for
+                    self._error = error
 
 
 def _do(shares: Iterator[Share]) -> None:
     for share in shares:
         share()
+
+
+def _raise_first(errors: list[BaseException | None]) -> None:
+    """Raise the first error, and drop the list: an error holds this frame, and frames hold the shares' tensors."""
+    error = next(filter(None, errors), None)
+    errors.clear()
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error
 
 
 CREW = Crew()

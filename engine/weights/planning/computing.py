@@ -72,7 +72,7 @@ def host_seconds(rates: Rates, rows: float, bytes_each: float) -> float:
 def _attention_seconds(model: ModelNeeds, rows: int, context_tokens: int, rates: Rates) -> float:
     """Every row looks at every token of the context, in every layer that attends."""
     seen = context_tokens * model.shape.query_width * sum(layer.attends for layer in model.layers)
-    unpacking = context_tokens * model.kv_packed / (rates.decode * GIGA)
+    unpacking = context_tokens * model.kv_packed / ((rates.unpack or rates.decode) * GIGA)
     if rates.attention:
         return seen / GIGA * rates.attention(rows) + unpacking
     return _bound(context_tokens * model.kv_bytes, 2 * rows * seen, rates) + unpacking

@@ -83,6 +83,7 @@ class Rates:
     besides its layers, and `round_seconds` a round besides its passes; `levels`: what growing one level of a tree costs
     besides the draft's pass, against the level's nodes. `host`: what the processor beside a GPU takes for 1e9 weights
     in RAM as they are stored, against rows, if that was measured; else `host_memory` and `host_tflops` of it tell.
+    `unpack`: 1e9 numbers of keys and values in 8 bits a second that attention unpacks; 0 where it was not measured.
     """
 
     link: float
@@ -102,6 +103,7 @@ class Rates:
     host: PassTime | None = None
     host_memory: float = 30.0
     host_tflops: float = 0.5
+    unpack: float = 0.0
 
     def layer_seconds(self, rows: float) -> float:
         """What one layer costs before it computes anything, with so many rows."""

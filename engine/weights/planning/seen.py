@@ -7,6 +7,7 @@ import numpy as np
 
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.forecast import Forecast
+from engine.weights.planning.needs import KvForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +16,15 @@ class Seen:
 
     `passes`: seconds of a round without its drafting against rows, at the sizes that were measured; `hidden`: by how
     many of them it is shorter for every second of drafting before it; `levels`: seconds of a level of a tree against
-    the level's nodes, None where nothing drafted.
+    the level's nodes, None where nothing drafted. `kv_form`: of the target's keys and values, which decides what
+    attention takes.
     """
 
     tiers: tuple[int, int, int]
     passes: PassTime
     hidden: float = 0.0
     levels: PassTime | None = None
+    kv_form: KvForm = "computed"
 
     def drafted(self, given: Forecast, nodes: int, levels: float, computed: Callable[[int], float]) -> Forecast:
         """With the drafting that was seen, wherever the target's layers are; `computed`: a level of so many nodes."""

@@ -191,7 +191,7 @@ class AnimationDialog(QDialog):
             words.format(
                 done=f"{Number(progress.rounds):,}",
                 count=f"{Number(progress.all_rounds):,}",
-                size=size_text(progress.bytes_estimated),
+                size=size_text(progress.bytes_estimated(self._footage.bytes(self._choice))),
             )
         )
 

@@ -1,8 +1,10 @@
-"""What a thread does of an animation: it encodes frames as they come, into a file that is whole or not there."""
+"""Sends frames to the process that encodes them as they come, into a file that is whole or not there."""
 
 import logging
+import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -10,9 +12,14 @@ from typing import BinaryIO
 
 from PySide6.QtGui import QImage
 
+from app.i18n.translation import tr
+from app.system import json_text as json
 from app.system.background import Stop
+from app.system.bundle import ENCODE
 from app.system.files import chosen_replacement
-from app.tree.exports.animations.formats import AnimationFormat, EncoderOf
+from app.system.own_program import command, environment
+from app.tree.exports.animations.encoding_program import FRAME, Encoded, EncoderSetup
+from app.tree.exports.animations.formats import AnimationFormat
 from app.tree.exports.failures import writing_failed
 from app.ui.colors import TreeColors
 from engine.errors import InputError
@@ -20,6 +27,8 @@ from engine.errors import InputError
 _log = logging.getLogger(__name__)
 
 _RGB32 = "BGRX" if sys.byteorder == "little" else "XRGB"  # Pillow's name for it
+_PROGRAM = "app.tree.exports.animations.encoding_program"
+_LONGEST_LINE = 1 << 16  # bytes that the process says
 
 Painted = tuple[QImage, int]
 """A frame, in the format RGB32, and how many milliseconds it stays."""
@@ -46,37 +55,85 @@ class Encoding:
 
         Raises `InputError` in words, and `Cancelled`; nothing is left then.
         """
-        encoder_of = self.form.load()
-        yield 0, 0
         try:
             replacement = chosen_replacement(self.path)
             try:
-                count = yield from self._encode(encoder_of, replacement.file, stop)
-                written = replacement.file.tell()
+                written = 0, 0
+                for written in self._encode(replacement.file, stop):
+                    yield written
             except BaseException:
                 replacement.discard()
                 raise
-            if not count:
+            if not written[0]:
                 replacement.discard()
                 return
             replacement.commit()
         except OSError as error:
             _log.warning("An animation could not be written: %s", error)
             raise InputError(writing_failed(self.path, error)) from error
-        yield count, written
+        yield written
 
-    def _encode(self, encoder_of: EncoderOf, file: BinaryIO, stop: Stop) -> Generator[Written, None, int]:
-        from PIL import Image  # noqa: PLC0415  # few sessions need it
-
-        encoder, count = encoder_of(file, self.size, self.colors, self.repeats), 0
-        while (painted := self.frames.get()) is not None:
+    def _encode(self, file: BinaryIO, stop: Stop) -> Iterator[Written]:
+        setup = EncoderSetup(self.form.encoder, self.size, self.colors, self.repeats, _RGB32)
+        with _started(file) as process, stop.interrupting(process.kill):
+            yield self._told(_sent(process, setup.line()), stop)
+            while (painted := self.frames.get()) is not None:
+                stop.check()
+                image, milliseconds = painted
+                pixels = image.constBits()
+                head = FRAME.pack(milliseconds, len(pixels))
+                yield self._told(_sent(process, head, pixels), stop)
             stop.check()
-            image, milliseconds = painted
-            pixels = bytes(image.constBits())
-            encoder.add(Image.frombytes("RGB", self.size, pixels, "raw", _RGB32, image.bytesPerLine(), 1), milliseconds)
-            count += 1
-            yield count, file.tell()
+            yield self._told(_sent(process, FRAME.pack(0, 0)), stop)
+
+    def _told(self, answer: Encoded | None, stop: Stop) -> Written:
+        """Raises `OSError` as it was met there, `InputError` in words, and `Cancelled`."""
         stop.check()
-        if count:
-            encoder.finish()
-        return count
+        if answer is None:
+            words = tr("{name} was not finished: the process that writes it ended.")
+            raise InputError(words.format(name=self.path.name), tr("Try again, or choose a smaller size."))
+        if answer.is_missing:
+            words = tr("{name} animations cannot be written here: the library for it is missing.")
+            raise InputError(words.format(name=self.form.name), tr("Choose another format."))
+        if answer.reason:
+            raise OSError(answer.errno, answer.reason)
+        return answer.frames, answer.bytes
+
+
+@contextmanager
+def _started(file: BinaryIO) -> Iterator["subprocess.Popen[bytes]"]:
+    """The process, whose output is the file. It has ended on return. Raises `OSError`."""
+    process = subprocess.Popen(
+        command(ENCODE, _PROGRAM),
+        stdin=subprocess.PIPE,
+        stdout=file,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+        | getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()  # also after its last answer: then all is in the file
+        process.wait()
+        for pipe in (process.stdin, process.stderr):
+            with suppress(OSError):  # what it did not read any more
+                if pipe is not None:
+                    pipe.close()
+
+
+def _sent(process: "subprocess.Popen[bytes]", *parts: bytes | bytearray | memoryview) -> Encoded | None:
+    """What it answers; None where it has ended instead."""
+    assert process.stdin is not None
+    assert process.stderr is not None, "both are pipes"
+    with suppress(OSError):  # it has ended, or says why it will
+        for part in parts:
+            process.stdin.write(part)
+        process.stdin.flush()
+    while (line := process.stderr.readline(_LONGEST_LINE)).endswith(b"\n"):
+        try:
+            return Encoded(**json.loads(line))
+        except (ValueError, TypeError):
+            _log.warning("The encoding process: %s", line.decode(errors="replace").rstrip())
+    return None

@@ -1,4 +1,4 @@
-"""Makes an animation: paints its frames step by step between the turns of the event loop; a thread encodes them."""
+"""Makes an animation: paints its frames step by step between the turns of the event loop; a process encodes them."""
 
 import logging
 from collections.abc import Iterator
@@ -33,17 +33,16 @@ _AGAIN_MS = 15  # until a round that is on its way is looked for again
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`rounds` of `all_rounds` are painted; `frames` are encoded, into so many bytes."""
+    """`rounds` of `all_rounds` are painted; `frames` of them are encoded, into so many bytes."""
 
     rounds: int
     all_rounds: int
     frames: int
     bytes: int
 
-    @property
-    def bytes_estimated(self) -> float:
-        """Of the whole file."""
-        return self.bytes * self.all_rounds / max(1, self.rounds)
+    def bytes_estimated(self, forecast: float) -> float:
+        """Of the whole file, for which so many were foretold: of what is to come that is the best guess."""
+        return self.bytes + forecast * (1 - self.rounds / max(1, self.all_rounds))
 
 
 class Film(QObject):

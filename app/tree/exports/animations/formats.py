@@ -1,31 +1,9 @@
-"""The formats of animations, a table entry each. Their modules need Pillow, which is loaded when one is written."""
+"""The formats of animations, a table entry each. Their modules need Pillow, which the process that writes one loads."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.ui.colors import TreeColors
-from engine.errors import InputError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-
-class Encoder(Protocol):
-    """Writes pictures to a file as they come; all of it can raise `OSError`."""
-
-    def add(self, image: "Image", milliseconds: int) -> None:
-        """The next picture, as RGB, and how long it is shown."""
-
-    def finish(self) -> None:
-        """There is no further one."""
-
-
-EncoderOf = Callable[[BinaryIO, tuple[int, int], TreeColors, bool], Encoder]
-"""Makes an encoder for a file that can be sought in, of pictures of a size, in these colours, which may repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +15,6 @@ class AnimationFormat:
     filter: str
     encoder: tuple[str, str]
     bytes_per_pixel: float
-
-    def load(self) -> EncoderOf:
-        """The encoder's class. Raises `InputError` where Pillow is missing or was built without the format."""
-        module, name = self.encoder
-        try:
-            return cast(EncoderOf, getattr(import_module(f"{__package__}.{module}"), name))
-        except ImportError as error:
-            words = tr("{name} animations cannot be written here: the library for it is missing.")
-            raise InputError(words.format(name=self.name), tr("Choose another format.")) from error
 
 
 FORMATS = (

@@ -2,6 +2,9 @@
 
 import errno
 import io
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +14,12 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QFont
 from pytestqt.qtbot import QtBot
 
+from app.i18n.number_text import size_text
 from app.shell.window import MainWindow
-from app.tree.exports.animations import formats
+from app.tree.exports.animations import encoding, encoding_program, formats
 from app.tree.exports.animations.dialog import AnimationDialog
+from app.tree.exports.animations.encoding_program import FRAME, Encoded, EncoderSetup, encode
+from app.tree.exports.animations.film import Progress
 from app.tree.exports.animations.formats import FORMATS, AnimationFormat
 from app.tree.exports.animations.gif import GifEncoder
 from app.tree.exports.animations.scene import Scene
@@ -27,6 +33,19 @@ from app.ui.colors import DARK
 from engine.protocol.messages import Round
 from tests.app.tree.exports.rounds import HARD, answer
 from tests.app.tree.panels import news
+
+FULL = f"""
+import sys
+sys.stdin.buffer.readline()
+print('{{"errno": {errno.ENOSPC}, "reason": "No space left on device"}}', file=sys.stderr)
+"""
+ENDS = """
+import sys
+sys.stdin.buffer.readline()
+print('{}', file=sys.stderr, flush=True)
+print("no memory", file=sys.stderr)
+"""
+"""Stand in for the process that encodes."""
 
 CHOICE = AnimationChoice(size="small", pace=SAME_TIME, round_seconds=0.5)
 SIZE = (800, 450)
@@ -92,20 +111,68 @@ def test_a_full_disk_and_a_folder_that_is_gone_are_told(
     dialog.begin(tmp_path / "gone" / "a.webp")
     qtbot.waitUntil(lambda: "its folder is not there any more" in dialog.words.text())
     assert dialog.save.isEnabled()
-
-    def full(_self: WebpEncoder, _image: Image.Image, _milliseconds: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(WebpEncoder, "add", full)
-    dialog.begin(tmp_path / "a.webp")
-    qtbot.waitUntil(lambda: "the disk is full" in dialog.words.text())
+    with monkeypatch.context() as patch:
+        patch.setattr(encoding, "command", lambda *_: [sys.executable, "-c", FULL])
+        dialog.begin(tmp_path / "a.webp")
+        qtbot.waitUntil(lambda: "the disk is full" in dialog.words.text(), timeout=20_000)
     dialog.begin(tmp_path / "a.mp4")
     assert "Choose one of these: .webp, .gif" in dialog.words.text()
     missing = AnimationFormat("GIF", ".gif", "GIF (*.gif)", ("no_such_module", ""), 0)
     monkeypatch.setattr(formats, "FORMATS", (missing,))
     dialog.begin(tmp_path / "a.gif")
-    qtbot.waitUntil(lambda: "the library for it is missing" in dialog.words.text())
+    qtbot.waitUntil(lambda: "the library for it is missing" in dialog.words.text(), timeout=20_000)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_ends_is_told_with_what_it_said(
+    qtbot: QtBot, panel: TreePanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(encoding, "command", lambda *_: [sys.executable, "-c", ENDS])
+    dialog = dialog_of(panel, answer(4))
+    path = tmp_path / "a.webp"
+    path.write_bytes(b"an older one")
+    dialog.begin(path)
+    qtbot.waitUntil(lambda: "a.webp was not finished" in dialog.words.text(), timeout=20_000)
+    assert "no memory" in caplog.text
+    assert dialog.save.isEnabled()
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"an older one"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_the_process_says_that_a_disk_is_full() -> None:
+    setup = EncoderSetup(("gif", "GifEncoder"), (2, 1), DARK.tree, False, "BGRX")
+    frames = setup.line() + FRAME.pack(40, 8) + bytes(8) + FRAME.pack(0, 0)
+    with Path("/dev/full").open("wb") as full:
+        words = [sys.executable, "-m", encoding_program.__name__]
+        done = subprocess.run(words, input=frames, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    answers = [Encoded(**json.loads(line)) for line in done.stderr.splitlines()]
+    assert answers[-1].errno == errno.ENOSPC
+    assert done.returncode == 1
+
+
+def test_a_file_that_is_not_wanted_any_more_is_not_finished() -> None:
+    setup = EncoderSetup(("gif", "GifEncoder"), (2, 1), DARK.tree, False, "BGRX")
+    for cut in (0, 4, len(FRAME.pack(0, 0)) + 3):
+        frames = setup.line() + (FRAME.pack(40, 8) + bytes(8))[:cut]
+        file, answers = io.BytesIO(), io.BytesIO()
+        encode(io.BytesIO(frames), file, answers)
+        assert [Encoded(**json.loads(line)) for line in answers.getvalue().splitlines()] == [Encoded()]
+        assert not file.getvalue().endswith(b";"), "the end of a GIF"
+
+
+def test_a_size_is_told_from_the_begin(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    dialog = dialog_of(panel, answer(4))
+    forecast = dialog._footage.bytes(dialog.choice)
+    assert Progress(0, 4, 0, 0).bytes_estimated(forecast) == forecast > 0
+    assert Progress(2, 4, 9, 100).bytes_estimated(forecast) == 100 + forecast / 2
+    assert Progress(4, 4, 20, 300).bytes_estimated(forecast) == 300
+    said: list[str] = []
+    dialog.begin(tmp_path / "a.webp")
+    assert dialog.film
+    dialog.film.progressed.connect(lambda _: said.append(dialog.words.text()))
+    with qtbot.waitSignal(dialog.finished, timeout=20_000):
+        pass
+    assert said[0] == f"Round 0 of 4; about {size_text(forecast)} in the end."
 
 
 def test_another_conversation_ends_it(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """Shares on several threads: all of them, once each; and products in one batch have the bits of each alone."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import torch
 
 from engine.model.products.compiling import has_compiler
-from engine.model.products.crew import Crew
+from engine.model.products.crew import Crew, Share
 from engine.model.products.product import Joined, Product, Woven, plain, times_all
 
 
@@ -51,6 +54,74 @@ def test_an_error_comes_when_nobody_works_on_and_the_crew_goes_on() -> None:
     done: list[int] = []
     crew.run([lambda: done.append(1)] * 3, 2)
     assert done == [1, 1, 1]
+
+
+class Weights:
+    """Stands for what a share computes with."""
+
+
+def test_nothing_of_a_run_is_kept_after_it() -> None:
+    crew, met = Crew(), threading.Barrier(3)
+    weights = Weights()
+    kept = weakref.ref(weights)
+
+    def share(of: Weights) -> None:
+        met.wait(timeout=30)
+        raise MemoryError("boom", of)
+
+    gc.disable()  # nobody should have to look for it
+    try:
+        with pytest.raises(MemoryError, match="boom") as caught:
+            crew.run([partial(share, weights)] * 3, 3)
+        del caught, weights
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("step", ["before", "after", "waiting"])
+def test_after_an_interrupt_nobody_works_on(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    crew, works, ends = Crew(), threading.Event(), threading.Event()
+    crew.run([lambda: None] * 2, 2)
+    helper = crew._helpers[0]
+    begin, end, running = helper.begin, helper.end, []
+
+    def interrupted_begin(shares: Iterator[Share]) -> None:
+        if step != "before":
+            begin(shares)
+        if step == "after":
+            works.wait(30)
+            raise KeyboardInterrupt
+        if step == "before":
+            raise KeyboardInterrupt
+
+    def interrupted_end() -> BaseException | None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    def share() -> None:
+        running.append(1)
+        works.set()
+        ends.wait(0.2)
+        running.pop()
+
+    monkeypatch.setattr(helper, "begin", interrupted_begin)
+    if step == "waiting":
+        monkeypatch.setattr(helper, "end", interrupted_end)
+    with pytest.raises(KeyboardInterrupt):
+        crew.run([share] * 2, 2)
+    assert not running
+    monkeypatch.undo()
+    assert (helper.begin, helper.end) == (begin, end)
+    names: list[str] = []
+    met = threading.Barrier(2)
+
+    def both() -> None:
+        met.wait(timeout=30)
+        names.append(threading.current_thread().name)
+
+    crew.run([both] * 2, 2)
+    assert len(set(names)) == 2
 
 
 def test_who_finds_the_crew_at_work_or_no_more_threads_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
