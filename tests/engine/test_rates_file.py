@@ -12,6 +12,7 @@ from engine.loading.measurements.rates_file import NAME, LastAnswer, RatesFile, 
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.ways import TreeYield
 
 RATES = replace(CPU_RATES, products=PassTime((1, 64), (0.2, 0.4)), attention=PassTime((1,), (0.1,)))
 
@@ -35,7 +36,7 @@ def test_machines_and_pairs_are_kept_side_by_side(tmp_path: Path) -> None:
 def test_what_rounds_took_is_kept_with_the_machine_they_ran_on(tmp_path: Path) -> None:
     rounds = Seen((0, 0, 8), PassTime((1.0, 17.5), (0.4, 0.9)), 0.25, PassTime((2.0,), (0.01,)))
     for seen in (SeenHere("this", rounds), SeenHere("this", replace(rounds, hidden=0.0, levels=None)), None):
-        answer = LastAnswer(3.5, 0.8, ((4, 2.0, 3.0),), seen)
+        answer = LastAnswer(3.5, 0.8, (TreeYield(4, 2.0, 3.0, 6),), seen)
         RatesFile(tmp_path).remember_answer("a", answer)
         assert RatesFile(tmp_path).recall_answer("a") == answer
 
