@@ -10,7 +10,7 @@ from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
 from engine.observing.watcher import Watcher
-from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Generate, Loaded
+from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Generate, Loaded, Loading
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool, ToolChoice
@@ -19,6 +19,7 @@ from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
+from engine.trial import trial_answers
 
 
 def load(
@@ -26,12 +27,14 @@ def load(
 ) -> Generator[Event, None, "Engine"]:
     """Load the weights of both models; yields `Loading`, then `Loaded` and `Finished`, and returns the engine.
 
+    A pair that never answered with its layers placed so answers a few questions of its own first (`engine.trial`).
     `keeps_texts`: in RAM, for several who ask in turn; see `engine.loading.kept.kept_texts`. Raises `InputError`,
     `ModelError`, `OutOfMemory` or `Cancelled`; nothing is left behind then.
     """
     begin = time.perf_counter()
     engine = Engine((yield from load_pair(request, pair, cancellation, keeps_texts)))
     try:
+        yield from engine.try_answers(request, cancellation)
         yield engine.describe(request, time.perf_counter() - begin)
         yield Finished(request, "loaded")
     except BaseException:
@@ -123,6 +126,10 @@ class Engine:
     def kept_bytes(self) -> int:
         """What the files of all pairs take."""
         return self._loaded.kept_bytes
+
+    def try_answers(self, request: int, cancellation: Cancellation) -> Iterator[Loading]:
+        """Let the pair find out what it gives here, where that is not known; see `engine.trial`."""
+        return trial_answers(request, self._loaded, cancellation)
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""

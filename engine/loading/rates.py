@@ -71,7 +71,13 @@ def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
     return SeenHere(machine_key(place.device), rounds)
 
 
-def _trees(learned: ThroughputModel) -> tuple[tuple[int, float, float], ...]:
+def sees(known: LastAnswer, device: torch.device, tiers: Sequence[Tier]) -> bool:
+    """Whether it tells what rounds take on this machine with each layer of the target in this tier."""
+    counts = tuple(list(tiers).count(tier) for tier in ("device", "ram", "ssd"))
+    return known.seen is not None and known.seen.machine == machine_key(device) and known.seen.rounds.tiers == counts
+
+
+def _trees(learned: ThroughputModel) -> tuple[TreeYield, ...]:
     """Of each size the depth that gives most tokens per second; nothing before some trees were seen."""
     stats = learned.methods.get(PLANNED)
     if stats is None or stats.rounds < LEAST_TREES or not stats.drafting.largest:
@@ -80,7 +86,7 @@ def _trees(learned: ThroughputModel) -> tuple[tuple[int, float, float], ...]:
     for each in learned.plans(PLANNED, BUDGETS[-1], DEPTHS[-1]):
         if each.levels and (each.budget not in best or each.rate > best[each.budget].rate):
             best[each.budget] = each
-    return tuple((nodes, each.tokens, each.levels) for nodes, each in best.items())
+    return tuple(TreeYield(nodes, each.tokens, each.levels, each.depth) for nodes, each in best.items())
 
 
 def recall_answer(identity: PairIdentity, budget: int) -> LastAnswer | None:
@@ -137,7 +143,7 @@ def question_for(
         draft_rates=draft.rates if draft else None,
         arithmetic=arithmetic,
         memory=memory,
-        trees=tuple(TreeYield(*each) for each in last_answer.trees) if last_answer else (),
+        trees=last_answer.trees if last_answer else (),
         seen=seen.rounds if seen and measured and seen.machine == machine_key(measured.device) else None,
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),

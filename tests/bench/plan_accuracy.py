@@ -16,6 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.idle_threads import let_idle_threads_sleep
+
+let_idle_threads_sleep()  # before torch is there
+
 import torch
 
 from engine.errors import Cancellation
@@ -51,7 +55,8 @@ def main() -> None:
     parser.add_argument("--only", default="speed,memory")
     parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
     parser.add_argument("--places", default="device,ssd", help="of the ways")
-    parser.add_argument("--models", default="dense,mixture", help="of the ways")
+    parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
+    parser.add_argument("--kept", type=Path, default=None, help="where models of the ways stay for another run")
     parser.add_argument(
         "--processor-time",
         action="store_true",
@@ -78,7 +83,7 @@ def main() -> None:
             weights = ["auto" if each == "bfloat16" else each for each in arguments.weights.split(",")]
             found["ways"] = list(
                 ways_table(
-                    Path(scratch),
+                    arguments.kept or Path(scratch),
                     WAYS_MODEL_BYTES,
                     arguments.device,
                     weights,

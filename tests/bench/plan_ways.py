@@ -1,42 +1,57 @@
 """Every way that `plan` tells of, as predicted and as it comes: one token per pass, a small tree, the best tree.
 
 `python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random
-mixture, each in memory and streamed from SSD. A pair answers the same texts before, which teaches what its trees
-give. The random mixture accepts next to nothing: there it is seconds that are compared.
+mixture, each in memory and streamed from SSD. What the plan says is taken three times: `before` the pair was ever
+loaded, with the machine measured; `loaded`, when the pair has tried itself; and after one `answer`. Then every way is
+run, and what the plan would have chosen by itself (`auto`). `others`: the part of all processors that other programs
+used meanwhile; with much of it, seconds say who else was at work.
+
+The texts are those that a pair tries itself with: how much trees give differs from text to text, by a factor of two.
+The random mixture accepts next to nothing: there it is seconds that are compared.
 """
 
+import shutil
 import statistics
+import sys
+import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
-from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session
 from engine.loading.measurements.arithmetic import find_arithmetic
 from engine.loading.measurements.benchmark import benchmark_of
-from engine.loading.measurements.rates_file import Measured
-from engine.loading.pair import open_pair
-from engine.loading.planning import case_of, plan_pair
+from engine.loading.pair import PairIdentity, open_pair
+from engine.loading.planning import case_of, plan_pair, tree_yields
 from engine.loading.rates import MeasuredHere, measure_draft, question_for
 from engine.loading.ways import ways_for
-from engine.model.device import choose_device
-from engine.protocol.messages import Round
+from engine.model.device import Arithmetic, choose_device
+from engine.protocol.messages import ChatMessage, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
-from engine.weights.planning.ways import TreeYield, Way, Ways, fastest
+from engine.trial import QUESTIONS
+from engine.weights.planning.ways import NO_TREE, Way, Ways, outlook
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
-TOKENS, PLAIN_TOKENS = 48, 16
-TEXTS = range(2)
+TOKENS, PLAIN_TOKENS = 48, 6
 PLACES: tuple[Place, ...] = ("device", "ssd")
 MODELS = ("dense", "mixture")
 PARTS = ("draft", "target", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What the plan says of each way at one time, and what it expects of trees of any size."""
+
+    ways: Ways
+    at: Callable[[Way], Way]
 
 
 def ways_table(
@@ -47,25 +62,28 @@ def ways_table(
     names: Sequence[str] = MODELS,
     places: Sequence[str] = PLACES,
 ) -> Iterator[dict[str, Any]]:
-    """Predicted and real figures of every way, model, format and place."""
+    """Predicted and real figures of every way, model, format and place; models that `scratch` has are not made anew."""
     made = {
-        "dense": lambda: inflate(scratch / "dense", model_bytes),
-        "mixture": lambda: random_mixture(scratch / "mixture"),
+        "dense": lambda folder: inflate(folder, model_bytes),
+        "mixture": lambda folder: random_mixture(folder),
     }
     for name in names:
-        folder = made[name]()
+        folder = scratch / name if name in made else Path(name)
+        if not folder.exists():
+            made[name](folder)
         for each in weights:
             for place in (place for place in PLACES if place in places):
+                cache = scratch / f"cache-{folder.name}-{each}-{place}"
+                shutil.rmtree(cache, ignore_errors=True)
                 options = LoadOptions(
-                    str(folder),
-                    str(DRAFT),
-                    device,
-                    weights=each,
-                    context_tokens=CONTEXT,
-                    place=place,
-                    cache_dir=str(scratch / f"cache-{name}-{each}-{place}"),
-                )
-                yield from ({"model": name, "weights": each, "place": place, **row} for row in _ways(options))
+                    str(folder), str(DRAFT), device, weights=each, context_tokens=CONTEXT, place=place,
+                    cache_dir=str(cache),
+                )  # fmt: skip
+                where = {"model": folder.name, "weights": each, "place": place}
+                for row in _ways(options):
+                    print(where, row["way"], file=sys.stderr, flush=True)
+                    yield {**where, **row}
+                shutil.rmtree(cache, ignore_errors=True)
 
 
 def random_mixture(folder: Path) -> Path:
@@ -82,70 +100,98 @@ def random_mixture(folder: Path) -> Path:
 
 
 def _ways(options: LoadOptions) -> Iterator[dict[str, Any]]:
-    """Loads the pair; rates are measured right before the answers that are compared.
-
-    Everything twice: as computed from rates alone, and with what the pair's rounds have shown.
-    """
+    """Measures the machine, loads the pair, has it answer once, and runs every way; one row for each."""
+    pair, device = open_pair(options).identity, choose_device(options.device)
+    begin = time.perf_counter()
+    arithmetic = find_arithmetic(pair, device, lambda: None)
+    cache = Path(options.cache_dir)
+    measured = benchmark_of(pair.target, options.weights, device, cache, arithmetic).measure(lambda: None)
+    here = measure_draft(pair, MeasuredHere(device, measured), lambda: None, arithmetic)
+    seconds = {"measuring": time.perf_counter() - begin}
+    told = {"before": _foreseen(pair, here, arithmetic)}
+    begin = time.perf_counter()
     session = Session(options, quiet=True)
+    seconds["loading"] = time.perf_counter() - begin
     try:
-        for text in TEXTS:
-            _answer(session, "auto", 0, TOKENS, text)
-        computed, learned, measured = _predicted(options)
-        for before, after in zip(computed, _as_asked(learned), strict=True):
-            yield _compared(session, before, after, measured)
+        told["loaded"] = _foreseen(pair, here, arithmetic)
+        _answer(session, SpeculationOptions(), TOKENS, QUESTIONS[0])
+        told["answer"] = _foreseen(pair, here, arithmetic)
+        for way in _as_asked(told["answer"].ways):
+            budget = SpeculationOptions("specexec", way.nodes, depth=way.depth or 32)
+            asked = budget if way.nodes else SpeculationOptions("none")
+            figures = {name: _figures(each.at(way)) for name, each in told.items()}
+            yield {**_compared(session, way, asked, figures), **seconds, "forecast": asdict(told["before"].at(way))}
+        best = {name: each.ways.best for name, each in told.items()}
+        way = best["answer"]
+        if way:
+            figures = {name: _figures(each) for name, each in best.items() if each}
+            yield _compared(session, replace(way, name="auto"), SpeculationOptions(), figures)  # type: ignore[arg-type]
     finally:
         session.engine.close()
 
 
 def _as_asked(ways: Ways) -> list[Way]:
-    return [way for way in (ways.plain, ways.small, ways.tree) if way]
+    return [way for way in ways.all if way.name in ("plain", "small", "tree")]
 
 
-def _predicted(options: LoadOptions) -> tuple[list[Way], Ways, Measured]:
-    """Without what rounds took, at the trees that are best with it; and with it."""
-    pair, device = open_pair(options).identity, choose_device(options.device)
-    cache = Path(options.cache_dir)
-    arithmetic = find_arithmetic(pair, device, lambda: None)
-    measured = benchmark_of(pair.target, options.weights, device, cache, arithmetic).measure(lambda: None)
-    here = measure_draft(pair, MeasuredHere(device, measured), lambda: None, arithmetic)
+def _foreseen(pair: PairIdentity, here: MeasuredHere, arithmetic: Arithmetic | None) -> Foreseen:
+    """As `plan` would say it now."""
     question = question_for(pair, here, arithmetic=arithmetic)
-    found = plan_pair(pair.target, pair.draft, device, question)
-    learned = ways_for(pair.target, pair.draft, device, question, found, cache, with_others=False)
-    case = replace(case_of(pair.target, pair.draft, device, question), seen=None)
+    found = plan_pair(pair.target, pair.draft, here.device, question)
+    ways = ways_for(
+        pair.target, pair.draft, here.device, question, found, Path(pair.options.cache_dir), with_others=False
+    )
 
-    def unlearned(way: Way) -> Way:
-        draft = case.draft if way.nodes else None
-        tree = TreeYield(way.nodes, way.tokens_per_pass, way.levels)
-        return replace(fastest(replace(case, draft=draft), found, [tree]) or way, name=way.name)
+    held = replace(question, kv_form=found.kv_form, context_tokens=found.context_tokens)
+    case, trees = case_of(pair.target, pair.draft, here.device, held), [NO_TREE, *tree_yields(question)]
 
-    return [unlearned(way) for way in _as_asked(learned)], learned, measured
+    def at(way: Way) -> Way:
+        """The same way with what is expected now."""
+        tree = min(trees, key=lambda each: abs(each.nodes - way.nodes))
+        given = outlook(case, found, tree)
+        figures = {"tokens_per_pass": given.tokens_per_pass, "seconds": given.seconds_per_round, "levels": tree.levels}
+        return replace(way, forecast=given, **figures)  # type: ignore[arg-type]
+
+    return Foreseen(ways, at)
 
 
-def _compared(session: Session, computed: Way, way: Way, measured: Measured) -> dict[str, Any]:
-    method = "specexec" if way.nodes else "none"
-    count = TOKENS if way.nodes else PLAIN_TOKENS
-    answers = [_answer(session, method, way, count, text) for text in TEXTS]
-    rounds = [each for answer in answers for each in answer]
+def _compared(
+    session: Session, way: Way, speculation: SpeculationOptions, figures: Mapping[str, Mapping[str, float]]
+) -> dict[str, Any]:
+    count = PLAIN_TOKENS if speculation.method == "none" else TOKENS
+    busy, own, begin = _busy_seconds(), time.process_time(), time.perf_counter()
+    rounds = [each for text in QUESTIONS for each in _answer(session, speculation, count, text)]
+    passed = time.perf_counter() - begin
+    others = (_busy_seconds() - busy) - (time.process_time() - own)
     tokens_per_pass = statistics.fmean(each.new_tokens for each in rounds)
-    seconds = statistics.median(each.seconds.decode for each in rounds)
+    seconds = statistics.fmean(each.seconds.decode for each in rounds)
     real = {
         "tokens_per_second": tokens_per_pass / seconds,
         "seconds": seconds,
+        "median_seconds": statistics.median(each.seconds.decode for each in rounds),
         "tokens_per_pass": tokens_per_pass,
         "levels": statistics.fmean(_levels(each) for each in rounds),
         **{part: statistics.median(getattr(each.seconds, part) for each in rounds) for part in PARTS},
     }
-    assert computed.forecast
+    ratios = {
+        name: {key: value / real[key] for key, value in each.items() if real.get(key)} for name, each in figures.items()
+    }
     return {
         "way": way.name,
         "nodes": way.nodes,
+        "depth": way.depth,
         "bound": way.bound,
-        "measured_at": measured.at,
+        "others": max(0.0, others) / (passed * psutil.cpu_count()),
         "real": real,
-        "computed": _figures(computed, real),
-        "learned": _figures(way, real),
-        "computed_parts": asdict(computed.forecast),
+        "predicted": figures,
+        "predicted_over_real": ratios,
     }
+
+
+def _busy_seconds() -> float:
+    """Of all processors, and what the machine that runs this one took of them."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system + getattr(times, "steal", 0.0))
 
 
 def _levels(event: Round) -> int:
@@ -155,26 +201,21 @@ def _levels(event: Round) -> int:
     return max(depths)
 
 
-def _figures(way: Way, real: Mapping[str, float]) -> dict[str, float]:
+def _figures(way: Way) -> dict[str, float]:
     assert way.forecast
-    parts = {"draft": way.forecast.draft_seconds, "target": way.forecast.seconds_per_pass, "levels": way.levels}
-    predicted = {
+    return {
         "tokens_per_second": way.tokens_per_second,
         "seconds": way.seconds,
         "tokens_per_pass": way.tokens_per_pass,
-        **parts,
-    }
-    return {
-        **predicted,
-        **{f"{name}_over_real": value / real[name] for name, value in predicted.items() if real[name]},
+        "draft": way.forecast.draft_seconds,
+        "target": way.forecast.seconds_per_pass,
+        "levels": way.levels,
     }
 
 
-def _answer(session: Session, method: str, way: Way | int, count: int, text: int) -> list[Round]:
-    """Every round, the first, behind the prompt, left out."""
-    budget, depth = (way.nodes, max(1, round(way.levels))) if isinstance(way, Way) and way.nodes else (0, 32)
-    speculation = SpeculationOptions(method, budget, depth=depth, lookup=False)
+def _answer(session: Session, speculation: SpeculationOptions, count: int, text: str) -> list[Round]:
+    """Every round but the first, behind the prompt, and the last, which the answer's end cuts short."""
     options = GenerateOptions(SamplingOptions(temperature=0.0), speculation, count, ignore_eos=True)
-    prompt = session.engine.prompt(read_prompts(str(PROMPTS), len(TEXTS))[text])
+    prompt = session.engine.prompt([ChatMessage("user", text)])
     answers = [answer for _, answer in session.answer(prompt, options)]
-    return answers[-1].rounds[1:]
+    return answers[-1].rounds[1:-1]

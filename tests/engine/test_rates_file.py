@@ -12,6 +12,7 @@ from engine.loading.measurements.rates_file import NAME, LastAnswer, RatesFile, 
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import CPU_RATES
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.ways import TreeYield
 
 RATES = replace(CPU_RATES, products=PassTime((1, 64), (0.2, 0.4)), attention=PassTime((1,), (0.1,)))
 
@@ -39,7 +40,7 @@ def test_what_rounds_took_is_kept_with_the_machine_they_ran_on(tmp_path: Path) -
         SeenHere("this", replace(rounds, hidden=0.0, levels=None, kv_form="8 bits")),
         None,
     ):
-        answer = LastAnswer(3.5, 0.8, ((4, 2.0, 3.0),), seen)
+        answer = LastAnswer(3.5, 0.8, (TreeYield(4, 2.0, 3.0, 6),), seen)
         RatesFile(tmp_path).remember_answer("a", answer)
         assert RatesFile(tmp_path).recall_answer("a") == answer
 

@@ -34,7 +34,7 @@ def test_trees_give_what_is_published_or_scaled_or_what_the_pair_showed() -> Non
 
 
 def test_what_trees_gave_is_kept_with_the_last_answer(tmp_path: Path) -> None:
-    answer = LastAnswer(3.0, 0.5, ((4, 2.0, 3.0), (16, 3.1, 6.0)))
+    answer = LastAnswer(3.0, 0.5, (TreeYield(4, 2.0, 3.0), TreeYield(16, 3.1, 6.0)))
     RatesFile(tmp_path).remember_answer("pair", answer)
     assert RatesFile(tmp_path).recall_answer("pair") == answer
 

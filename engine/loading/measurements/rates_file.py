@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import Rates
 from engine.weights.planning.needs import KvForm
 from engine.weights.planning.seen import Seen
+from engine.weights.planning.ways import TreeYield
 
 NAME = "rates.json"
 VERSION = 1
@@ -43,13 +44,13 @@ class SeenHere:
 class LastAnswer:
     """What the last answer of a pair gave: tokens and seconds per pass of the target.
 
-    `trees`: what trees of several sizes were expected to give by then: nodes, tokens per pass, and levels. `seen`: what
-    the pair's rounds have taken by then; None before enough of them.
+    `trees`: what trees of several sizes were expected to give by then. `seen`: what the pair's rounds have taken by
+    then; None before enough of them.
     """
 
     tokens_per_pass: float
     seconds_per_pass: float
-    trees: tuple[tuple[int, float, float], ...] = ()
+    trees: tuple[TreeYield, ...] = ()
     seen: SeenHere | None = None
 
 
@@ -77,7 +78,7 @@ class RatesFile:
 
     def remember_answer(self, key: str, last_answer: LastAnswer) -> None:
         """Keep what a pair gave."""
-        document = asdict(last_answer)
+        document = {**asdict(last_answer), "trees": [astuple(each) for each in last_answer.trees]}
         if last_answer.seen:
             rounds = document["seen"]["rounds"]
             rounds |= {name: _points(getattr(last_answer.seen.rounds, name)) for name in ("passes", "levels")}
@@ -106,11 +107,13 @@ def _pass_time(value: Mapping[str, Any]) -> PassTime:
 
 
 def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
-    trees = tuple(
-        (int(nodes), _positive(tokens), _positive(levels)) for nodes, tokens, levels in value.get("trees", ())
-    )
+    trees = tuple(_tree_figures(*each) for each in value.get("trees", ()))
     seen = _seen(value["seen"]) if value.get("seen") else None
     return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]), trees, seen)
+
+
+def _tree_figures(nodes: Any, tokens: Any, levels: Any, depth: Any = 0) -> TreeYield:
+    return TreeYield(int(nodes), _positive(tokens), _positive(levels), int(depth))
 
 
 def _seen(value: Mapping[str, Any]) -> SeenHere:

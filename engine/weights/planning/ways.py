@@ -30,11 +30,15 @@ ARITHMETIC = 1.5  # times what reading the weights takes, from which computing c
 
 @dataclass(frozen=True, slots=True)
 class TreeYield:
-    """What trees of up to so many drafted nodes are expected to give; `levels` 0 where that is not known."""
+    """What trees of up to so many drafted nodes are expected to give; `levels` 0 where that is not known.
+
+    `depth`: no tree is let grow deeper; 0 for any depth.
+    """
 
     nodes: int
     tokens_per_pass: float
     levels: float = 0.0
+    depth: int = 0
 
 
 NO_TREE = TreeYield(0, 1.0)
@@ -73,7 +77,8 @@ class Way:
     """What one way gives. `nodes` is 0 for one token per pass; `seconds` are those of a round, drafting included.
 
     `bytes_short`: memory that would have to be free besides; `parameters` of the target where that is another one.
-    `forecast`: what the seconds are made of; `levels` of the tree, 0 where that is not known.
+    `forecast`: what the seconds are made of; `levels` of the tree, 0 where that is not known, and the `depth` that it is
+    held to, 0 for none.
     """
 
     name: WayName
@@ -86,6 +91,7 @@ class Way:
     bytes_short: int = 0
     parameters: int = 0
     levels: float = 0.0
+    depth: int = 0
     forecast: Forecast | None = None
 
     @property
@@ -279,6 +285,7 @@ def _way(case: Case, found: Plan, tree: TreeYield) -> Way:
         bound=_bound(given, factor * _computed(free, found, tree).compute_seconds, factor * calls),
         is_measured=case.is_measured,
         levels=tree.levels,
+        depth=tree.depth,
         forecast=given,
     )
 
