@@ -3,14 +3,16 @@
 python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5]
     [--shape grown|inflated|mixture]
     [--chains 4,8,16,32] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
-    [--save FILE] [--json]
+    [--files DIR] [--write-only] [--save FILE] [--json]
 
 Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the
 embedded one, grown to so many bytes in bfloat16: in the proportions of a Llama of 1B (*grown*), or its MLPs widened
 (*inflated*: 8 layers, of which a memory that is held to less than the file has no room for two). It writes the same
 text. Or it is the trained mixture of `tests.mixture_pair` (*mixture*), its experts widened to so many bytes. Both
 programs open the same GGUF files of target and draft. Each program runs once without a draft and once with what was
-best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. All answer the same
+best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. Where `--files` names a
+folder, `model/`, `KIND/target.gguf` and `draft-BF16.gguf` are opened there, and written first if they are missing;
+otherwise they are made for this run alone. All answer the same
 prompts, greedily and in turns; every one in a process of its own, with as many threads. From disk: in a control group
 that holds less memory than the file has, with the page cache dropped before each answer. Decoding alone is timed.
 """
@@ -32,18 +34,15 @@ from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.contenders import forget
 from engine.cli.progress import say
 from engine.text.tokenizer import Tokenizer
-from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
-from tests.bench.grown_mixture import grow_mixture, shape_of
-from tests.bench.inflate import EMBEDDED, inflate
+from tests.bench.inflate import EMBEDDED
 from tests.bench.memory_group import GroupError, held_to
+from tests.bench.peer_files import Files
 from tests.bench.peers_table import PEER, Case, as_text, machine, rows
 from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
 
-DRAFT = EMBEDDED.parent / "demo-draft"
 WARM_UP_TOKENS = 8
 SEARCH_TOKENS = 32
 PLAIN_TOKENS = {"memory": 16, "disk": 5}  # of who writes one token a pass: its passes are all alike
-LLAMAS = (Shape(22, 2048, 5632, 4), Shape(22, 1024, 2816, 4))  # TinyLlama's proportions, and half of its width
 
 
 def main() -> None:
@@ -55,7 +54,11 @@ def main() -> None:
         raise SystemExit("llama.cpp is not here: pip install xllamacpp") from None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # or programs, files and groups would be left
     with tempfile.TemporaryDirectory(dir=arguments.folder) as made:
-        found = measure(Path(made), arguments)
+        files = Files(arguments.files or Path(made), arguments.shape, arguments.gigabytes)
+        if arguments.write_only:
+            files.write_all((*_names(arguments.kinds), *_names(arguments.disk)))
+            return
+        found = measure(Path(made), files, arguments)
     print(json.dumps(found) if arguments.json else as_text(found))
 
 
@@ -73,14 +76,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--held", type=float, default=0.75, help="memory from disk, as a part of the file")
     parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--files", type=Path, default=None, help="where models lie, or are left for the next run")
+    parser.add_argument("--write-only", action="store_true", help="write the files, and measure nothing")
     parser.add_argument("--save", type=Path, default=None)
     parser.add_argument("--json", action="store_true")
     return parser
 
 
-def measure(scratch: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(scratch: Path, files: Files, arguments: argparse.Namespace) -> dict[str, Any]:
     """A row for every contender of every case; what could not be compared is said in `left_out`."""
-    folder = _grown(scratch / "model", arguments)
     shape = f"{arguments.shape}, {arguments.gigabytes:g} GB in bfloat16"
     tokenizer = Tokenizer.open(EMBEDDED)
     prompts = [tuple(tokenizer.encode_chat(chat)) for chat in read_prompts(str(PROMPTS), arguments.turns + 1)]
@@ -89,50 +93,23 @@ def measure(scratch: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         "rows": [],
         "left_out": [],
     }
-    draft = _write_gguf(DRAFT, scratch / "draft-BF16.gguf", "BF16")
     resident, disk = _names(arguments.kinds), _names(arguments.disk)
     for kind in dict.fromkeys((*resident, *disk)):
-        model = _write_gguf(folder, scratch / kind / "target.gguf", kind)
+        model = files.target(kind)
         held = int(arguments.held * model.stat().st_size)
         for names, held_bytes in ((resident, 0), (disk, held)):
             if kind in names:
-                case = Case(kind, model, draft, scratch, held_bytes, arguments.weights)
-                _compare(case, folder, prompts, arguments, found)
+                case = Case(kind, model, files.draft, scratch, held_bytes, arguments.weights)
+                _compare(case, files, prompts, arguments, found)
                 if arguments.save:  # after each: this takes long
                     arguments.save.write_text(json.dumps(found, indent=1), encoding="utf-8")
-        model.unlink()
+        if not arguments.files:
+            model.unlink()
     return found
 
 
-def _grown(folder: Path, arguments: argparse.Namespace) -> Path:
-    if arguments.shape == "inflated":
-        return inflate(folder, int(arguments.gigabytes * 1e9))
-    elements = arguments.gigabytes * 1e9 / 2
-    if arguments.shape == "mixture":
-        return grow_mixture(folder, shape_of(elements))
-    shape = next((shape for shape in LLAMAS if OWN_LAYERS * _layer_elements(shape) <= elements), LLAMAS[-1])
-    layers = max(OWN_LAYERS, round(elements / _layer_elements(shape)))
-    return grow(folder, replace(shape, layers=layers), noise=True)
-
-
-def _layer_elements(shape: Shape) -> int:
-    return 2 * shape.hidden * (shape.heads + shape.kv_heads) * HEAD_DIM + 3 * shape.hidden * shape.inner
-
-
-def _write_gguf(folder: Path, path: Path, kind: str) -> Path:
-    import torch
-    import transformers
-
-    from tests.engine.gguf_files import write_gguf
-
-    say(f"writing {path.name} in {kind}")
-    path.parent.mkdir(exist_ok=True)
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
-    return write_gguf(path, model, kind, tokenizer=EMBEDDED)
-
-
 def _compare(
-    case: Case, folder: Path, prompts: Sequence[Sequence[int]], arguments: argparse.Namespace, found: dict[str, Any]
+    case: Case, files: Files, prompts: Sequence[Sequence[int]], arguments: argparse.Namespace, found: dict[str, Any]
 ) -> None:
     try:
         setups = [
@@ -141,7 +118,7 @@ def _compare(
             for size in (NONE, best_size(case, program, _names(sizes), prompts, arguments.threads))
         ]
         if case.from_disk:
-            setups += _airllm(case, folder, prompts[0], found["left_out"], arguments.threads)
+            setups += _airllm(case, files.model, prompts[0], found["left_out"], arguments.threads)
         turns = in_turns(case, setups, prompts, arguments.max_new_tokens)
     except (GroupError, AnswerError) as error:
         found["left_out"].append(f"{case.kind} from {case.place}: {error}")

@@ -15,6 +15,7 @@ import pytest
 
 from tests.bench import peers
 from tests.bench.memory_group import GroupError, held_to
+from tests.bench.peer_files import Files
 from tests.bench.peers import best_size, in_turns
 from tests.bench.peers_table import Case, as_text, machine, rows
 from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
@@ -99,7 +100,7 @@ def test_without_groups_the_reason_is_noted(case: Case, monkeypatch: pytest.Monk
     monkeypatch.setattr(peers, "held_to", refused)
     found: dict[str, Any] = {"rows": [], "left_out": []}
     cold = Case(case.kind, case.model, case.draft, case.scratch, held_bytes=7)
-    peers._compare(cold, case.scratch, PROMPTS, _arguments(), found)
+    peers._compare(cold, Files(case.scratch, "grown", 1.0), PROMPTS, _arguments(), found)
     assert found == {"rows": [], "left_out": ["Q8_0 from disk: no control group may be made: read-only"]}
 
 

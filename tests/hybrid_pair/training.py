@@ -89,9 +89,19 @@ def _recorder(seen: dict[int, tuple[Tensor, Tensor]], index: int) -> Callable[..
 
 
 def distil(
-    model: Any, teacher: Any, rows: Rows, output: Path, minutes: float, rate: float, only: Sequence[str] = ("",)
+    model: Any,
+    teacher: Any,
+    rows: Rows,
+    output: Path,
+    minutes: float,
+    rate: float,
+    only: Sequence[str] = ("",),
+    penalty: Callable[[], Tensor] | None = None,
 ) -> None:
-    """Train on the teacher's distribution of the next token; weights with none of `only` in their names stay."""
+    """Train on the teacher's distribution of the next token; weights with none of `only` in their names stay.
+
+    `penalty`: what the model's last forward pass adds to the loss.
+    """
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(any(part in name for part in only))
 
@@ -100,7 +110,8 @@ def distil(
         with torch.no_grad():
             wanted = torch.softmax(teacher(ids, use_cache=False).logits, -1)
         found = torch.log_softmax(model(ids, use_cache=False).logits, -1)
-        return divergence(found, wanted, weights)
+        apart = divergence(found, wanted, weights)
+        return apart + penalty() if penalty else apart
 
     descend(
         (p for p in model.parameters() if p.requires_grad),
