@@ -18,7 +18,8 @@ from engine.model.products.crew import CREW, Share
 from engine.model.products.layouts import UNIT
 from engine.own_thread import threads_allowed
 
-SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
+SMALLEST = 1 << 15  # weights of a matrix that is multiplied as it is stored: fewer are decoded sooner
+SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by torch
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 TOGETHER = 16  # rows whose words may lie in one line of the cache
@@ -184,7 +185,7 @@ def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:
     """Write the matrix that `find` gives into `out`; False, and nothing is written, if it gives none for this `out`."""
     if out.ndim != 2 or out.device.type != "cpu" or out.dtype not in WRITTEN or not out.is_contiguous():
         return False
-    matrix = find() if out.numel() >= SMALLEST else None
+    matrix = find() if out.numel() >= SMALLEST_DECODED else None
     if matrix is None:
         return False
     matrix.decode(out)
