@@ -41,6 +41,11 @@ def threads_allowed() -> int:
     return _held.threads or torch.get_num_threads()
 
 
+def computes_alone() -> bool:
+    """Whether torch computes in this thread alone now, though more would be allowed."""
+    return _held.threads > 1
+
+
 @contextmanager
 def in_own_thread() -> Iterator[None]:
     """torch computes in this thread alone; what is worth it asks for `in_all_threads`."""

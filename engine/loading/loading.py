@@ -50,7 +50,7 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
-from engine.weights.streaming.stored_weight import light_rows, narrow_tables, narrow_weights
+from engine.weights.streaming.stored_weight import light_rows, narrow_tables, narrow_weights, share_out_head
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
@@ -143,14 +143,14 @@ def load_draft(
     dtype = draft_dtype(draft, options, device)
     if arithmetic is None or not stays_stored(draft, draft_weights(options.weights), device, arithmetic):
         network = yield from load_ready(request, draft, dtype, device, cancellation)
-        return replace(network, light_rows=light_rows(network.model))
+        return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
 
     def keep_narrow(layer: nn.Module) -> None:
         narrow_weights(layer, own_dtype(draft), arithmetic.few_rows)
 
     network = yield from load_ready(request, draft, dtype, device, cancellation, keep_narrow)
     narrow_tables(network.model, own_dtype(draft), arithmetic.few_rows)
-    return replace(network, light_rows=light_rows(network.model))
+    return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
 
 
 def load_ready(
@@ -224,7 +224,8 @@ def _load_streamed(
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
     kept_in = str(own_dtype(checkpoint)).removeprefix("torch.") if plan.stays_stored else ""
-    network = replace(streamable.network, light_rows=light_rows(streamable.network.model))
+    apart = {*stream.followed_modules, *share_out_head(streamable.network.model)}
+    network = replace(streamable.network, light_rows=light_rows(streamable.network.model, apart))
     return LoadedTarget(network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint) or kept_in)
 
 

@@ -42,7 +42,7 @@ from tests.bench.mixtures_table import as_text
 from tests.bench.peers import in_turns
 from tests.bench.peers_table import PEER, Case, machine, ratio
 from tests.bench.programs import NONE, AnswerError, Turn
-from tests.bench.random_mixtures import SHAPES, VOCABULARY, write_random
+from tests.bench.random_mixtures import LAYERS, SHAPES, VOCABULARY, write_random
 
 CPU, DTYPE = torch.device("cpu"), torch.float32
 CAPACITY = 256
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--gigabytes", type=float, default=0.3, help="of each mixture's experts, as they are stored")
+    parser.add_argument("--layers", type=int, default=LAYERS, help="of experts at least: fewer are wider, up to as wide as published")
     parser.add_argument("--rows", default="1,4,16,64", help="tokens per pass")
     parser.add_argument("--places", default=",".join(TIERS))
     parser.add_argument("--passes", type=int, default=5)
@@ -85,7 +86,7 @@ def measure(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     """Rows for every mixture, place and number of rows; llama.cpp's in `peers`."""
     found: dict[str, Any] = {"machine": machine(arguments.threads, "auto", "random mixtures"), "rows": [], "peers": []}
     for name in arguments.shapes.split(","):
-        path = _file(name, arguments.gigabytes, arguments.folder or scratch)
+        path = _file(name, arguments.gigabytes, arguments.layers, arguments.folder or scratch)
         for place in filter(None, arguments.places.split(",")):
             found["rows"] += measured(name, path, place, arguments)
             _save(found, arguments.save)
@@ -100,12 +101,12 @@ def _save(found: Mapping[str, Any], path: Path | None) -> None:
         path.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
-def _file(name: str, gigabytes: float, folder: Path) -> Path:
+def _file(name: str, gigabytes: float, layers: int, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}-{gigabytes:g}.gguf"
+    path = folder / f"{name}-{gigabytes:g}-{layers}.gguf"
     if not path.exists():
         say(f"writing {path.name}")
-        write_random(path.with_suffix(".part"), SHAPES[name], int(gigabytes * 1e9)).replace(path)
+        write_random(path.with_suffix(".part"), SHAPES[name], int(gigabytes * 1e9), layers).replace(path)
     return path
 
 

@@ -43,15 +43,21 @@ def _whole(part: float, step: int = STEP) -> int:
     return max(1, round(part / step)) * step
 
 
-# From the config.json of openai/gpt-oss-120b, Qwen/Qwen3-30B-A3B, zai-org/GLM-4.5-Air and mistralai/Mixtral-8x7B-v0.1.
-SHAPES: dict[str, Shape] = {
-    "gpt_oss": Shape(
+def _gpt_oss(experts: int) -> Shape:
+    return Shape(
         "GptOssConfig", 2880, "MXFP4", "Q8_0",
         lambda width: {
-            "intermediate_size": width, "num_local_experts": 128, "num_experts_per_tok": 4, "head_dim": 64,
+            "intermediate_size": width, "num_local_experts": experts, "num_experts_per_tok": 4, "head_dim": 64,
             "num_attention_heads": _whole(width / 45, 8), "num_key_value_heads": 8,
         },
-    ),
+    )  # fmt: skip
+
+
+# From the config.json of openai/gpt-oss-120b and -20b, Qwen/Qwen3-30B-A3B, zai-org/GLM-4.5-Air and
+# mistralai/Mixtral-8x7B-v0.1.
+SHAPES: dict[str, Shape] = {
+    "gpt_oss": _gpt_oss(128),
+    "gpt_oss_20b": _gpt_oss(32),
     "qwen3_moe": Shape(
         "Qwen3MoeConfig", 2048, "Q4_K", "Q4_K",
         lambda width: {
@@ -79,11 +85,11 @@ SHAPES: dict[str, Shape] = {
 }  # fmt: skip
 
 
-def config_of(shape: Shape, nbytes: int) -> Any:
-    """A config of about so many bytes in its mixture's layers: as wide as published, or narrower with `LAYERS`."""
-    widths = range(STEP, shape.width + 1, STEP)
-    width = max((each for each in widths if LAYERS * _layer_bytes(shape, each) <= nbytes), default=STEP)
-    layers = max(LAYERS, nbytes // _layer_bytes(shape, width))
+def config_of(shape: Shape, nbytes: int, least: int = LAYERS) -> Any:
+    """A config of about so many bytes in its mixture's layers: as wide as published, or narrower with `least` layers."""
+    widths = (*range(STEP, shape.width, STEP), shape.width)
+    width = max((each for each in widths if least * _layer_bytes(shape, each) <= nbytes), default=STEP)
+    layers = max(least, nbytes // _layer_bytes(shape, width))
     return _config(shape, width, layers)
 
 
@@ -110,9 +116,12 @@ def _layer_bytes(shape: Shape, width: int) -> int:
     return int(config.num_local_experts * 3 * width * inner * nbytes // elements)
 
 
-def write_random(path: Path, shape: Shape, nbytes: int) -> Path:
-    """Write the file, with the embedded tokenizer; returns its path. No more than a matrix of it is in memory."""
-    config = config_of(shape, nbytes)
+def write_random(path: Path, shape: Shape, nbytes: int, least: int = LAYERS) -> Path:
+    """Write the file, with the embedded tokenizer; returns its path. No more than a matrix of it is in memory.
+
+    `least`: as of `config_of`.
+    """
+    config = config_of(shape, nbytes, least)
     architecture = ARCHITECTURES[config.model_type]
     writer = gguf.GGUFWriter(path, architecture)
     write_config(writer, config, architecture)

@@ -54,10 +54,17 @@ def compiled(function: F) -> F:
     """
     import numba  # noqa: PLC0415
 
+    return cast(F, numba.njit(nogil=True, error_model="numpy", cache=kept_code())(function))
+
+
+def kept_code() -> bool:
+    """Whether compiled code is kept; says where to numba."""
+    import numba  # noqa: PLC0415
+
     folder = _kept()
     if folder is not None:
         numba.config.CACHE_DIR = str(folder)
-    return cast(F, numba.njit(nogil=True, error_model="numpy", cache=folder is not None)(function))
+    return folder is not None
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,7 @@ Nothing is copied: products are views of stored bytes, cheap to make, and valid 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
@@ -16,11 +16,14 @@ from engine.model.products import layouts
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
 from engine.model.products.layouts import UNIT
-from engine.own_thread import threads_allowed
+from engine.model.products.team import team
+from engine.own_thread import computes_alone, threads_allowed
 
-SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
+SMALLEST = 1 << 15  # weights of a matrix that is multiplied as it is stored: fewer are decoded sooner
+SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by torch
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
+WORTH_A_SHARE = 1 << 16  # the same where threads are awake
 TOGETHER = 16  # rows whose words may lie in one line of the cache
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
 WRITTEN = frozenset({torch.float32, torch.bfloat16})
@@ -51,6 +54,18 @@ class Batch:
 
     def __init__(self) -> None:
         self._work: list[tuple[Work, int, int, int]] = []  # with the rows of a matrix, its columns, and rows of x
+        self._products: list[tuple[Stored, int, int, int]] = []  # with the places of x and y, and rows of both
+
+    def multiply(self, matrix: "Stored", x: int, y: int, rows: int) -> None:
+        """Write the product of x float32 [rows, columns] into y [rows, weight rows]; both are addresses.
+
+        What lies there must stay until the batch has run.
+        """
+        # Alike: a last one of a row would cost as much as others.
+        step = -(-rows // max(1, round(rows / MOST_ROWS)))
+        for at in range(0, rows, step):
+            place = x + 4 * at * matrix.columns, y + 4 * at * matrix.rows
+            self._products.append((matrix, *place, min(step, rows - at)))
 
     def add(self, work: "Work", rows: int, columns: int, times: int = 1) -> None:
         """Do `work` for all rows of a matrix of so many columns, each of which is multiplied so many times."""
@@ -58,7 +73,24 @@ class Batch:
 
     def run(self) -> None:
         """Do it all, on several threads where it is enough for that."""
-        threads = threads_allowed()
+        if self._products:
+            self._multiply_all(threads_allowed())
+        if self._work:
+            self._run_work(threads_allowed())
+
+    def _multiply_all(self, threads: int) -> None:
+        more_follow = computes_alone()
+        whole = sum(matrix.rows * matrix.columns * rows for matrix, _, _, rows in self._products)
+        worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
+        count = max(1, min(SHARES * threads, whole // worth)) if threads > 1 else 1
+        lines = []
+        for matrix, x, y, rows in self._products:
+            step = -(-whole // (count * matrix.columns * rows * TOGETHER)) * TOGETHER
+            first = (*matrix.places(rows > 1), x, y, rows, matrix.columns, matrix.rows)
+            lines += [(*first, at, min(at + step, matrix.rows)) for at in range(0, matrix.rows, step)]
+        team().run(np.array(lines, np.int64), min(threads, count), more_follow)
+
+    def _run_work(self, threads: int) -> None:
         whole = sum(rows * columns * times for _, rows, columns, times in self._work)
         count = max(1, min(SHARES * threads, whole // WORTH_A_THREAD)) if threads > 1 else 1
         shares: list[Share] = []
@@ -79,6 +111,17 @@ class Stored:
     parts: Any
     rows: int
     columns: int
+    _places: dict[bool, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
+
+    def places(self, several: bool) -> tuple[int, int]:
+        """The addresses of the loop for one row or `several`, and of what it is told of the matrix."""
+        if several not in self._places:
+            native = _native()
+            if not self._told:
+                self._told.append(native.told(self.parts))
+            self._places[several] = native.loop_of(self.parts, several), self._told[0].ctypes.data
+        return self._places[several]
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""
@@ -92,13 +135,8 @@ class Stored:
 
     def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
         """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
-        kernels = _kernels()
-        # Alike: a last one of a row would cost as much as others.
-        step = -(-len(x) // max(1, round(len(x) / MOST_ROWS)))
-        for at in range(0, len(x), step):
-            some = x[at : at + step]
-            kernel = kernels.one_row if len(some) == 1 else kernels.several_rows
-            batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
+        assert x.flags.c_contiguous and y.flags.c_contiguous, "loops read and write one number behind the other"
+        batch.multiply(self, x.ctypes.data, y.ctypes.data, len(x))
 
     def decode(self, out: Tensor) -> None:
         """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
@@ -184,7 +222,7 @@ def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:
     """Write the matrix that `find` gives into `out`; False, and nothing is written, if it gives none for this `out`."""
     if out.ndim != 2 or out.device.type != "cpu" or out.dtype not in WRITTEN or not out.is_contiguous():
         return False
-    matrix = find() if out.numel() >= SMALLEST else None
+    matrix = find() if out.numel() >= SMALLEST_DECODED else None
     if matrix is None:
         return False
     matrix.decode(out)
@@ -225,3 +263,10 @@ def _kernels() -> Any:
     from engine.model.products import kernels  # noqa: PLC0415
 
     return kernels
+
+
+@lru_cache(maxsize=1)
+def _native() -> Any:
+    from engine.model.products import native  # noqa: PLC0415
+
+    return native

@@ -100,7 +100,8 @@ class Decoded:
         """Weights whose names begin with `left_out` are bound elsewhere; `few_rows`: see `StoredWeight`, 0 for none."""
         self._layout = layout
         self._decoder = decoder
-        self._views: dict[int, tuple[dict[str, Tensor], Products]] = {}
+        self._layer = layer
+        self._views: dict[int, tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]] = {}
         linear = multiplied_names(layer) if few_rows else frozenset()
         multiplied = {name for name in linear if left_out is None or not name.startswith(left_out)}
         siblings = Siblings()
@@ -118,15 +119,24 @@ class Decoded:
     def bind(self, buffer: Tensor) -> None:
         """Decode what lies in `buffer`; on a GPU this takes its turn on the stream that computes."""
         if buffer.data_ptr() not in self._views:
-            self._views[buffer.data_ptr()] = stored_views(self._layout, buffer), {}
-        stored, products = self._views[buffer.data_ptr()]
+            self._views[buffer.data_ptr()] = self._seen(stored_views(self._layout, buffer))
+        stored, products, ready = self._views[buffer.data_ptr()]
         for _name, waiting in self._multiplied:
             waiting.point(stored, products)
+        for place in ready:
+            _put(*place)
         for name, weight in self._weights.items():
-            if name in stored:
-                weight.copy_(stored[name])
-            else:
+            if name not in stored:
                 self._decoder.decode(stored, name, weight)
+            elif stored[name].dtype != weight.dtype:
+                weight.copy_(stored[name])
+
+    def _seen(
+        self, stored: dict[str, Tensor]
+    ) -> tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]:
+        """What lies in a buffer; weights that are stored in the network's number type are used where they lie."""
+        ready = [name for name, weight in self._weights.items() if name in stored and stored[name].dtype == weight.dtype]
+        return stored, {}, [_place(self._layer, name, stored[name]) for name in ready]
 
 
 def stored_views(layout: LayerLayout, buffer: Tensor) -> dict[str, Tensor]:

@@ -143,6 +143,11 @@ class LayerStream:
         return self._expert_setup.use if self._expert_setup else Use()
 
     @property
+    def followed_modules(self) -> tuple[nn.Module, ...]:
+        """The experts that are computed in place of their modules, on threads that they ask for."""
+        return self._experts.followed_modules if self._experts else ()
+
+    @property
     def host_share(self) -> HostShare:
         """How much of the host memory that the device copies from is pinned."""
         return self._store.host_share + self._bulks.host_share

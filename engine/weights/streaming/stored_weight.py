@@ -4,7 +4,7 @@ Decoding moves every number through memory two or three times, which few rows ne
 by the fast products of the processor's library.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -205,14 +205,32 @@ def multiplied_names(layer: nn.Module) -> frozenset[str]:
     return frozenset(f"{name}.weight" for name in linear)
 
 
-def light_rows(model: nn.Module) -> int:
+def light_rows(model: nn.Module, apart: Collection[nn.Module] = ()) -> int:
     """Up to how many rows no matrix of a network is worth waking torch's threads: stored, or a small one.
 
-    0 where one is neither.
+    0 where one is neither. `apart`: modules that ask for threads themselves, as `share_out_head` has the head do.
     """
-    modules = [module for module in model.modules() if not isinstance(module, nn.Embedding)]
+    modules = [module for module in model.modules() if not isinstance(module, nn.Embedding) and module not in apart]
     weights = [weight for module in modules for weight in module._parameters.values() if weight is not None]
     return min(map(_light_rows, weights), default=0)
+
+
+def share_out_head(model: Any) -> tuple[nn.Module, ...]:
+    """Have the head of a transformers model compute in all threads, also in a pass that is light but for it.
+
+    Returns it; nothing where it is none of torch's linear modules.
+    """
+    head = model.get_output_embeddings()
+    if type(head) is not nn.Linear:
+        return ()
+    own = head.forward
+
+    def forward(states: Tensor) -> Tensor:
+        with in_all_threads():
+            return own(states)
+
+    head.__dict__["forward"] = forward
+    return (head,)
 
 
 def _light_rows(weight: Tensor) -> int:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine.model.products.grouped import Group, Member, member_of, multiply
+from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.experts.binding import Experts
 
@@ -99,21 +100,39 @@ def is_followed(experts: Experts) -> bool:
     return acts and stacks.keys() == wanted and all(stacks[name].ndim == 3 for name in weights)
 
 
+class OneExpert:
+    """Memory for the decoded weights of one expert, shared by all layers: the next matrix of a shape takes its place."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[tuple[int, ...], torch.dtype], Tensor] = {}
+
+    def place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """A tensor of this shape, with whatever was written into it last."""
+        if (shape, dtype) not in self._places:
+            self._places[shape, dtype] = torch.empty(shape, dtype=dtype)
+        return self._places[shape, dtype]
+
+
 class FollowedExperts:
     """The experts of one layer. Those of few rows are multiplied as they are stored, those of many decoded before.
 
     Which of the two depends on an expert's rows alone: a row's bits are the same wherever the bytes lie.
     """
 
-    def __init__(self, experts: Experts, decoder: Decoder | None, few_rows: int, use: Use) -> None:
-        """`decoder`: None where stored bytes are the weights; `few_rows`: see `StreamOptions`."""
+    def __init__(
+        self, experts: Experts, decoder: Decoder | None, few_rows: int, use: Use, scratch: OneExpert | None = None
+    ) -> None:
+        """`decoder`: None where stored bytes are the weights; `few_rows`: see `StreamOptions`.
+
+        `scratch`: for what is decoded; layers that run one behind the other share it.
+        """
         self._module: Any = experts.module
         self._decoder, self._few_rows, self.use = decoder or codec_named("plain"), few_rows, use
         self._as_stored = decoder is None
         self._most_cached = CACHED * experts.count
         self._up, self._down = self._stacks(experts)
         self._members: dict[tuple[int, ...], Member | None] = {}
-        self._scratch: dict[tuple[int, ...], Tensor] = {}
+        self._scratch = scratch or OneExpert()
 
     def __call__(self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]) -> Tensor:
         """What the module's forward gives: hidden [rows, width], choice and weights [rows, chosen], on the host."""
@@ -152,9 +171,10 @@ class FollowedExperts:
                 few.append(Group(member, run.begin, run.end))
         found = multiply(few, x.float().contiguous()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
         self.use.in_place += len(few) if stack is self._down else 0
-        for run in many:
-            weight = self._decoded(stack, parts[run.expert], x.dtype)
-            found[run.begin : run.end] = functional.linear(x[run.begin : run.end], weight)
+        with in_all_threads():  # of a pass whose small operations one thread computes
+            for run in many:
+                weight = self._decoded(stack, parts[run.expert], x.dtype)
+                found[run.begin : run.end] = functional.linear(x[run.begin : run.end], weight)
         if stack.bias is not None:
             for run in runs:
                 found[run.begin : run.end] += self._bias(stack.bias, parts[run.expert], stack.out, x.dtype)
@@ -177,21 +197,16 @@ class FollowedExperts:
             weight = parts[stack.name]
         else:
             shape = (stack.columns, stack.out) if stack.turned else (stack.out, stack.columns)
-            weight = self._place(shape, dtype)
+            weight = self._scratch.place(shape, dtype)
             self._decoder.decode(parts, stack.name, weight)
         return weight.t() if stack.turned else weight
 
     def _bias(self, name: str, parts: Parts, out: int, dtype: torch.dtype) -> Tensor:
         if name in parts:
             return parts[name].to(dtype)
-        bias = self._place((out,), dtype)
+        bias = self._scratch.place((out,), dtype)
         self._decoder.decode(parts, name, bias)
         return bias
-
-    def _place(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        if shape not in self._scratch or self._scratch[shape].dtype != dtype:
-            self._scratch[shape] = torch.empty(shape, dtype=dtype)
-        return self._scratch[shape]
 
 
 def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:

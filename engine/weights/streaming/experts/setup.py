@@ -15,7 +15,7 @@ from engine.weights.streaming.binding import Scratch
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.beside import BesideExperts, Home
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts, find_experts
-from engine.weights.streaming.experts.followed import FollowedExperts, Use, is_followed
+from engine.weights.streaming.experts.followed import FollowedExperts, OneExpert, Use, is_followed
 from engine.weights.streaming.experts.meter import ExpertMeter, Mixture
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, FromDisk, FromRam, ThroughRam
 from engine.weights.streaming.experts.split_layout import (
@@ -126,12 +126,14 @@ class ExpertSetup:
         self, tiers: Sequence[Tier], trunks: LayerStore, bulks: LayerStore, scratch: Scratch
     ) -> list[ExpertLayer]:
         """The layers as the stream needs them; `trunks` and `bulks` are loaded, and hold the layers in two parts."""
-        staging = self._staging.take(self._staging.nbytes)
+        staging, one = self._staging.take(self._staging.nbytes), OneExpert()
         found = []
         for index, part in self._layers.items():
             decoder = self._decoders[index] if self._decoders else None
             seen = copied_split(part.split) if self._copy_stream else part.split
-            followed = FollowedExperts(part.experts, decoder, self._few_rows, self.use) if part.follows else None
+            followed = None
+            if part.follows:
+                followed = FollowedExperts(part.experts, decoder, self._few_rows, self.use, one)
             alone = followed if self._copy_stream is None else None
             binding = None if alone else ExpertBinding(part.layer, part.experts, seen, decoder, scratch)
             slots = self._expert_slots[part.split.shape] if part.moves else None

@@ -122,6 +122,11 @@ class ExpertStream:
             slots.close()
 
     @property
+    def followed_modules(self) -> tuple[nn.Module, ...]:
+        """The experts' modules in whose place the processor alone computes."""
+        return tuple(layer.experts.module for layer in self._layers.values() if layer.followed)
+
+    @property
     def bytes_streamed(self) -> int:
         """Bytes of experts, in bulk or one by one, that were moved to where they are used."""
         return self._bytes_in_bulk + sum(slots.bytes_fetched for slots in self._slots)

@@ -1,0 +1,214 @@
+"""Shares of products that compiled code hands out: threads take the next one without asking the interpreter.
+
+A share is a line of numbers: where its loop is, where the matrix is told, what is multiplied and where to. Loops are
+reached by their addresses, so that one batch may hold matrices of any layouts.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from engine.model.products import kernels
+from engine.model.products.compiling import compiled, kept_code
+from engine.model.products.layouts import Array
+
+LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)
+SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the matrix, and those of them that it does
+
+# Numbers that threads share; each is written beside nothing else.
+OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
+STATE = 64
+
+_I64, _F32 = ir.IntType(64), ir.FloatType()
+
+PAUSES: dict[str, tuple[str, list[Any]]] = {
+    "x86_64": ("llvm.x86.sse2.pause", []),
+    "aarch64": ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)]),
+    "arm64": ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)]),
+}
+"""By the processor's kind: what a thread that waits in a loop says to it."""
+
+
+def _at(builder: Any, address: Any, kind: ir.Type = _I64) -> Any:
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+@intrinsic
+def _look(_context: Any, address: Any) -> Any:
+    """An integer in memory, as other threads left it."""
+    return types.int64(types.int64), lambda _c, builder, _s, values: builder.load_atomic(
+        _at(builder, values[0]), "seq_cst", 8
+    )
+
+
+@intrinsic
+def _write(_context: Any, address: Any, value: Any) -> Any:
+    """An integer to memory, behind all that was written before."""
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        builder.store_atomic(values[1], _at(builder, values[0]), "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def _add(_context: Any, address: Any, value: Any) -> Any:
+    """Add to an integer in memory; returns what it was."""
+    return types.int64(types.int64, types.int64), lambda _c, builder, _s, values: builder.atomic_rmw(
+        "add", _at(builder, values[0]), values[1], "seq_cst"
+    )
+
+
+@intrinsic
+def _pause(_context: Any) -> Any:
+    """Tell the processor that a thread waits in a loop."""
+
+    def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        name, arguments = PAUSES.get(_architecture(), ("", []))
+        if name:
+            kind = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+def _architecture() -> str:
+    from llvmlite import binding  # noqa: PLC0415
+
+    return str(binding.get_process_triple()).partition("-")[0]
+
+
+@intrinsic
+def _call(_context: Any, address: Any, share: Any) -> Any:
+    """Call a loop for a share, both by their addresses."""
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_I64])
+        builder.call(_at(builder, values[0], kind), [values[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def _value(_context: Any, kind: Any, address: Any) -> Any:
+    """What was told in `told`, as a value of this type."""
+    found = kind.instance_type
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        return builder.load(_at(builder, values[1], context.get_value_type(found)), align=8)
+
+    return found(kind, types.int64), generate
+
+
+@intrinsic
+def _floats(_context: Any, address: Any) -> Any:
+    """An address as a pointer to float32."""
+    return types.CPointer(types.float32)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _F32)
+
+
+def told(parts: Any) -> Array:
+    """A layout's fields as compiled code holds them: int64, arrays in seven or five numbers, others in one."""
+    found: list[int] = []
+    for field in parts:
+        if isinstance(field, np.ndarray):
+            place = field.__array_interface__["data"][0]
+            found += [0, 0, field.size, field.itemsize, place, *field.shape, *field.strides]
+        elif isinstance(field, np.float32):
+            found.append(int(field.view(np.uint32)))
+        else:
+            found.append(int(field))
+    return np.array(found, np.int64)
+
+
+@lru_cache
+def _compiled_loop(kind: Any, several: bool) -> Any:
+    multiply: Callable[..., None] = kernels.several_rows if several else kernels.one_row
+
+    def loop(share: Any) -> None:
+        parts = _value(kind, _look(share + 8 * MATRIX))
+        rows, columns = _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
+        x = numba.carray(_floats(_look(share + 8 * X)), (rows, columns))
+        y = numba.carray(_floats(_look(share + 8 * Y)), (rows, _look(share + 8 * ALL)))
+        multiply(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+    return numba.cfunc(types.void(types.int64), error_model="numpy", cache=kept_code())(loop)
+
+
+def loop_of(parts: Any, several: bool) -> int:
+    """The address of the loop for one row of x with matrices of such a layout, or for `several`."""
+    return int(_compiled_loop(numba.typeof(parts), several).address)
+
+
+@compiled
+def _take(state: Any, table: Any, count: Any) -> None:
+    """Do shares until none is left."""
+    while True:
+        share = _add(state + 8 * NEXT, 1)
+        if share >= count:
+            return
+        place = table + 8 * SHARE * share
+        _call(_look(place + 8 * LOOP), place)
+
+
+@compiled
+def do_all(table: int, count: int) -> None:
+    """Do all shares in this thread."""
+    for share in range(count):
+        place = table + 8 * SHARE * share
+        _call(_look(place + 8 * LOOP), place)
+
+
+@compiled
+def lead(state: int, table: int, count: int, patience: int) -> bool:
+    """Do shares together with whoever helps; False if some still work after so many looks, see `is_over`.
+
+    Helpers that come after the end find nothing open. `table` stays as it is until nobody is busy.
+    """
+    _write(state + 8 * TABLE, table)
+    _write(state + 8 * COUNT, count)
+    _write(state + 8 * NEXT, 0)
+    _write(state + 8 * OPEN, 1)
+    _take(state, table, count)
+    _write(state + 8 * OPEN, 0)
+    while _look(state + 8 * BUSY) and patience > 0:
+        _pause()
+        patience -= 1
+    return _look(state + 8 * BUSY) == 0
+
+
+@compiled
+def is_over(state: int) -> bool:
+    """Whether nobody works on shares of a run that has ended."""
+    return _look(state + 8 * BUSY) == 0
+
+
+@compiled
+def help_out(state: int, patience: int) -> None:
+    """Do shares as long as there are any; returns when there were none for so many looks."""
+    left = patience
+    while left > 0:
+        if _look(state + 8 * OPEN) and _look(state + 8 * NEXT) < _look(state + 8 * COUNT):
+            _add(state + 8 * BUSY, 1)
+            if _look(state + 8 * OPEN):  # or the leader may have gone on, and written other shares
+                _take(state, _look(state + 8 * TABLE), _look(state + 8 * COUNT))
+            _add(state + 8 * BUSY, -1)
+            left = patience
+        _pause()
+        left -= 1
+
+
+@compiled
+def wait(looks: int) -> None:
+    """Look so many times: how long that takes differs among processors by a factor of ten."""
+    for _ in range(looks):
+        _pause()

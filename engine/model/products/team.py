@@ -1,0 +1,126 @@
+"""Threads that do compiled shares together with the thread that asks, and stay awake while more may come.
+
+Waking a thread takes 50 microseconds, on some virtual machines a thousand: as long as a layer's products of one row.
+A pass of few rows asks for some hundred batches one shortly behind the other, while torch computes in one thread: in
+such a pass helpers wait for the next batch in a loop, for a millisecond at most, and then sleep.
+"""
+
+import threading
+import time
+from functools import lru_cache
+from typing import Any
+
+from engine.model.products.layouts import Array
+
+AWAKE_SECONDS = 1e-3  # that helpers wait for more in a pass of few rows: about what lies between two batches of it
+ASLEEP_SECONDS = 2e-5  # and elsewhere, where torch's own threads want the processors
+MEASURED_LOOKS = 20_000
+
+
+class Team:
+    """Helpers are begun when they are first needed, and never ended."""
+
+    def __init__(self) -> None:
+        native = _native()
+        self._state = native.np.zeros(native.STATE, native.np.int64)
+        self._address = self._state.ctypes.data
+        self._helpers: list[_Helper] = []
+        self._is_free = threading.Lock()
+        self.patience = _looks(ASLEEP_SECONDS)
+
+    def run(self, table: Array, threads: int, more_follow: bool) -> None:
+        """Do the shares of a table int64 [shares, native.SHARE], in this thread and up to `threads` - 1 others.
+
+        Returns when nobody works on any. Where the team is at work for another thread, this one does all.
+        """
+        native = _native()
+        place = table.__array_interface__["data"][0]
+        if threads < 2 or not self._is_free.acquire(blocking=False):
+            native.do_all(place, len(table))
+            return
+        try:
+            self.patience = _looks(AWAKE_SECONDS if more_follow else ASLEEP_SECONDS)
+            self._wake(threads - 1)
+            try:
+                native.lead(self._address, place, len(table), _looks(ASLEEP_SECONDS))
+            finally:
+                self._settle()
+        finally:
+            self._is_free.release()
+
+    def _wake(self, count: int) -> None:
+        while len(self._helpers) < count:
+            helper = _Helper(self, self._address)
+            try:
+                helper.start()
+            except RuntimeError:  # the system gives no more
+                return
+            self._helpers.append(helper)
+        for helper in self._helpers[:count]:
+            helper.wake()
+
+    def _settle(self) -> None:
+        """Return once no helper reads the table any more, even if it is interrupted."""
+        native, interrupted = _native(), None
+        while not native.is_over(self._address):
+            try:
+                time.sleep(0)
+            except BaseException as error:  # noqa: BLE001  # Ctrl+C: raised when it does no harm
+                interrupted = error
+        if interrupted is not None:
+            raise interrupted
+
+
+class _Helper(threading.Thread):
+    def __init__(self, team: Team, state: int) -> None:
+        super().__init__(name="products", daemon=True)  # asleep when the process ends
+        self._team, self._state = team, state
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
+        self._is_awake = False
+
+    def wake(self) -> None:
+        """Have it look for shares; nothing if it does."""
+        if not self._is_awake:
+            self._is_awake = True
+            self._asleep.release()
+
+    def run(self) -> None:
+        """Sleep and help in turns."""
+        native = _native()
+        while True:
+            self._asleep.acquire()
+            native.help_out(self._state, self._team.patience)
+            self._is_awake = False
+
+
+@lru_cache
+def _looks(seconds: float) -> int:
+    """How many looks take so long."""
+    return max(1, int(seconds / _look_seconds()))
+
+
+@lru_cache(maxsize=1)
+def _look_seconds() -> float:
+    native = _native()
+    native.wait(1)
+    found = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        native.wait(MEASURED_LOOKS)
+        found.append((time.perf_counter() - begin) / MEASURED_LOOKS)
+    return max(min(found), 1e-10)
+
+
+@lru_cache(maxsize=1)
+def _native() -> Any:
+    """What is compiled; numba is imported with it."""
+    from engine.model.products import native  # noqa: PLC0415
+
+    return native
+
+
+@lru_cache(maxsize=1)
+def team() -> Team:
+    """The one team of this process."""
+    return Team()
