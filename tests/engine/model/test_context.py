@@ -9,7 +9,7 @@ from engine.errors import Cancelled
 from engine.model.context import Context
 from tests.engine.tiny_models import FAMILIES, tiny_network
 
-TOLERANCE = 1e-4  # float32 logits of a few units; a wrong mask moves them by whole units
+TOLERANCE = 5e-4  # float32 logits of a few units, on any processor; a wrong mask moves them by whole units
 PREFIX = list(range(20, 39))  # longer than the sliding window
 
 

@@ -124,6 +124,9 @@ def bitsandbytes_4bit(kind: str = "nf4", nested: bool = True, block: int = 64) -
         two = weight.view(2, -1)
         codes, state = functional.quantize_4bit(two, blocksize=block, compress_statistics=nested, quant_type=kind)
         numbers, state.shape = functional.dequantize_4bit(codes, state).view_as(weight), weight.shape
+        if kind == "fp4":  # whose negative zero the kernel for AVX-512 gives without its sign, unlike the others
+            each = torch.stack([codes.view(-1) >> 4, codes.view(-1) & 15], dim=1).view_as(weight)
+            numbers[each == 8] = -0.0
         tensors = {"weight": codes} | {f"weight.{name}": part for name, part in state.as_dict(packed=True).items()}
         return Packed(tensors, numbers)
 
