@@ -14,6 +14,7 @@ from engine.model.products.vectors import (
     masked,
     number,
     shifted,
+    short_levels_of,
     sixteen,
     splat,
     stacked,
@@ -51,7 +52,7 @@ def _nested_levels(parts: Any, row: int, at: int) -> Unit:
 def _scaled_levels(parts: Any, row: int, at: int) -> Unit:
     codes, levels, scales = sixteen(parts.codes[row], 16 * at), parts.levels, parts.scales[row]
     low, high = masked(codes, 15), shifted(codes, 4)
-    found = levels_of(levels, united(woven_first(low, high), woven_last(low, high)))
+    found = short_levels_of(levels, united(woven_first(low, high), woven_last(low, high)))
     factor = splat(parts.steps[scales[32 * at >> parts.group]])
     other = splat(parts.steps[scales[32 * at + 16 >> parts.group]])
     return times(found[0], factor), times(found[1], factor), times(found[2], other), times(found[3], other)
