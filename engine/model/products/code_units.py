@@ -87,6 +87,12 @@ def _groups_with_zeros(parts: Any, row: int, at: int) -> Unit:
     return _codes_less(sixteen(parts.codes[row], 16 * at), zero, number(parts.scales[row], group))
 
 
+def _groups_with_own_zeros(parts: Any, row: int, at: int) -> Unit:
+    group = 32 * at >> parts.group
+    zero = parts.zeros[row, group >> 3] >> 4 * (group & 7) & 15
+    return _codes_less(sixteen(parts.codes[row], 16 * at), zero, number(parts.scales[row], group))
+
+
 def _turned_groups(parts: Any, row: int, at: int) -> Unit:
     words, group = parts.words, 32 * at >> parts.group
     zero = (parts.zeros[group, row >> 3] >> 4 * (row & 7)) + parts.offset & 15
@@ -101,5 +107,6 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.Bytes: _bytes,
     layouts.Groups: _groups,
     layouts.GroupsWithZeros: _groups_with_zeros,
+    layouts.GroupsWithOwnZeros: _groups_with_own_zeros,
     layouts.TurnedGroups: _turned_groups,
 }

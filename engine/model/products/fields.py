@@ -33,6 +33,7 @@ from engine.model.products.building import (
 )
 
 EIGHT_WORDS = Vector("EightWords", eight(I32))
+AWQ_PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word of AutoAWQ, in bits, its eight outputs lie
 TRIPLES = (0, 3, 6, 9, 16, 19, 22, 25)  # where in two numbers of 16 bits their four fields of three bits begin
 
 
@@ -96,14 +97,44 @@ def _half_of(builder: Any, bits: Any) -> Any:
     return builder.fpext(builder.bitcast(halves, eight(F16)), eight(F32))
 
 
+def _eight_scales() -> Any:
+    """Eight items of an array of scales as float32; see `layouts.scales`."""
+
+    def sign(_context: Any, array: Any, _index: Any) -> Any:
+        content = {types.float32: F32, types.uint16: F16, types.int16: I16}[array.dtype]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            loaded = builder.load(place_of(context, builder, signature.args[0], values, eight(content)), align=1)
+            if content is F16:
+                return builder.fpext(loaded, eight(F32))
+            if content is I16:
+                wide = builder.shl(_widened(builder, loaded), constant(eight(I32), 16))
+                return builder.bitcast(wide, eight(F32))
+            return loaded
+
+        return EIGHT_NUMBERS(array, types.intp), generate
+
+    return intrinsic(with_arguments(sign, 2))
+
+
+eight_scales = _eight_scales()
+"""Eight scales of an array."""
 fields = operation(EIGHT_WORDS, (types.int64,) * 3, _fields)
 """(number, step, mask): its eight fields of bits that begin so many bits one behind the other."""
+cut = operation(
+    EIGHT_WORDS,
+    (types.int64,),
+    lambda builder, number: _cut(builder, number, ir.Constant(eight(I32), list(AWQ_PLACES)), constant(eight(I32), 15)),
+)
+"""The codes of 4 bits of a word of AutoAWQ, in the order of its outputs."""
 triples = operation(EIGHT_WORDS, (types.int64,), _triples)
 """Of two numbers of 16 bits in one, the four lowest fields of three bits of both."""
 fields_of = operation(EIGHT_WORDS, (EIGHT_WORDS, types.int64, types.int64), _fields_of)
 """(words, places, mask): of each the bits of a mask, once it is moved to the right."""
 joined = operation(EIGHT_WORDS, (EIGHT_WORDS, EIGHT_WORDS, types.int64), _joined)
 """Each of the first with that of the second, moved so many places to the left."""
+words_minus = operation(EIGHT_WORDS, (EIGHT_WORDS, EIGHT_WORDS), lambda builder, a, b: builder.sub(a, b))
+"""Each of the first less that of the second."""
 as_numbers = operation(EIGHT_NUMBERS, (EIGHT_WORDS,), lambda builder, words: builder.sitofp(words, eight(F32)))
 """Whole numbers with a sign as float32."""
 half_of = operation(EIGHT_NUMBERS, (types.int64,), _half_of)

@@ -116,6 +116,15 @@ class GroupsWithZeros(NamedTuple):
     offset: int
 
 
+class GroupsWithOwnZeros(NamedTuple):
+    """The same less zero points of 4 bits: `zeros` int32 [rows, words], each those of eight groups of a row."""
+
+    codes: Array
+    scales: Array
+    group: int
+    zeros: Array
+
+
 class TurnedGroups(NamedTuple):
     """Codes of 4 bits in `words` int32 [columns / 8, rows], of eight columns each, less zero points, times scales.
 
@@ -127,6 +136,26 @@ class TurnedGroups(NamedTuple):
     group: int
     zeros: Array
     offset: int
+
+
+class Outputs(NamedTuple):
+    """Codes of 4 bits in `words` int32 [columns, rows / 8], of eight rows each as AutoAWQ has them, less 8, times scales.
+
+    `group` columns share `scales` [groups, rows], as above.
+    """
+
+    words: Array
+    scales: Array
+    group: int
+
+
+class OutputsWithZeros(NamedTuple):
+    """The same less zero points: `zeros` int32 [groups, rows / 8], in words alike."""
+
+    words: Array
+    scales: Array
+    group: int
+    zeros: Array
 
 
 class Q40(NamedTuple):
