@@ -13,6 +13,7 @@ from gguf import GGMLQuantizationType as Kind
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tests.engine.gguf_blocks import ENCODERS
 from tests.engine.gguf_families import (
     ARCHITECTURES,
     LATENT,
@@ -24,7 +25,6 @@ from tests.engine.gguf_families import (
     turns_experts,
 )
 
-ROWS = {"Q4_K", "Q6_K"}  # which the package decodes only
 Array = NDArray[Any]
 
 
@@ -76,10 +76,9 @@ def rounded(model: Any, kind: str) -> Any:
 
 def encode(numbers: Array, kind: str) -> Array:
     """The numbers in the blocks of this kind."""
-    if kind in ROWS:
-        blocks = numbers.astype(np.float32).reshape(-1, 256)
-        coded = _q4_k(blocks) if kind == "Q4_K" else _q6_k(blocks)
-        return coded.reshape(*numbers.shape[:-1], -1)
+    if kind in ENCODERS:
+        elements, make = ENCODERS[kind]
+        return make(numbers.astype(np.float32).reshape(-1, elements)).reshape(*numbers.shape[:-1], -1)
     made: Array = gguf.quants.quantize(np.ascontiguousarray(numbers, dtype=np.float32), Kind[kind])
     return made
 
@@ -183,39 +182,3 @@ def write_tokenizer(writer: Any, folder: Path, vocabulary: int) -> None:
         add(tokens.index(settings[key]))
     writer.add_add_bos_token(False)
     writer.add_chat_template((folder / "chat_template.jinja").read_text("utf-8"))
-
-
-def _halves(numbers: Array) -> Array:
-    return numbers.astype(np.float16).view(np.uint8)
-
-
-def _q6_k(blocks: Array) -> Array:
-    groups = blocks.reshape(-1, 16, 16)
-    wanted = np.abs(groups).max(-1) / 31
-    unit = (wanted.max(-1, keepdims=True) / 127).astype(np.float16).astype(np.float32)
-    scales = np.divide(wanted, unit, out=np.zeros_like(wanted), where=unit > 0).round().clip(0, 127)
-    step = (unit * scales)[..., None]
-    codes = np.divide(groups, step, out=np.zeros_like(groups), where=step > 0).round().clip(-32, 31) + 32
-    parts = codes.astype(np.uint8).reshape(-1, 2, 4, 32)  # 128 numbers of four rows of 32
-    low = (parts[:, :, :2] & 15) | ((parts[:, :, 2:] & 15) << 4)
-    high = sum((parts[:, :, row] >> 4) << (2 * row) for row in range(4))
-    bytes_of = [low.reshape(-1, 128), np.asarray(high).reshape(-1, 64), scales.astype(np.int8).view(np.uint8)]
-    return np.concatenate([*bytes_of, _halves(unit)], axis=1)
-
-
-def _q4_k(blocks: Array) -> Array:
-    groups = blocks.reshape(-1, 8, 32)
-    floors = np.maximum(0, -groups.min(-1))
-    steps = (groups.max(-1) + floors) / 15
-    units = [(part.max(-1, keepdims=True) / 63).astype(np.float16).astype(np.float32) for part in (steps, floors)]
-    six = [
-        np.divide(part, unit, out=np.zeros_like(part), where=unit > 0).round().clip(0, 63).astype(np.uint8)
-        for part, unit in zip((steps, floors), units, strict=True)
-    ]
-    step, floor = units[0] * six[0], units[1] * six[1]
-    codes = np.divide(groups + floor[..., None], step[..., None], out=np.zeros_like(groups), where=step[..., None] > 0)
-    pairs = codes.round().clip(0, 15).astype(np.uint8).reshape(-1, 4, 2, 32)
-    packed = (pairs[:, :, 0] | (pairs[:, :, 1] << 4)).reshape(-1, 128)
-    first = [part[:, :4] | ((part[:, 4:] >> 4) << 6) for part in six]
-    rest = (six[0][:, 4:] & 15) | ((six[1][:, 4:] & 15) << 4)
-    return np.concatenate([_halves(units[0]), _halves(units[1]), *first, rest, packed], axis=1)

@@ -16,9 +16,11 @@ from engine.model.decoding.grouped import in_rows, scale_groups
 from engine.model.decoding.lookup import unpack
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.packed import PackedWeight
-from engine.model.formats.packed_integers import CODES, SCALES, ZEROS
+from engine.model.formats.packed_integers import CODES, SCALES, UNIT_PLACES, ZEROS
 from engine.model.formats.stored import FLOATS, check_part, group_size, of_method
-from engine.model.products.product import Product
+from engine.model.products.layouts import GroupsWithOwnZeros, Outputs, OutputsWithZeros, array, places, scales
+from engine.model.products.outputs import outputs
+from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -46,22 +48,32 @@ class Awq:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
-        words, scales = parts[CODES].t(), parts[SCALES].t()
+        is_direct = out.dtype == torch.float32
+        if is_direct and decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
+        words, factors = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None
 
-        places = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
+        bits = torch.tensor(PLACES, dtype=torch.int32, device=out.device)[:, None]
 
         def decode(rows: slice) -> None:
             some = slice(rows.start // PER_WORD, rows.stop // PER_WORD)
             own = None if zeros is None else in_rows(zeros[some])
-            out[rows].copy_(fused(_scaled, out.device)(in_rows(words[some]), places, scales[rows].float(), own))
+            out[rows].copy_(fused(_scaled, out.device)(in_rows(words[some]), bits, factors[rows].float(), own))
 
         in_chunks(decode, len(out), out.shape[1], out.device, multiple=PER_WORD)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        codes, found, zeros = parts[CODES], parts[SCALES], parts.get(ZEROS)
+        group = shape[1] // len(found)
+        if zeros is None:
+            return outputs(lambda: Outputs(array(codes), scales(found), group), shape, group, codes, found)
+
+        def make() -> OutputsWithZeros:
+            return OutputsWithZeros(array(codes), scales(found), group, array(zeros))
+
+        return outputs(make, shape, group, codes, found, zeros)
 
 
 def _scaled(words: Tensor, places: Tensor, scales: Tensor, zeros: Tensor | None) -> Tensor:
@@ -88,6 +100,8 @@ class AwqGemv:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+            return
         groups = out.shape[1] // self.group
 
         def decode(rows: slice) -> None:
@@ -96,10 +110,16 @@ class AwqGemv:
 
         in_chunks(decode, len(out), out.shape[1], out.device)
 
-    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    def product(self, parts: Mapping[str, Tensor], shape: tuple[int, int]) -> Stored | None:
         """See `PackedFormat.product`."""
-        del parts, shape
-        return None
+        codes, found, zeros, group = parts[CODES], parts[SCALES], parts[ZEROS], places(self.group)
+        if group is None or group < UNIT_PLACES:
+            return None
+
+        def make() -> GroupsWithOwnZeros:
+            return GroupsWithOwnZeros(array(codes.view(torch.uint8)), scales(found), group, array(zeros))
+
+        return stored(make, shape, codes, found, zeros)
 
 
 def _scaled_inputs(codes: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:

@@ -43,14 +43,6 @@ def looked_up(codes: Tensor, table: Tensor) -> Tensor:
 
 
 @table
-def spread_bits(value: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """For every byte its eight bits, lowest first, as `value` or 0 of an integer type: 256 items of as many bytes."""
-    bits = torch.arange(256)[:, None] >> torch.arange(8) & 1
-    item = torch.int64 if dtype.itemsize == 1 else torch.complex128
-    return (bits * value).to(dtype).view(item).view(-1).to(device)
-
-
-@table
 def both_nibbles(numbers: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """For every byte the numbers that its low and its high half stand for: 256 items of two numbers."""
     codes = torch.arange(256)[:, None] >> torch.tensor([0, 4]) & 15

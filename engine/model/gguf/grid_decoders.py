@@ -9,41 +9,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from engine.model.decoding.grids import DELTA, grid, moved_grid, sign_patterns, spread_bits
 from engine.model.decoding.tables import table
-from engine.model.gguf.block_fields import both_nibbles, halves, looked_up, part, spread_bits
+from engine.model.gguf.block_fields import both_nibbles, halves, looked_up, part
 
 ONES = 0x0101010101010101  # one in every byte
-DELTA = 0.125  # what the numbers of IQ1 grids are moved by, up or down
 ODD_NUMBERS = tuple(1 + 2 * scale for scale in range(16))
 HIGH_BITS = tuple(scale << 8 for scale in range(16))
-
-
-@table
-def _grid(name: str, device: torch.device) -> Tensor:
-    """A grid of transformers' `GRID_SPECS`, an item for each index: eight numbers, int64, or four, int32."""
-    from transformers.integrations.gguf.dequant import GRID_SPECS  # noqa: PLC0415  # tables that few models need
-
-    levels, (_, width), text = GRID_SPECS[name]
-    bits = (len(levels) - 1).bit_length()
-    packed = torch.tensor(list(bytes.fromhex(text.decode())))
-    places = packed[:, None] >> torch.arange(0, 8, 8 // (8 // bits)) & (1 << bits) - 1
-    numbers = torch.tensor(levels, dtype=torch.int8)[places.view(-1)]
-    return numbers.view(torch.int64 if width == 8 else torch.int32).to(device)
-
-
-@table
-def _grid_iq1(device: torch.device) -> Tensor:
-    """Numbers of the IQ1 grid by 1 / DELTA, moved up, and behind them all of them moved down: int64 [4096]."""
-    numbers = _grid("IQ1", torch.device("cpu")).view(torch.int8) * round(1 / DELTA)
-    return torch.cat([numbers + 1, numbers - 1]).view(torch.int64).to(device)
-
-
-@table
-def _sign_patterns(device: torch.device) -> Tensor:
-    """For every index of 7 bits the eight signs that it stands for, as 255 for less than zero: int64 [128]."""
-    from transformers.integrations.gguf.dequant import KSIGNS  # noqa: PLC0415
-
-    return spread_bits(255, torch.uint8, device)[torch.tensor(list(KSIGNS), device=device)]
 
 
 def _signed(points: Tensor, negative: Tensor) -> Tensor:
@@ -68,7 +40,7 @@ def _planes(packed: Tensor, shifts: tuple[int, ...], mask: int) -> Tensor:
 def _scales_and_signs(packed: Tensor) -> tuple[Tensor, Tensor]:
     """Of words int32 [count] of 28 bits of signs and a scale: float32 0.5 + scale, and int64 [count x 4]."""
     scales = (packed >> 28).bitwise_and_(15).float().add_(0.5)
-    return scales, looked_up(_planes(packed, (0, 7, 14, 21), 127), _sign_patterns(packed.device))
+    return scales, looked_up(_planes(packed, (0, 7, 14, 21), 127), sign_patterns(packed.device))
 
 
 def _nibble_scales(packed: Tensor) -> Tensor:
@@ -85,15 +57,15 @@ def _indices(packed: Tensor, high: Tensor) -> Tensor:
 def _iq2_xxs(blocks: Tensor) -> Tensor:
     pairs = part(blocks, 2, 66).view(torch.int32).view(-1, 2)
     scales, negative = _scales_and_signs(pairs[:, 1].contiguous())
-    points = looked_up(pairs[:, 0].contiguous().view(torch.uint8), _grid("IQ2_XXS", blocks.device))
+    points = looked_up(pairs[:, 0].contiguous().view(torch.uint8), grid("IQ2_XXS", blocks.device))
     factors = scales.view(len(blocks), -1).mul_(halves(blocks, 0)).mul_(0.25)
     return _scaled(_signed(points, negative), factors)
 
 
 def _iq2_xs(blocks: Tensor) -> Tensor:
     packed = part(blocks, 2, 66).view(torch.int16).int()
-    negative = looked_up((packed >> 9).bitwise_and_(127), _sign_patterns(blocks.device))
-    points = looked_up(packed.bitwise_and_(511), _grid("IQ2_XS", blocks.device))
+    negative = looked_up((packed >> 9).bitwise_and_(127), sign_patterns(blocks.device))
+    points = looked_up(packed.bitwise_and_(511), grid("IQ2_XS", blocks.device))
     factors = _nibble_scales(part(blocks, 66, 74)).mul_(halves(blocks, 0)).mul_(0.125)
     return _scaled(_signed(points, negative), factors)
 
@@ -107,7 +79,7 @@ def _pairs_of_bits(device: torch.device) -> Tensor:
 
 def _iq2_s(blocks: Tensor) -> Tensor:
     high = looked_up(part(blocks, 66, 74), _pairs_of_bits(blocks.device))
-    points = looked_up(_indices(part(blocks, 2, 34), high), _grid("IQ2_S", blocks.device))
+    points = looked_up(_indices(part(blocks, 2, 34), high), grid("IQ2_S", blocks.device))
     negative = looked_up(part(blocks, 34, 66), spread_bits(255, torch.uint8, blocks.device))
     factors = _nibble_scales(part(blocks, 74, 82)).mul_(halves(blocks, 0)).mul_(0.125)
     return _scaled(_signed(points, negative), factors)
@@ -115,14 +87,14 @@ def _iq2_s(blocks: Tensor) -> Tensor:
 
 def _iq3_xxs(blocks: Tensor) -> Tensor:
     scales, negative = _scales_and_signs(part(blocks, 66, 98).view(torch.int32).view(-1))
-    points = looked_up(part(blocks, 2, 66), _grid("IQ3_XXS", blocks.device)).view(torch.int64)
+    points = looked_up(part(blocks, 2, 66), grid("IQ3_XXS", blocks.device)).view(torch.int64)
     factors = scales.view(len(blocks), -1).mul_(halves(blocks, 0)).mul_(0.5)
     return _scaled(_signed(points, negative), factors)
 
 
 def _iq3_s(blocks: Tensor) -> Tensor:
     high = looked_up(part(blocks, 66, 74), spread_bits(256, torch.int16, blocks.device))
-    points = looked_up(_indices(part(blocks, 2, 66), high), _grid("IQ3_S", blocks.device)).view(torch.int64)
+    points = looked_up(_indices(part(blocks, 2, 66), high), grid("IQ3_S", blocks.device)).view(torch.int64)
     negative = looked_up(part(blocks, 74, 106), spread_bits(255, torch.uint8, blocks.device))
     factors = _nibble_scales(part(blocks, 106, 110)).mul_(halves(blocks, 0))
     return _scaled(_signed(points, negative), factors)
@@ -132,7 +104,7 @@ def _iq1_s(blocks: Tensor) -> Tensor:
     packed = part(blocks, 34, 50).view(torch.int16).view(-1).int()
     moved = (packed >> 4).bitwise_and_(1 << 11)  # the highest bit, of all four groups of eight
     high = (_planes(packed, (0, 3, 6, 9), 7) << 8).bitwise_or_(moved[:, None])
-    points = looked_up(_indices(part(blocks, 2, 34), high.to(torch.int16)), _grid_iq1(blocks.device))
+    points = looked_up(_indices(part(blocks, 2, 34), high.to(torch.int16)), moved_grid(blocks.device))
     scales = (packed >> 12).bitwise_and_(7).mul_(2).add_(1).float().view(len(blocks), -1)
     return _scaled(points.view(torch.int8).float(), scales.mul_(halves(blocks, 0)).mul_(DELTA))
 
@@ -146,7 +118,7 @@ def _iq1_m(blocks: Tensor) -> Tensor:
     scales = _planes(packed.view(-1), (0, 3, 6, 9), 7).mul_(2).add_(1).float().view(len(blocks), -1)
     factors = scales.mul_(whole.to(torch.int16).view(torch.float16).float()[:, None]).mul_(DELTA)
     high = looked_up(part(blocks, 32, 48), both_nibbles(HIGH_BITS, torch.int16, blocks.device))
-    points = looked_up(_indices(part(blocks, 0, 32), high), _grid_iq1(blocks.device))
+    points = looked_up(_indices(part(blocks, 0, 32), high), moved_grid(blocks.device))
     return _scaled(points.view(torch.int8).float(), factors)
 
 

@@ -14,6 +14,7 @@ from engine.model.products.vectors import (
     masked,
     number,
     shifted,
+    short_levels_of,
     sixteen,
     splat,
     stacked,
@@ -51,7 +52,7 @@ def _nested_levels(parts: Any, row: int, at: int) -> Unit:
 def _scaled_levels(parts: Any, row: int, at: int) -> Unit:
     codes, levels, scales = sixteen(parts.codes[row], 16 * at), parts.levels, parts.scales[row]
     low, high = masked(codes, 15), shifted(codes, 4)
-    found = levels_of(levels, united(woven_first(low, high), woven_last(low, high)))
+    found = short_levels_of(levels, united(woven_first(low, high), woven_last(low, high)))
     factor = splat(parts.steps[scales[32 * at >> parts.group]])
     other = splat(parts.steps[scales[32 * at + 16 >> parts.group]])
     return times(found[0], factor), times(found[1], factor), times(found[2], other), times(found[3], other)
@@ -86,6 +87,12 @@ def _groups_with_zeros(parts: Any, row: int, at: int) -> Unit:
     return _codes_less(sixteen(parts.codes[row], 16 * at), zero, number(parts.scales[row], group))
 
 
+def _groups_with_own_zeros(parts: Any, row: int, at: int) -> Unit:
+    group = 32 * at >> parts.group
+    zero = parts.zeros[row, group >> 3] >> 4 * (group & 7) & 15
+    return _codes_less(sixteen(parts.codes[row], 16 * at), zero, number(parts.scales[row], group))
+
+
 def _turned_groups(parts: Any, row: int, at: int) -> Unit:
     words, group = parts.words, 32 * at >> parts.group
     zero = (parts.zeros[group, row >> 3] >> 4 * (row & 7)) + parts.offset & 15
@@ -100,5 +107,6 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.Bytes: _bytes,
     layouts.Groups: _groups,
     layouts.GroupsWithZeros: _groups_with_zeros,
+    layouts.GroupsWithOwnZeros: _groups_with_own_zeros,
     layouts.TurnedGroups: _turned_groups,
 }

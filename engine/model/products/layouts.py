@@ -3,13 +3,15 @@
 All are matrices [rows, columns] whose columns are a multiple of `UNIT`. Arrays share the memory of the stored tensors.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from engine.model.decoding.grids import grid, moved_grid, sign_patterns, spread_bits
 from engine.model.decoding.lookup import NUMBERS
 
 UNIT = 32  # numbers of a row that are decoded at once
@@ -114,6 +116,15 @@ class GroupsWithZeros(NamedTuple):
     offset: int
 
 
+class GroupsWithOwnZeros(NamedTuple):
+    """The same less zero points of 4 bits: `zeros` int32 [rows, words], each those of eight groups of a row."""
+
+    codes: Array
+    scales: Array
+    group: int
+    zeros: Array
+
+
 class TurnedGroups(NamedTuple):
     """Codes of 4 bits in `words` int32 [columns / 8, rows], of eight columns each, less zero points, times scales.
 
@@ -125,6 +136,26 @@ class TurnedGroups(NamedTuple):
     group: int
     zeros: Array
     offset: int
+
+
+class Outputs(NamedTuple):
+    """Codes of 4 bits in `words` int32 [columns, rows / 8], of eight rows each as AutoAWQ has them, less 8, times scales.
+
+    `group` columns share `scales` [groups, rows], as above.
+    """
+
+    words: Array
+    scales: Array
+    group: int
+
+
+class OutputsWithZeros(NamedTuple):
+    """The same less zero points: `zeros` int32 [groups, rows / 8], in words alike."""
+
+    words: Array
+    scales: Array
+    group: int
+    zeros: Array
 
 
 class Q40(NamedTuple):
@@ -139,8 +170,32 @@ class Q41(NamedTuple):
     blocks: Array
 
 
+class Q50(NamedTuple):
+    """GGUF's Q5_0: uint8 [rows, bytes], block behind block."""
+
+    blocks: Array
+
+
+class Q51(NamedTuple):
+    """GGUF's Q5_1: uint8 [rows, bytes], block behind block."""
+
+    blocks: Array
+
+
 class Q80(NamedTuple):
     """GGUF's Q8_0: uint8 [rows, bytes], block behind block."""
+
+    blocks: Array
+
+
+class Q2K(NamedTuple):
+    """GGUF's Q2_K: uint8 [rows, bytes], block behind block."""
+
+    blocks: Array
+
+
+class Q3K(NamedTuple):
+    """GGUF's Q3_K: uint8 [rows, bytes], block behind block."""
 
     blocks: Array
 
@@ -177,6 +232,60 @@ class Iq4Xs(NamedTuple):
     levels: Array
 
 
+class Iq2Xxs(NamedTuple):
+    """GGUF's IQ2_XXS, its `grid` int64 [256] of eight numbers an item, and `signs` of eight by index, int64 [128]."""
+
+    blocks: Array
+    grid: Array
+    signs: Array
+
+
+class Iq2Xs(NamedTuple):
+    """GGUF's IQ2_XS, its `grid` int64 [512] of eight numbers an item, and `signs` of eight by index, int64 [128]."""
+
+    blocks: Array
+    grid: Array
+    signs: Array
+
+
+class Iq2S(NamedTuple):
+    """GGUF's IQ2_S, its `grid` int64 [1024] of eight numbers an item, and `signs` of eight by index, int64 [256]."""
+
+    blocks: Array
+    grid: Array
+    signs: Array
+
+
+class Iq3Xxs(NamedTuple):
+    """GGUF's IQ3_XXS, its `grid` int32 [256] of four numbers an item, and `signs` of eight by index, int64 [128]."""
+
+    blocks: Array
+    grid: Array
+    signs: Array
+
+
+class Iq3S(NamedTuple):
+    """GGUF's IQ3_S, its `grid` int32 [512] of four numbers an item, and `signs` of eight by index, int64 [256]."""
+
+    blocks: Array
+    grid: Array
+    signs: Array
+
+
+class Iq1S(NamedTuple):
+    """GGUF's IQ1_S, and its `grid` int64 [4096]: eighths of eight numbers moved up, behind them all moved down."""
+
+    blocks: Array
+    grid: Array
+
+
+class Iq1M(NamedTuple):
+    """GGUF's IQ1_M, and its `grid` int64 [4096]: eighths of eight numbers moved up, behind them all moved down."""
+
+    blocks: Array
+    grid: Array
+
+
 class Mxfp4(NamedTuple):
     """GGUF's MXFP4, the sixteen `levels` of its codes, and what each byte stands for as a scale, float32 `steps`."""
 
@@ -188,12 +297,23 @@ class Mxfp4(NamedTuple):
 BLOCKS: dict[str, type[Any]] = {
     "Q4_0": Q40,
     "Q4_1": Q41,
+    "Q5_0": Q50,
+    "Q5_1": Q51,
     "Q8_0": Q80,
+    "Q2_K": Q2K,
+    "Q3_K": Q3K,
     "Q4_K": Q4K,
     "Q5_K": Q5K,
     "Q6_K": Q6K,
     "IQ4_NL": Iq4Nl,
     "IQ4_XS": Iq4Xs,
+    "IQ1_S": Iq1S,
+    "IQ1_M": Iq1M,
+    "IQ2_XXS": Iq2Xxs,
+    "IQ2_XS": Iq2Xs,
+    "IQ2_S": Iq2S,
+    "IQ3_XXS": Iq3Xxs,
+    "IQ3_S": Iq3S,
     "MXFP4": Mxfp4,
 }
 """By the name of the blocks' type."""
@@ -233,3 +353,27 @@ def levels(kind: str) -> Array:
 def half_powers() -> Array:
     """Half of 2 ** (exponent - 127) for every byte, float32 [256]; the two smallest are subnormal."""
     return np.ldexp(np.float32(1), np.arange(256) - 128)
+
+
+CPU = torch.device("cpu")
+
+
+def _table(make: Callable[..., Tensor], *arguments: Any) -> Callable[[], Array]:
+    return lambda: array(make(*arguments, CPU))
+
+
+_PATTERNS, _BITS = _table(sign_patterns), _table(spread_bits, 255, torch.uint8)
+
+TABLES: dict[str, tuple[Callable[[], Array], ...]] = {
+    "IQ4_NL": (partial(levels, "iq4"),),
+    "IQ4_XS": (partial(levels, "iq4"),),
+    "MXFP4": (partial(levels, "e2m1 doubled"), half_powers),
+    "IQ1_S": (_table(moved_grid),),
+    "IQ1_M": (_table(moved_grid),),
+    "IQ2_XXS": (_table(grid, "IQ2_XXS"), _PATTERNS),
+    "IQ2_XS": (_table(grid, "IQ2_XS"), _PATTERNS),
+    "IQ2_S": (_table(grid, "IQ2_S"), _BITS),
+    "IQ3_XXS": (_table(grid, "IQ3_XXS"), _PATTERNS),
+    "IQ3_S": (_table(grid, "IQ3_S"), _BITS),
+}
+"""What layouts of blocks hold besides these."""

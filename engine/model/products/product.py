@@ -28,13 +28,6 @@ TOGETHER = 16  # rows whose words may lie in one line of the cache
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
 WRITTEN = frozenset({torch.float32, torch.bfloat16})
 
-TABLES: dict[str, tuple[Callable[[], layouts.Array], ...]] = {
-    "IQ4_NL": (partial(layouts.levels, "iq4"),),
-    "IQ4_XS": (partial(layouts.levels, "iq4"),),
-    "MXFP4": (partial(layouts.levels, "e2m1 doubled"), layouts.half_powers),
-}
-"""What layouts of GGUF's blocks hold besides them."""
-
 
 class Product(Protocol):
     """Multiplies rows with a weight [weight rows, columns], which it does not own."""
@@ -253,7 +246,7 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
     layout = layouts.BLOCKS.get(kind)
     if layout is None:
         return None
-    tables = TABLES.get(kind, ())
+    tables = layouts.TABLES.get(kind, ())
     return stored(lambda: layout(layouts.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
 
 

@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from engine.model.products import block_units, code_units, layouts
+from engine.model.products import block_units, code_units, grid_units, k_units, layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
+from engine.model.products.prepared_units import PREPARED
 from engine.model.products.vectors import bfloats, halves, signed, splat, times
 
-SHARED = 16  # numbers at most that say how the units of 256 columns are scaled
+SHARED = PREPARED  # numbers at most that are found at once for 256 columns
 
 
 def find_scales(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
-    """Write what the units of 256 columns are scaled by into `scales`, from `own` on; some layouts have no need."""
+    """Write what the units of 256 columns share into `scales`, from `own` on; some layouts have no need.
+
+    These are factors, and of layouts where that is faster the columns' codes.
+    """
     raise NotImplementedError
 
 
@@ -84,9 +88,10 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     **code_units.UNITS,
 }
 
+PREPARE, SCALED = k_units.PREPARE | grid_units.PREPARE, k_units.SCALED | grid_units.SCALED
 
-BARE: dict[type, Callable[[Any, int, int], Unit]] = {layouts.Integers: _bare_integers}
-"""Where a whole row has one factor: units without it."""
+BARE: dict[type, Callable[[Any, int, int], Unit]] = {layouts.Integers: _bare_integers, **block_units.BARE}
+"""Where a whole row has one factor, units without it, and others that are faster in products."""
 
 FACTORS: dict[type, Callable[[Any, int], Any]] = {layouts.Integers: _factor_of_integers}
 """What such a row's sums are multiplied by at the end."""
@@ -115,18 +120,17 @@ def _apart(parts: Any) -> int:  # noqa: ARG001
 
 
 def _find_scales_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., None]:  # noqa: ARG001
-    return block_units.SCALES.get(parts.instance_class, _no_scales)
+    return PREPARE.get(parts.instance_class, _no_scales)
 
 
 def _unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:  # noqa: ARG001
-    scaled = block_units.SCALED.get(parts.instance_class)
+    scaled = SCALED.get(parts.instance_class)
     return scaled or _alone(UNITS[parts.instance_class])
 
 
 def _bare_unit_of(parts: Any, row: int, at: int, scales: Array, own: int) -> Callable[..., Unit]:
     bare = BARE.get(parts.instance_class)
-    at_once = block_units.FUSED.get(parts.instance_class)
-    return _alone(bare) if bare else at_once or _unit_of(parts, row, at, scales, own)
+    return _alone(bare) if bare else _unit_of(parts, row, at, scales, own)
 
 
 def _factor_of(parts: Any, row: int) -> Callable[[Any, int], Any]:  # noqa: ARG001

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.formats.awq import Awq
+from engine.model.formats.awq import Awq, AwqGemv
 from engine.model.formats.bitsandbytes import FourBits
 from engine.model.formats.compressed_tensors import Integers8
 from engine.model.formats.fp8 import Fp8
@@ -73,6 +73,18 @@ def _gptq() -> Case:
     return PackedIntegers("GPTQ", 4, 64, turned=True, zero_offset=1), parts
 
 
+def _awq(zeros: bool) -> Case:
+    parts = {"codes": _words(COLUMNS, ROWS // 8), "scales": torch.rand(COLUMNS // 64, ROWS).half()}
+    if zeros:
+        parts["zeros"] = _words(COLUMNS // 64, ROWS // 8)
+    return Awq(), parts
+
+
+def _gemv() -> Case:
+    parts = {"codes": _words(ROWS, COLUMNS // 8), "scales": torch.rand(ROWS, 16).half(), "zeros": _words(ROWS, 2)}
+    return AwqGemv(64), parts
+
+
 def _nvfp4(divides: bool) -> Case:
     parts = {
         "codes": _codes(ROWS, COLUMNS // 2),
@@ -91,6 +103,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "groups": lambda: _groups(zeros=False),
     "groups with zeros": lambda: _groups(zeros=True),
     "GPTQ": _gptq,
+    "AWQ": lambda: _awq(zeros=True),
+    "AWQ without zeros": lambda: _awq(zeros=False),
+    "AWQ for GEMV": _gemv,
     "NVFP4": lambda: _nvfp4(divides=False),
     "NVFP4, divided": lambda: _nvfp4(divides=True),
     "MXFP4 rows": lambda: (
@@ -102,7 +117,7 @@ CASES: dict[str, Callable[[], Case]] = {
         {"codes": _codes(*SHAPE).view(torch.int8), "scales": torch.rand(ROWS, 1).bfloat16()},
     ),
 }
-FEW = choose(["Q4_K"], list(CASES))  # loops are compiled for each, for a second or two
+FEW = choose(["Q4_K", "IQ2_S", "AWQ"], list(CASES))  # loops are compiled for each, for a second or two
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -163,8 +178,8 @@ def test_what_no_loop_reads_is_decoded() -> None:
     shuffled = {**parts, "order": parts["order"][torch.randperm(COLUMNS)]}
     assert turned.product(shuffled, SHAPE) is None
     assert PackedIntegers("INT", 8, 128).product({"codes": _words(ROWS, 128), "scales": torch.rand(1)}, SHAPE) is None
-    assert Gguf((BY_NAME["Q2_K"],)).product({"0": blocks(BY_NAME["Q2_K"], ROWS, COLUMNS)}, SHAPE) is None
     assert Gguf((BY_NAME["F32"],), plus=1.0).product({"0": torch.rand(SHAPE)}, SHAPE) is None
-    assert Awq().product({}, SHAPE) is None
+    odd = {"codes": _words(COLUMNS, 33), "scales": torch.rand(COLUMNS // 64, 264).double()}
+    assert AwqGemv(16).product({**odd, "zeros": _words(1, 1)}, SHAPE) is None
     not_square = Fp8(96, 128), {"weight": torch.zeros(SHAPE).to(torch.float8_e4m3fn), "scale": torch.rand(3, 6)}
     assert not_square[0].product(not_square[1], SHAPE) is None

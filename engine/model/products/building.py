@@ -1,0 +1,98 @@
+"""How operations on what fills a register of a processor become code of LLVM, and as what types numba knows them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, register_model
+
+LANES, BYTES, MANY = 8, 16, 32
+F32, F16 = ir.FloatType(), ir.HalfType()
+I8, I16, I32, I64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
+CONTRACTED = ("contract",)  # a product and a sum become one instruction where there is one
+
+
+def eight(kind: ir.Type) -> ir.VectorType:
+    """The type of eight of them."""
+    return ir.VectorType(kind, LANES)
+
+
+class Vector(types.Type):  # type: ignore[misc]  # numba has no types
+    """The type of a vector in numba's eyes."""
+
+    def __init__(self, name: str, llvm: ir.VectorType) -> None:
+        self.llvm = llvm
+        super().__init__(name=name)
+
+
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        super().__init__(manager, kind, kind.llvm)
+
+
+register_model(Vector)(_Model)
+EIGHT_NUMBERS, SIXTEEN_BYTES = Vector("EightNumbers", eight(F32)), Vector("SixteenBytes", ir.VectorType(I8, MANY))
+MANY_BYTES = Vector("ThirtyTwoBytes", ir.VectorType(I8, MANY))
+
+Build = Callable[..., Any]
+"""(builder, values) to a value of LLVM."""
+
+
+def operation(result: types.Type, arguments: tuple[types.Type, ...], build: Build) -> Any:
+    """An operation on values of these types."""
+
+    def sign(_context: Any, *_given: Any) -> Any:
+        return result(*arguments), lambda _target, builder, _signature, values: build(builder, *values)
+
+    return intrinsic(with_arguments(sign, len(arguments)))
+
+
+def with_arguments(sign: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """numba counts the arguments that a function names."""
+    counted: dict[int, Callable[..., Any]] = {
+        1: lambda context, a: sign(context, a),  # noqa: PLW0108
+        2: lambda context, a, b: sign(context, a, b),  # noqa: PLW0108
+        3: lambda context, a, b, c: sign(context, a, b, c),  # noqa: PLW0108
+        4: lambda context, a, b, c, d: sign(context, a, b, c, d),  # noqa: PLW0108
+    }
+    return counted[count]
+
+
+def place_of(context: Any, builder: Any, kind: Any, values: Any, content: ir.Type) -> Any:
+    """A pointer to an item of an array, as one to `content`; `values` begin with the array and the index."""
+    data = context.make_array(kind)(context, builder, values[0]).data
+    return builder.bitcast(builder.gep(data, [values[1]]), content.as_pointer())
+
+
+def load(result: types.Type, content: ir.Type, build: Build) -> Any:
+    """What lies at an index of an array, of whatever alignment."""
+
+    def sign(_context: Any, array: Any, _index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            place = place_of(context, builder, signature.args[0], values, content)
+            return build(builder, builder.load(place, align=1))
+
+        return result(array, types.intp), generate
+
+    return intrinsic(with_arguments(sign, 2))
+
+
+def constant(kind: ir.VectorType, number: int) -> ir.Constant:
+    """A vector of one number."""
+    return ir.Constant(kind, [number] * kind.count)
+
+
+def chosen(builder: Any, first: Any, second: Any, places: list[int]) -> Any:
+    """Items of two vectors, which are counted through, in any order."""
+    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(places)), places))
+
+
+def undefined(vector: Any) -> ir.Constant:
+    """A vector of its type whose content is of no interest."""
+    return ir.Constant(vector.type, ir.Undefined)
+
+
+def twice(builder: Any, bytes_: Any) -> Any:
+    """Sixteen bytes in both halves of a register."""
+    return chosen(builder, bytes_, undefined(bytes_), [*range(BYTES)] * 2)

@@ -1,0 +1,166 @@
+"""Fields of bits in compiled code: eight whole numbers of 32 bits as a value, and single words of an array.
+
+Scales of a few bits are taken apart so, eight at a time. Indices count the array's own items, and nothing is checked,
+as in `vectors`.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from engine.model.products.building import (
+    EIGHT_NUMBERS,
+    F16,
+    F32,
+    I8,
+    I16,
+    I32,
+    I64,
+    LANES,
+    MANY,
+    MANY_BYTES,
+    Vector,
+    chosen,
+    constant,
+    eight,
+    load,
+    operation,
+    place_of,
+    undefined,
+    with_arguments,
+)
+
+EIGHT_WORDS = Vector("EightWords", eight(I32))
+AWQ_PLACES = (0, 16, 4, 20, 8, 24, 12, 28)  # where in a word of AutoAWQ, in bits, its eight outputs lie
+TRIPLES = (0, 3, 6, 9, 16, 19, 22, 25)  # where in two numbers of 16 bits their four fields of three bits begin
+
+
+def _widened(builder: Any, loaded: Any) -> Any:
+    return builder.zext(loaded, eight(I32))
+
+
+def _odd(builder: Any, loaded: Any) -> Any:
+    return chosen(builder, loaded, undefined(loaded), [*range(1, 2 * LANES, 2)])
+
+
+def _spread(builder: Any, number: Any, kind: ir.VectorType) -> Any:
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(I32, 0))
+    return chosen(builder, one, undefined(one), [0] * kind.count)
+
+
+eight_words = load(EIGHT_WORDS, eight(I32), lambda _, loaded: loaded)
+"""Eight words."""
+odd_words = load(EIGHT_WORDS, ir.VectorType(I32, 2 * LANES), _odd)
+"""Of sixteen words every second one."""
+eight_shorts = load(EIGHT_WORDS, eight(I16), _widened)
+"""Eight numbers of 16 bits without a sign."""
+byte_at = load(types.int64, I8, lambda builder, loaded: builder.zext(loaded, I64))
+"""One byte."""
+short_at = load(types.int64, I16, lambda builder, loaded: builder.zext(loaded, I64))
+"""Two bytes as one number, the first one lowest."""
+word_at = load(types.int64, I32, lambda builder, loaded: builder.zext(loaded, I64))
+"""Four bytes, likewise."""
+long_at = load(types.int64, I64, lambda _, loaded: loaded)
+"""Eight bytes, likewise, the highest bit as the sign."""
+spread = load(EIGHT_NUMBERS, F32, lambda builder, loaded: _spread(builder, loaded, eight(F32)))
+"""One float32 number of an array, eight times."""
+
+
+def _fields(builder: Any, number: Any, step: Any, mask: Any) -> Any:
+    places = builder.mul(
+        ir.Constant(eight(I32), list(range(LANES))), _spread(builder, builder.trunc(step, I32), eight(I32))
+    )
+    return _cut(builder, number, places, _spread(builder, builder.trunc(mask, I32), eight(I32)))
+
+
+def _cut(builder: Any, number: Any, places: Any, mask: Any) -> Any:
+    return builder.and_(builder.lshr(_spread(builder, builder.trunc(number, I32), eight(I32)), places), mask)
+
+
+def _fields_of(builder: Any, words: Any, places: Any, mask: Any) -> Any:
+    moved = builder.lshr(words, _spread(builder, builder.trunc(places, I32), eight(I32)))
+    return builder.and_(moved, _spread(builder, builder.trunc(mask, I32), eight(I32)))
+
+
+def _triples(builder: Any, number: Any) -> Any:
+    return _cut(builder, number, ir.Constant(eight(I32), list(TRIPLES)), constant(eight(I32), 7))
+
+
+def _joined(builder: Any, low: Any, high: Any, places: Any) -> Any:
+    return builder.or_(low, builder.shl(high, _spread(builder, builder.trunc(places, I32), eight(I32))))
+
+
+def _half_of(builder: Any, bits: Any) -> Any:
+    halves = _spread(builder, builder.trunc(bits, I16), eight(I16))
+    return builder.fpext(builder.bitcast(halves, eight(F16)), eight(F32))
+
+
+def _eight_scales() -> Any:
+    """Eight items of an array of scales as float32; see `layouts.scales`."""
+
+    def sign(_context: Any, array: Any, _index: Any) -> Any:
+        content = {types.float32: F32, types.uint16: F16, types.int16: I16}[array.dtype]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            loaded = builder.load(place_of(context, builder, signature.args[0], values, eight(content)), align=1)
+            if content is F16:
+                return builder.fpext(loaded, eight(F32))
+            if content is I16:
+                wide = builder.shl(_widened(builder, loaded), constant(eight(I32), 16))
+                return builder.bitcast(wide, eight(F32))
+            return loaded
+
+        return EIGHT_NUMBERS(array, types.intp), generate
+
+    return intrinsic(with_arguments(sign, 2))
+
+
+eight_scales = _eight_scales()
+"""Eight scales of an array."""
+fields = operation(EIGHT_WORDS, (types.int64,) * 3, _fields)
+"""(number, step, mask): its eight fields of bits that begin so many bits one behind the other."""
+cut = operation(
+    EIGHT_WORDS,
+    (types.int64,),
+    lambda builder, number: _cut(builder, number, ir.Constant(eight(I32), list(AWQ_PLACES)), constant(eight(I32), 15)),
+)
+"""The codes of 4 bits of a word of AutoAWQ, in the order of its outputs."""
+triples = operation(EIGHT_WORDS, (types.int64,), _triples)
+"""Of two numbers of 16 bits in one, the four lowest fields of three bits of both."""
+fields_of = operation(EIGHT_WORDS, (EIGHT_WORDS, types.int64, types.int64), _fields_of)
+"""(words, places, mask): of each the bits of a mask, once it is moved to the right."""
+joined = operation(EIGHT_WORDS, (EIGHT_WORDS, EIGHT_WORDS, types.int64), _joined)
+"""Each of the first with that of the second, moved so many places to the left."""
+words_minus = operation(EIGHT_WORDS, (EIGHT_WORDS, EIGHT_WORDS), lambda builder, a, b: builder.sub(a, b))
+"""Each of the first less that of the second."""
+as_numbers = operation(EIGHT_NUMBERS, (EIGHT_WORDS,), lambda builder, words: builder.sitofp(words, eight(F32)))
+"""Whole numbers with a sign as float32."""
+half_of = operation(EIGHT_NUMBERS, (types.int64,), _half_of)
+"""The float16 number of the lowest 16 bits, eight times."""
+
+
+def _bits(builder: Any, word: Any) -> Any:
+    return builder.sext(builder.bitcast(word, ir.VectorType(ir.IntType(1), MANY)), MANY_BYTES.llvm)
+
+
+bits = load(MANY_BYTES, I32, _bits)
+"""For each bit of four bytes, the lowest first, a byte: 255 or 0."""
+
+
+def _storing(kind: Any, content: ir.Type) -> Any:
+    def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            builder.store(values[2], place_of(context, builder, signature.args[0], values, content), align=1)
+            return context.get_dummy_value()
+
+        return types.none(array, types.intp, kind), generate
+
+    return intrinsic(with_arguments(sign, 3))
+
+
+store_bytes = _storing(MANY_BYTES, MANY_BYTES.llvm)
+"""Write thirty-two bytes to an item of an array."""
+store_long = _storing(types.int64, I64)
+"""Write eight bytes, the lowest first, to an item of an array."""

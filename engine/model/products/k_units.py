@@ -1,0 +1,158 @@
+"""Units of GGUF's blocks of 256 numbers in 8 groups; offsets as of `block_*` in ggml-common.h."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.model.products import layouts, prepared_units
+from engine.model.products.block_units import HIGH, levels_times
+from engine.model.products.compiling import compiled
+from engine.model.products.fields import (
+    as_numbers,
+    fields,
+    joined,
+    short_at,
+    spread,
+    store_bytes,
+    word_at,
+)
+from engine.model.products.layouts import Array, Unit
+from engine.model.products.prepared_units import OFFSETS, Prepare, codes_at
+from engine.model.products.vectors import (
+    field,
+    first,
+    first_high,
+    last,
+    last_high,
+    less,
+    many_less,
+    masked,
+    minus,
+    placed,
+    shifted,
+    sixteen,
+    splat,
+    spread_half,
+    stacked,
+    store,
+    thirty_two,
+    times,
+)
+
+
+def _prepare_q2_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    line, i = parts.blocks[row], 84 * (at >> 3)
+    both, factor, offset = sixteen(line, i), spread_half(line, i + 80), _negative(spread_half(line, i + 82))
+    store(scales, own, times(first(masked(both, 15)), factor))
+    store(scales, own + 8, times(last(masked(both, 15)), factor))
+    store(scales, own + OFFSETS, times(first(shifted(both, 4)), offset))
+    store(scales, own + OFFSETS + 8, times(last(shifted(both, 4)), offset))
+    for group in range(8):
+        codes = field(thirty_two(line, i + 16 + 32 * (group >> 2)), 2 * (group & 3), 3)
+        store_bytes(scales, codes_at(own, group), codes)
+
+
+@compiled
+def _negative(numbers: Any) -> Any:
+    return times(numbers, splat(np.float32(-1)))
+
+
+@compiled
+def _scales_q3_k(line: Array, i: int, scales: Array, own: int) -> None:
+    """The sixteen factors of 6 bits: the lower four bits of all, and behind them the upper two."""
+    begin, middle, end = word_at(line, i + 96), word_at(line, i + 100), word_at(line, i + 104)
+    codes = stacked(
+        np.int32(begin & 0x0F0F0F0F | end << 4 & 0x30303030),
+        np.int32(middle & 0x0F0F0F0F | end << 2 & 0x30303030),
+        np.int32(begin >> 4 & 0x0F0F0F0F | end & 0x30303030),
+        np.int32(middle >> 4 & 0x0F0F0F0F | end >> 2 & 0x30303030),
+    )
+    scale, factors = times(spread_half(line, i + 108), splat(HIGH * HIGH)), less(codes, 32)
+    store(scales, own, times(first_high(factors), scale))
+    store(scales, own + 8, times(last_high(factors), scale))
+
+
+def _prepare_q3_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    line, i = parts.blocks[row], 110 * (at >> 3)
+    _scales_q3_k(line, i, scales, own)
+    third = thirty_two(line, i)
+    for group in range(8):
+        low = field(thirty_two(line, i + 32 + 32 * (group >> 2)), 2 * (group & 3), 3)
+        store_bytes(scales, codes_at(own, group), many_less(placed(low, field(third, group, 1), 2), 4))
+
+
+@compiled
+def _scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
+    """Factors and offsets of the 8 groups of a Q4_K or Q5_K block that begins at a byte.
+
+    Of 6 bits each, those of the last four groups have their upper two bits beside those of the first four.
+    """
+    begin, middle, end = word_at(line, i + 4), word_at(line, i + 8), word_at(line, i + 12)
+    factors = end & 0x0F0F0F0F | begin >> 2 & 0x30303030
+    offsets = end >> 4 & 0x0F0F0F0F | middle >> 2 & 0x30303030
+    found = stacked(np.int32(begin & 0x3F3F3F3F), np.int32(factors), np.int32(middle & 0x3F3F3F3F), np.int32(offsets))
+    store(scales, own, times(first(found), spread_half(line, i)))
+    store(scales, own + OFFSETS, times(last(found), _negative(spread_half(line, i + 2))))
+
+
+def _prepare_q4_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    line, i = parts.blocks[row], 144 * (at >> 3)
+    _scales_k4(line, i, scales, own)
+    for pair in range(4):
+        both = thirty_two(line, i + 16 + 32 * pair)
+        store_bytes(scales, codes_at(own, 2 * pair), field(both, 0, 15))
+        store_bytes(scales, codes_at(own, 2 * pair + 1), field(both, 4, 15))
+
+
+def _prepare_q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    line, i = parts.blocks[row], 176 * (at >> 3)
+    _scales_k4(line, i, scales, own)
+    fifth = thirty_two(line, i + 16)
+    for group in range(8):
+        low = field(thirty_two(line, i + 48 + 32 * (group >> 1)), 4 * (group & 1), 15)
+        store_bytes(scales, codes_at(own, group), placed(low, field(fifth, group, 1), 4))
+
+
+def _prepare_q6_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    line, i = parts.blocks[row], 210 * (at >> 3)
+    scale, factors = times(spread_half(line, i + 208), splat(HIGH * HIGH)), sixteen(line, i + 192)
+    store(scales, own, times(first_high(factors), scale))
+    store(scales, own + 8, times(last_high(factors), scale))
+    for group in range(8):
+        side, quarter = group >> 2, group & 3
+        low = field(thirty_two(line, i + 64 * side + 32 * (quarter & 1)), 4 * (quarter >> 1), 15)
+        high = field(thirty_two(line, i + 128 + 32 * side), 2 * quarter, 3)
+        store_bytes(scales, codes_at(own, group), many_less(placed(low, high, 4), 32))
+
+
+def _prepare_iq4_xs(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
+    line, i = parts.blocks[row], 136 * (at >> 3)
+    factors = joined(fields(word_at(line, i + 4), 4, 15), fields(short_at(line, i + 2), 2, 3), 4)
+    store(scales, own, times(minus(as_numbers(factors), splat(np.float32(32))), spread_half(line, i)))
+
+
+def _iq4_xs(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:
+    i, group = 136 * (at >> 3), at & 7
+    return levels_times(parts.blocks[row], i + 8 + 16 * group, parts.levels, spread(scales, own + group))
+
+
+PREPARE: dict[type, Prepare] = {
+    layouts.Q2K: _prepare_q2_k,
+    layouts.Q3K: _prepare_q3_k,
+    layouts.Q4K: _prepare_q4_k,
+    layouts.Q5K: _prepare_q5_k,
+    layouts.Q6K: _prepare_q6_k,
+    layouts.Iq4Xs: _prepare_iq4_xs,
+}
+"""What is done for all 256 numbers of a block."""
+
+SCALED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
+    layouts.Q2K: prepared_units.stretched_by_two,
+    layouts.Q3K: prepared_units.signed_by_two,
+    layouts.Q4K: prepared_units.stretched_by_one,
+    layouts.Q5K: prepared_units.stretched_by_one,
+    layouts.Q6K: prepared_units.signed_by_two,
+    layouts.Iq4Xs: _iq4_xs,
+}
+"""Units of such blocks."""

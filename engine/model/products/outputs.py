@@ -1,0 +1,50 @@
+"""Matrices that lie with all outputs of an input side by side: products and decoding by loops of their own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.model.products import layouts
+from engine.model.products.product import MOST_ROWS, Batch, Stored, stored
+
+MOST_IN_GROUP = 1 << 12  # columns: more would leave the caches while they are decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs(Stored):
+    """A matrix [rows, columns] in one of the layouts that `output_kernels` multiply: rows in eights."""
+
+    def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
+        """See `Stored.add`."""
+        kernels = _kernels()
+        step = -(-len(x) // max(1, round(len(x) / MOST_ROWS)))
+        for at in range(0, len(x), step):
+            some = x[at : at + step]
+            kernel = kernels.one_row if len(some) == 1 else kernels.several_rows
+            batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
+
+    def decode(self, out: Tensor) -> None:
+        """See `Stored.decode`: float32 alone."""
+        batch = Batch()
+        batch.add(partial(_kernels().decode, self.parts, layouts.array(out)), self.rows, self.columns)
+        batch.run()
+
+
+def outputs(make: Callable[[], Any], shape: Sequence[int], group: int, *tensors: Tensor) -> Outputs | None:
+    """A matrix in the layout that `make` gives; None as of `stored`."""
+    if shape[0] % 8 or not 0 < group <= MOST_IN_GROUP or tensors[0].dtype != torch.int32:
+        return None
+    found = stored(make, shape, *tensors)
+    return None if found is None else Outputs(found.parts, found.rows, found.columns)
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> Any:
+    """The compiled loops; numba is imported with them."""
+    from engine.model.products import output_kernels  # noqa: PLC0415
+
+    return output_kernels
