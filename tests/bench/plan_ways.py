@@ -10,6 +10,7 @@ The texts are those that a pair tries itself with: how much trees give differs f
 The random mixture accepts next to nothing: there it is seconds that are compared.
 """
 
+import json
 import shutil
 import statistics
 import sys
@@ -40,7 +41,7 @@ from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
-TOKENS, PLAIN_TOKENS = 48, 6
+TOKENS, PLAIN_TOKENS = 64, 6
 PLACES: tuple[Place, ...] = ("device", "ssd")
 MODELS = ("dense", "mixture")
 PARTS = ("draft", "target", "other")
@@ -65,7 +66,7 @@ def ways_table(
     """Predicted and real figures of every way, model, format and place; models that `scratch` has are not made anew."""
     made = {
         "dense": lambda folder: inflate(folder, model_bytes),
-        "mixture": lambda folder: random_mixture(folder),
+        "mixture": random_mixture,
     }
     for name in names:
         folder = scratch / name if name in made else Path(name)
@@ -81,7 +82,7 @@ def ways_table(
                 )  # fmt: skip
                 where = {"model": folder.name, "weights": each, "place": place}
                 for row in _ways(options):
-                    print(where, row["way"], file=sys.stderr, flush=True)
+                    print(json.dumps({**where, **row}), file=sys.stderr, flush=True)  # whatever becomes of the rest
                     yield {**where, **row}
                 shutil.rmtree(cache, ignore_errors=True)
 
@@ -160,10 +161,11 @@ def _compared(
 ) -> dict[str, Any]:
     count = PLAIN_TOKENS if speculation.method == "none" else TOKENS
     busy, own, begin = _busy_seconds(), time.process_time(), time.perf_counter()
-    rounds = [each for text in QUESTIONS for each in _answer(session, speculation, count, text)]
+    answers = [_answer(session, speculation, count, text) for text in QUESTIONS]
     passed = time.perf_counter() - begin
     others = (_busy_seconds() - busy) - (time.process_time() - own)
-    tokens_per_pass = statistics.fmean(each.new_tokens for each in rounds)
+    tokens_per_pass = statistics.fmean(each.new_tokens for answer in answers for each in answer[:-1])
+    rounds = [each for answer in answers for each in answer[1:]]
     seconds = statistics.fmean(each.seconds.decode for each in rounds)
     real = {
         "tokens_per_second": tokens_per_pass / seconds,
@@ -214,8 +216,8 @@ def _figures(way: Way) -> dict[str, float]:
 
 
 def _answer(session: Session, speculation: SpeculationOptions, count: int, text: str) -> list[Round]:
-    """Every round but the first, behind the prompt, and the last, which the answer's end cuts short."""
+    """Every round; the first, behind the prompt, takes longer, and the answer's end cuts the last one short."""
     options = GenerateOptions(SamplingOptions(temperature=0.0), speculation, count, ignore_eos=True)
     prompt = session.engine.prompt([ChatMessage("user", text)])
     answers = [answer for _, answer in session.answer(prompt, options)]
-    return answers[-1].rounds[1:-1]
+    return answers[-1].rounds

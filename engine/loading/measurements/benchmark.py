@@ -14,6 +14,7 @@ import torch
 
 from engine import accelerator
 from engine.errors import ModelError
+from engine.loading.measurements.cold_cache import cold_cache
 from engine.loading.measurements.measuring import (
     PACKED_SIZES,
     READ_BYTES,
@@ -99,9 +100,10 @@ class Benchmark:
         """
         timer = DeviceTimer(self.device, self.dtype, check)
         usual = usual_rates(self.device)
-        products = product_time(self.needs, timer)
+        cold = cold_cache(self.device, sum(layer.stored_bytes for layer in self.needs.layers))
+        products = product_time(self.needs, timer, cold)
         rows, seconds = products.rows[-1], products.seconds[-1]
-        (stored, few_rows), (host, few_of_host) = self._stored(timer), self._on_host(check)
+        (stored, few_rows), (host, few_of_host) = self._stored(timer, cold), self._on_host(check)
         calls = pass_overhead(Narrow(self.device, self.dtype, *self._mixture), check)
         rates = Rates(
             link=like.link if like else self._link_rate(timer) or usual.link,
@@ -124,11 +126,11 @@ class Benchmark:
         accelerator.give_back_cache()  # the buffers must not fragment the memory of the layers
         return RatesFile(self.cache).remember(self.key, rates)
 
-    def _stored(self, timer: DeviceTimer) -> tuple[PassTime | None, int]:
+    def _stored(self, timer: DeviceTimer, cold: Callable[[], object]) -> tuple[PassTime | None, int]:
         """Of weights as they are stored, where they are decoded and the processor computes; and the few rows."""
         if self.device.type != "cpu" or self.needs.codec == "plain" or self._is_odd:
             return None, FEW_ROWS
-        return stored_product_time(self._samples, timer)
+        return stored_product_time(self._samples, timer, cold)
 
     def _on_host(self, check: Callable[[], None]) -> tuple[PassTime | None, int]:
         """The same of a mixture's experts that stay in RAM beside a GPU."""

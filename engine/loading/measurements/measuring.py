@@ -30,18 +30,23 @@ from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
 MIB = 1 << 20
-READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins
-COPY_BYTES = 128 * MIB
-MATRIX_ELEMENTS = 1 << 25  # more than any processor's cache holds
+READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
+COPY_BYTES = 64 * MIB
+MATRIX_ELEMENTS = 1 << 25
 PACKED_ELEMENTS = 1 << 22
+MEMORY_ROWS_MOST = 17  # beyond so many rows the caches hardly matter
 FEW_ROWS_MOST, MANY_ROWS_PART = 16, 4  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
-PRODUCT_ROWS = (1, 2, 4, 16, 64, 256)  # a second row may cost as much as the first: it is another kernel
+PRODUCT_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
 PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
 GROUP = 64  # weights that our codecs and loops do not divide
 STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
-REPEATS, LONG_SECONDS = 3, 0.06
+REPEATS, LONG_SECONDS = 3, 0.04
 DISTURBED = math.log(1.25)  # a measurement that differs by more says no more
+
+
+def nothing() -> None:
+    """Leave the caches as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +57,15 @@ class DeviceTimer:
     dtype: torch.dtype
     check: Callable[[], None]
 
-    def seconds(self, run: Callable[[], object]) -> float:
-        """The least time of `run` after one warm-up; fewer repeats where it takes long.
+    def seconds(self, run: Callable[[], object], before: Callable[[], object] = nothing) -> float:
+        """The least time of `run` after one warm-up; fewer repeats where it takes long. `before` each, untimed.
 
         The least, because whatever else the machine does in between only ever adds to it.
         """
         self._timed(run)
-        times = [self._timed(run)]
-        while len(times) < REPEATS and sum(times) < LONG_SECONDS:
+        times: list[float] = []
+        while not times or (len(times) < REPEATS and sum(times) < LONG_SECONDS):
+            before()
             times.append(self._timed(run))
         return min(times)
 
@@ -110,8 +116,8 @@ def link_rate(copy_stream: CopyStream, timer: DeviceTimer) -> float:
         arena.close()
 
 
-def product_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
-    """Seconds of an MLP of the model's own width, up to a limit, against rows.
+def product_time(needs: ModelNeeds, timer: DeviceTimer, cold: Callable[[], object] = nothing) -> PassTime:
+    """Seconds of an MLP of the model's own width, up to a limit, against rows; `cold` before each of a few rows.
 
     Includes the activation between the products, which counts with many rows where a model is wide for its depth.
     """
@@ -133,7 +139,7 @@ def product_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
             inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
             functional.linear(inner, down.view(hidden, wide))
 
-    return _pass_time(PRODUCT_ROWS, lambda rows: 3 * some(rows) * wide * hidden, multiply, timer)
+    return _pass_time(PRODUCT_ROWS, lambda rows: 3 * some(rows) * wide * hidden, multiply, timer, cold)
 
 
 def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
@@ -205,19 +211,22 @@ class Samples:
     many: tuple[tuple[float, tuple[StoredSample, ...]], ...]
 
 
-def stored_product_time(samples: Samples, timer: DeviceTimer) -> tuple[PassTime, int]:
+def stored_product_time(
+    samples: Samples, timer: DeviceTimer, cold: Callable[[], object] = nothing
+) -> tuple[PassTime, int]:
     """Seconds of a product against rows, for 1e9 weights as they are stored, and up to how many rows it is not decoded.
 
-    Both ways are tried with all numbers of rows. Where they part is what all measurements say together: one that other
-    programs disturbed must not have larger passes decoded from then on.
+    Where the two ways part is what all measurements say together: one that other programs disturbed must not have
+    larger passes decoded from then on. Decoding takes the same for any few rows, so that these are tried once.
+    `cold`: called before what weights as they are stored are read for.
     """
     decoded: list[float] = []
     as_stored: list[float] = []
     for rows in STORED_ROWS:
         found = samples.few if rows <= FEW_ROWS_MOST else samples.many
-        whole = sum(part for part, _ in found)
-        for few, seconds in ((0, decoded), (rows, as_stored)):
-            seconds.append(sum(part / whole * _seconds_of(group, rows, few, timer) for part, group in found))
+        as_stored.append(_seconds_of_all(found, rows, rows, timer, cold if rows <= FEW_ROWS_MOST else nothing))
+        is_known = decoded and rows <= FEW_ROWS_MOST
+        decoded.append(decoded[0] if is_known else _seconds_of_all(found, max(rows, FEW_ROWS_MOST), 0, timer, nothing))
     count = _parting(as_stored, decoded)
     few_rows = STORED_ROWS[count - 1] if count else 0
     return PassTime(tuple(map(float, STORED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
@@ -230,8 +239,22 @@ def _parting(first: Sequence[float], then: Sequence[float]) -> int:
     return max((gain, count) for count, gain in enumerate(gained))[1]
 
 
+def _seconds_of_all(
+    found: Sequence[tuple[float, tuple[StoredSample, ...]]],
+    rows: int,
+    few_rows: int,
+    timer: DeviceTimer,
+    before: Callable[[], object],
+) -> float:
+    """The same of samples that each stand for a part of the model."""
+    whole = sum(part for part, _ in found)
+    return sum(part / whole * _seconds_of(samples, rows, few_rows, timer, before) for part, samples in found)
+
+
 @torch.inference_mode()
-def _seconds_of(samples: Sequence[StoredSample], rows: int, few_rows: int, timer: DeviceTimer) -> float:
+def _seconds_of(
+    samples: Sequence[StoredSample], rows: int, few_rows: int, timer: DeviceTimer, before: Callable[[], object]
+) -> float:
     """One product with each of them, for 1e9 weights."""
     place = torch.zeros(max(math.prod(sample.shape) for sample in samples), dtype=timer.dtype)
     parts = []
@@ -245,7 +268,7 @@ def _seconds_of(samples: Sequence[StoredSample], rows: int, few_rows: int, timer
             weight.point(stored)
             functional.linear(states, weight)
 
-    return timer.seconds(multiply) / (sum(math.prod(sample.shape) for sample in samples) / 1e9)
+    return timer.seconds(multiply, before) / (sum(math.prod(sample.shape) for sample in samples) / 1e9)
 
 
 def coded_samples(codec_name: str, hidden: int, wide: int, stored: torch.dtype) -> Samples:
@@ -306,9 +329,16 @@ def packed_rate(weight: PackedWeight, timer: DeviceTimer) -> float:
 
 @torch.inference_mode()
 def _pass_time(
-    row_counts: Sequence[int], elements: Callable[[int], int], run: Callable[[int], object], timer: DeviceTimer
+    row_counts: Sequence[int],
+    elements: Callable[[int], int],
+    run: Callable[[int], object],
+    timer: DeviceTimer,
+    cold: Callable[[], object] = nothing,
 ) -> PassTime:
-    """Seconds for 1e9 of the `elements` that a run with so many rows takes."""
-    seconds = (timer.seconds(lambda rows=rows: run(rows)) for rows in row_counts)  # type: ignore[misc]
+    """Seconds for 1e9 of the `elements` that a run with so many rows takes; `cold`: before each of a few rows."""
+    seconds = (
+        timer.seconds(lambda rows=rows: run(rows), cold if rows <= MEMORY_ROWS_MOST else nothing)  # type: ignore[misc]
+        for rows in row_counts
+    )
     found = tuple(one / (elements(rows) / 1e9) for rows, one in zip(row_counts, seconds, strict=True))
     return PassTime(tuple(row_counts), found)
