@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.weights.planning.placement import Plan
 
 KV_HELP = (
-    "keys and values: auto as they are computed; 8 in 8 bits, each within 1/254 of the largest beside it; fit in 8 "
+    "keys and values: auto as they are computed; 8 in 8 bits, each within 1/127 of the largest beside it; fit in 8 "
     "bits where they do not fit otherwise (default: %(default)s)"
 )
 PURPOSES = {

@@ -108,7 +108,7 @@ def words_of_kv(form: KvForm) -> str:
     """What a person should know of it; empty where keys and values are as they are computed."""
     if form == "computed":
         return ""
-    return say("Keys and values are kept in 8 bits, each within 1/254 of the largest beside it.")
+    return say("Keys and values are kept in 8 bits, each within 1/127 of the largest beside it.")
 
 
 def _with_shorter_context(

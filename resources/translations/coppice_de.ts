@@ -4619,8 +4619,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
-            <source>How the target keeps what it has read. In 8 bits a context takes about half the room that 16 bits take; each number is off by up to 1/254 of the largest beside it, so an answer may part from the exact one.</source>
-            <translation>Wie das Zielmodell behält, was es gelesen hat. In 8 Bit braucht ein Kontext etwa halb so viel Platz wie in 16; jede Zahl weicht um bis zu 1/254 der größten neben ihr ab, sodass eine Antwort anders als die genaue weitergehen kann.</translation>
+            <source>How the target keeps what it has read. In 8 bits a context takes about half the room that 16 bits take; each number is off by up to 1/127 of the largest beside it, so an answer may part from the exact one.</source>
+            <translation>Wie das Zielmodell behält, was es gelesen hat. In 8 Bit braucht ein Kontext etwa halb so viel Platz wie in 16; jede Zahl weicht um bis zu 1/127 der größten neben ihr ab, sodass eine Antwort anders als die genaue weitergehen kann.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/terms_form.py" />
@@ -9232,8 +9232,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />
-            <source>Keys and values are kept in 8 bits, each within 1/254 of the largest beside it.</source>
-            <translation>Schlüssel und Werte werden in 8 Bit gehalten, jeder bis auf 1/254 des größten neben ihm genau.</translation>
+            <source>Keys and values are kept in 8 bits, each within 1/127 of the largest beside it.</source>
+            <translation>Schlüssel und Werte werden in 8 Bit gehalten, jeder bis auf 1/127 des größten neben ihm genau.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/planning.py" />

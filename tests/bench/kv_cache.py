@@ -4,7 +4,8 @@ python -m tests.bench.kv_cache [--prompt-count 8] [--max-new-tokens 96] [--weigh
 
 The embedded pair answers the prompts with the cache as it is computed, and in 8 bits without and with trees. The target
 then reads the texts of the former again, teacher forced, in both caches: the largest and the mean difference of a
-logit, and the tokens whose logit stays the largest. Bytes are those of one token, in all layers.
+logit, and the tokens whose logit stays the largest. Bytes are those of one token, in all layers. What a number in 8
+bits is off by is told of all keys and values that the target has computed for the last text.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from torch import Tensor
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.session import Session
 from engine.model.context import Context
+from engine.model.passes.slot_forms import packed, unpacked
+from engine.model.shape import key_group
 from engine.protocol.options import GenerateOptions, LoadOptions, SpeculationOptions
 from engine.text.prompt import Prompt
 from tests.bench.agreement import compared
@@ -44,6 +47,20 @@ def token_bytes(context: Context) -> float:
     return sum(part.nbytes for layer in layers for part in layer.stored) / layers[0].capacity
 
 
+def stored_error(context: Context) -> float:
+    """How far a number that the context has read is off in 8 bits, at most, of the largest beside it."""
+    found = 0.0
+    for layer in context._cache.attention:
+        for name, states in layer.slots(context.length).items():
+            group = key_group(states.shape[-1]) if name == "keys" else states.shape[-1]
+            read = unpacked(*packed(states, group), states.dtype)
+            apart, largest = (
+                (each.float().reshape(-1, group).abs()) for each in (read.float() - states.float(), states)
+            )
+            found = max(found, float((apart.amax(-1) / largest.amax(-1).clamp_min(1e-30)).max()))
+    return found
+
+
 def differences(exact: Sequence[Tensor], packed: Sequence[Tensor]) -> dict[str, Any]:
     """How far logits are apart, text by text."""
     apart = torch.cat([(a - b).abs() for a, b in zip(exact, packed, strict=True)])
@@ -64,6 +81,7 @@ def measured(weights: str, count: int, new_tokens: int, cache: str) -> dict[str,
     prompts: list[Prompt] = []
     forced: dict[str, list[Tensor]] = {}
     nbytes: dict[str, float] = {}
+    error = 0.0
     for kv in ("auto", "8"):
         session = Session(LoadOptions(weights=weights, kv=kv, cache_dir=cache), quiet=True)
         prompts = prompts or [session.engine.prompt(chat) for chat in read_prompts(str(PROMPTS), count)]
@@ -74,10 +92,12 @@ def measured(weights: str, count: int, new_tokens: int, cache: str) -> dict[str,
         pairs = zip(prompts, texts["auto none"], strict=True)
         forced[kv] = [logits_of(session.engine.target, prompt.tokens, answer) for prompt, answer in pairs]
         nbytes[kv] = token_bytes(session.engine.target)
+        error = error if kv == "8" else stored_error(session.engine.target)
         session.engine.close()
     return {
         "weights": weights,
         "bytes": nbytes,
+        "stored_error": error,
         "as_computed": compared(texts["8 none"], texts["auto none"]),
         "trees": {method: compared(texts[f"8 {method}"], texts["8 none"]) for method, _ in METHODS[1:]},
         "logits": differences(forced["auto"], forced["8"]),
@@ -103,6 +123,7 @@ def _lines(row: dict[str, Any]) -> str:
     trees = ", ".join(f"{name} {each['same']} of {each['texts']}" for name, each in row["trees"].items())
     return (
         f"{row['weights']}: {row['bytes']['auto']:.0f} and {row['bytes']['8']:.0f} bytes a token\n"
+        f"  a number in 8 bits is off by up to 1/{1 / row['stored_error']:.0f} of the largest beside it\n"
         f"  greedy texts in 8 bits as without: {texts['same']} of {texts['texts']}\n"
         f"  with trees as one token at a time, both in 8 bits: {trees}\n"
         f"  logits: largest difference {logits['largest']:.3g}, mean {logits['mean']:.3g}, of a deviation of "

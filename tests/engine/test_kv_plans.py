@@ -35,7 +35,7 @@ def test_a_cache_in_8_bits_takes_what_the_plan_counts(family: str, tmp_path: Pat
     context.score([5, 6, 7], [-1, 0, 1])
     taken = sum(part.nbytes for layer in context._cache.attention for part in layer.stored)
     assert (found.kv_form, found.bytes.kv) == ("8 bits", taken)
-    assert "in 8 bits, each within 1/254" in found.reason
+    assert "in 8 bits, each within 1/127" in found.reason
     assert found.reason.endswith(found.note)
     exact = plan_pair(checkpoint, None, CPU, Question("float32", context_tokens=100))
     assert (exact.kv_form, exact.bytes.kv > 2 * taken) == ("computed", True)

@@ -31,7 +31,7 @@ _TIPS = {
     mark("RAM limit"): mark("The most RAM to take; automatic is what is free."),
     mark("Keys and values"): mark(
         "How the target keeps what it has read. In 8 bits a context takes about half the room that 16 bits take; each "
-        "number is off by up to 1/254 of the largest beside it, so an answer may part from the exact one."
+        "number is off by up to 1/127 of the largest beside it, so an answer may part from the exact one."
     ),
 }
 

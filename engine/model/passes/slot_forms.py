@@ -1,7 +1,8 @@
 """How the keys and values of a cache slot are kept: as they are computed, or as 8-bit codes with scales.
 
-A token's codes depend on its own keys and values alone: not on other tokens, their order, or how many a pass reads. So
-a tree in an 8-bit cache reads what one token at a time would read there, and a kept path has the codes already.
+A token's codes depend on its own keys and values alone: not on other tokens or their order. So a tree in an 8-bit
+cache reads what one token at a time would read there, and a kept path has the codes already. Passes of other sizes
+compute keys that differ in their last bits; one that lies between two codes may get the other one then.
 
 Per-token scales of a head's values follow KIVI (arXiv 2402.02750). Its keys have a scale per channel over many tokens,
 as some channels are large in all of them; a scale for every 32 channels of one token keeps a large channel to its
@@ -70,7 +71,8 @@ EIGHT_BITS: SlotForm = EightBits()
 def packed(states: Tensor, group: int) -> tuple[Tensor, Tensor]:
     """Codes int8 [..., width] and scales [..., width / group] of `states`: no number is off by more than half a scale.
 
-    A scale is 1 / 127 of the largest number of its group. What is no number stays none.
+    A scale is 1 / 127 of the largest number of its group, rounded. What is no number stays none. Unpacked in float32, a
+    number is off by up to 1/253 of that largest one; with the rounding of 16 bits by up to 1/127.
     """
     width = states.shape[-1]
     if not width:
@@ -86,8 +88,9 @@ def unpacked(codes: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
     """The numbers [..., width] that codes stand for."""
     if not codes.shape[-1]:
         return codes.to(dtype)
-    grouped = codes.view(*scales.shape, codes.shape[-1] // scales.shape[-1]).to(dtype)
-    return grouped.mul_(scales.to(dtype)[..., None]).flatten(-2)
+    exact = torch.float32 if dtype == torch.float16 else dtype  # whose range is not that of the scales
+    grouped = codes.view(*scales.shape, codes.shape[-1] // scales.shape[-1]).to(exact)
+    return grouped.mul_(scales.to(exact)[..., None]).flatten(-2).to(dtype)
 
 
 _FACTS = {

@@ -119,8 +119,13 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         return {name: part[:, :, :length] for name, part in zip(self.form.parts, self.stored, strict=True)}
 
     def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
-        """Have slots [0, length) of these, and no others; the memory is on `device`."""
+        """Have slots [0, length) of these, and no others; the memory is on `device`.
+
+        Raises `ValueError` for those of another form: codes must not be read as numbers.
+        """
         self.length = 0
+        if slots.keys() not in (set(), set(self.form.parts)):
+            raise ValueError(f"slots are kept in another form: {', '.join(slots)}")
         if slots:
             parts = [slots[name] for name in self.form.parts]
             if not self.is_initialized:
@@ -207,7 +212,8 @@ class IndexedTreeLayer(TreeLayer):
 
     def restore(self, slots: Mapping[str, Tensor], length: int, device: torch.device) -> None:
         """As of keys and values, with the indexer's."""
-        super().restore({name: slots[name] for name in self.form.parts if name in slots}, length, device)
+        own = ("indexer_keys", "indexer_position_ids")
+        super().restore({name: part for name, part in slots.items() if name not in own}, length, device)
         self._indexed, positions = 0, slots.get("indexer_position_ids")
         if "indexer_keys" in slots:
             self.update_indexer(slots["indexer_keys"][:, :length].to(device))
