@@ -53,7 +53,7 @@ class Answering:
             routing=lambda: loaded.routing,
             mixture=loaded.mixture,
         )
-        self._chosen = choose_method(options, inputs)
+        self._chosen = choose_method(options, inputs, AUTO_BUDGET)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
         end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
         answer = Answer(text, end_tokens, min(options.max_new_tokens, room))

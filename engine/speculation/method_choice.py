@@ -101,9 +101,10 @@ class ChosenMethod:
     note: str = ""
 
 
-def choose_method(options: GenerateOptions, inputs: MethodInputs) -> ChosenMethod:
+def choose_method(options: GenerateOptions, inputs: MethodInputs, budget: int) -> ChosenMethod:
     """The method that the options ask for, as far as there is a draft model.
 
+    `budget`: the most nodes of sampled trees that size themselves, see `_fitted`.
     Raises `InputError` where a method needs a draft and there is none, and for a measurement that cannot be used.
     """
     speculation, plain = options.speculation, Autoregression(inputs.sampling)
@@ -122,7 +123,7 @@ def choose_method(options: GenerateOptions, inputs: MethodInputs) -> ChosenMetho
             return ChosenMethod(Lookup(plain, "lookup"), options, note)
         return ChosenMethod(plain, options, say("No draft model is loaded."))
     if speculation.method in SAMPLED:
-        return _sampled(options, inputs, inputs.draft)
+        return _fitted(_sampled(options, inputs, inputs.draft), inputs, budget)
     method = _specexec(options, inputs, inputs.draft)
     return ChosenMethod(Lookup(method, method.name) if speculation.lookup else method, options)
 
@@ -131,13 +132,10 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
     """`Auto` where the options leave the size to it, else the method with the budget that was asked for.
 
     `budget`: the nodes of trees for which no number was asked. Only `method="auto"` may end in another method, or in
-    no tree. Trees of a mixture that are sampled are as large as pays for their experts, up to `budget`.
+    no tree.
     """
     method, speculation = chosen.method, chosen.options.speculation
     if method.name in SAMPLED:
-        if inputs.mixture and not speculation.budget:
-            acceptance = inputs.counts.vector()[: 1 if method.name == "chain" else None]
-            budget = max(1, size_for(inputs.mixture, acceptance, budget, speculation.depth)[0])
         return Fixed(method, speculation.budget or budget, speculation.depth)
     if speculation.budget or method.name not in SAME_TEXT:
         return Fixed(method, 0 if method.name == "none" else speculation.budget or budget)
@@ -169,6 +167,20 @@ def _sampled(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> C
     if speculation.method == "specinfer":
         return ChosenMethod(SpecInfer(drafting, speculation.expansions, inputs.counts.vector()), options)
     return ChosenMethod(Chain(drafting), options)
+
+
+def _fitted(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> ChosenMethod:
+    """Of a mixture, sampled trees as large as pays for their experts, up to `budget`, where no size was asked for."""
+    speculation = chosen.options.speculation
+    if inputs.mixture is None or speculation.budget:
+        return chosen
+    acceptance = inputs.counts.vector()[: 1 if chosen.method.name == "chain" else None]
+    nodes, _ = size_for(inputs.mixture, acceptance, budget, speculation.depth)
+    note = chosen.note
+    if not nodes:
+        note = say("A sampled tree cannot pay here, as each token touches other experts: one token is drafted a round.")
+    options = replace(chosen.options, speculation=replace(speculation, budget=max(1, nodes)))
+    return replace(chosen, options=options, note=note)
 
 
 def _sequoia(drafting: Drafting, options: GenerateOptions, inputs: MethodInputs) -> ChosenMethod:

@@ -10727,6 +10727,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/speculation/method_choice.py" />
+            <source>A sampled tree cannot pay here, as each token touches other experts: one token is drafted a round.</source>
+            <translation>Ein gezogener Baum kann sich hier nicht lohnen, da jedes Token andere Experten berührt: Je Runde wird ein Token entworfen.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/speculation/method_choice.py" />
             <source>As measured here, no tree of Sequoia's pays: the smallest is grown.</source>
             <translation>Wie hier gemessen, lohnt sich kein Baum von Sequoia: Es wächst der kleinste.</translation>
         </message>

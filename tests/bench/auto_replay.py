@@ -15,7 +15,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -24,6 +24,7 @@ import torch
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.progress import say
 from engine.cli.session import Session
+from engine.engine import Engine
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
@@ -75,7 +76,7 @@ class Place:
 
     def __init__(self, tree: Tree, answer: Sequence[int]) -> None:
         """`answer`: the tokens from this place on."""
-        self._tree = tree
+        self.tree = tree
         self._order = sorted(range(1, len(tree)), key=lambda node: -(tree.scores or tree.log_probs)[node])
         self._path = [0]
         for token in answer:
@@ -93,28 +94,37 @@ class Place:
 
     def worthwhile(self, price: MarginalCost, depth: int) -> tuple[Tree, tuple[int, ...], int]:
         """The tree that is worth its price, what is accepted of it, and the levels drafted for it."""
-        nodes, levels = worthwhile(self._tree, price, depth)
+        nodes, levels = worthwhile(self.tree, price, depth)
         return *self._with(nodes), levels
 
     def _cut(self, budget: int, depth: int) -> tuple[Tree, tuple[int, ...]]:
-        tree = self._tree
+        tree = self.tree
         return self._with(sorted([node for node in self._order if tree.depths[node] <= depth][:budget]))
 
     def _with(self, nodes: Sequence[int]) -> tuple[Tree, tuple[int, ...]]:
         number = {0: 0, **{node: new for new, node in enumerate(nodes, start=1)}}
-        return self._tree.cut(nodes), tuple(number[node] for node in self._path if node in number)
+        return self.tree.cut(nodes), tuple(number[node] for node in self._path if node in number)
 
 
 Text = tuple[list[int], list[Place]]
 
 
-def recorded(temperature: float, arguments: argparse.Namespace, widest: int = WIDEST) -> list[Text]:
-    """The pair's answers, and at every place of each the widest tree, of so many nodes."""
+def recorded(
+    temperature: float,
+    arguments: argparse.Namespace,
+    widest: int = WIDEST,
+    pair: LoadOptions = LoadOptions(),  # noqa: B008  # frozen
+    watch: Callable[[Engine, Sequence[int], Place], None] = lambda *_: None,
+) -> list[Text]:
+    """A pair's answers, and at every place of each the widest tree, of so many nodes.
+
+    `watch` is shown every place, with the text before it; the target has read that of the last one.
+    """
     sampling = SamplingOptions(temperature, top_p=0.9 if temperature else 1.0)
     options = GenerateOptions(sampling, SpeculationOptions("specexec", 64), arguments.max_new_tokens)
     texts: list[Text] = []
     with tempfile.TemporaryDirectory() as cache:
-        session = Session(LoadOptions(cache_dir=cache), quiet=True)
+        session = Session(replace(pair, cache_dir=cache), quiet=True)
         engine = session.engine
         assert engine.draft
         for chat in read_prompts(str(PROMPTS), arguments.prompt_count):
@@ -128,6 +138,7 @@ def recorded(temperature: float, arguments: argparse.Namespace, widest: int = WI
                     text = [*prompt.tokens, *answer[:place]]
                     method.prefill(text[:-1])
                     places.append(Place(method.grow(text, TreeBounds(widest, DEEPEST)), answer[place:]))
+                    watch(engine, text, places[-1])
             texts.append((answer, places))
             say(f"T = {temperature:g}: {len(answer)} trees recorded")
         engine.close()

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from engine.engine import Engine, load
 from engine.errors import Cancellation
 from engine.loading.pair import open_pair
-from engine.protocol.messages import Round
+from engine.protocol.messages import Finished, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.experts.accuracy import Accuracy
 from engine.speculation.trees.tree import Tree
@@ -80,7 +81,17 @@ def test_trees_of_a_loaded_mixture_know_its_experts(
 
 
 def test_sampled_trees_of_a_mixture_are_small(engine: Engine) -> None:
-    """Its draft is as large as itself: no further node pays for its level."""
+    """Its draft is as large as itself: no further node pays for its level, and the answer says so."""
     options = GenerateOptions(SamplingOptions(1.0, seed=4), SpeculationOptions(method="sequoia"), 8, ignore_eos=True)
-    sizes = [len(event.tree.tokens) // 4 for event in engine.generate(1, PROMPT, options) if isinstance(event, Round)]
-    assert max(sizes) == 2
+    events = list(engine.generate(1, PROMPT, options))
+    assert max(len(event.tree.tokens) // 4 for event in events if isinstance(event, Round)) == 2
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.statistics
+    assert finished.statistics.note.startswith("A sampled tree cannot pay here")
+    asked = replace(options, speculation=SpeculationOptions(method="sequoia", budget=5))
+    *rounds, finished = engine.generate(2, PROMPT, asked)
+    assert max(len(event.tree.tokens) // 4 for event in rounds if isinstance(event, Round)) == 6
+    assert isinstance(finished, Finished)
+    assert finished.statistics
+    assert "cannot pay" not in finished.statistics.note
