@@ -11121,6 +11121,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
         </message>
         <message>
+            <location filename="../../engine/trial.py" />
+            <source>Measuring this pair</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
             <location filename="../../engine/weights/codecs/codec.py" />
             <source>There is no weight codec '{name}'.</source>
             <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
