@@ -19,13 +19,13 @@ from engine.protocol.sentences import say
 from engine.text.prompt import write_prompt
 
 QUESTIONS = (
-    "Write a short story about a girl and a golden coin.",
     "How do I make a cup of tea?",
     "Tell me about dolphins.",
+    "Write a short story about a girl and a golden coin.",
     "What is the meaning of life?",
 )
-TOKENS = 40  # of each answer
-SECONDS = 3.0  # in all
+TOKENS = 24  # of each answer: several short texts tell more than a long one
+SECONDS = 4.0  # in all
 LEAST_ROUNDS = 8  # that say something; with a prompt before them
 LEAST_CONTEXT = 512  # tokens: in less, a question with its template may not fit
 

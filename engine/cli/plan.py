@@ -14,7 +14,7 @@ from engine.weights.planning.machine import gib
 if TYPE_CHECKING:
     from engine.loading.measurements.rates_file import LastAnswer, Measured
     from engine.loading.pair import PairIdentity
-    from engine.protocol.messages import CommonTokens
+    from engine.protocol.messages import CommonTokens, WayTold
     from engine.weights.planning.advice import Told
     from engine.weights.planning.machine import Rates
     from engine.weights.planning.placement import Plan
@@ -98,7 +98,7 @@ def plan(arguments: argparse.Namespace) -> None:
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
-        json.dump({**_document(found, pair, measured, last_answer), **further}, sys.stdout)
+        json.dump({**_document(found, told.best, pair, measured, last_answer), **further}, sys.stdout)
         sys.stdout.write("\n")
     else:
         if formats and not found.arrangement.ready:
@@ -145,10 +145,15 @@ def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
 
 
 def _document(
-    found: "Plan", pair: "PairIdentity", measured: "Measured | None", last_answer: "LastAnswer | None"
+    found: "Plan",
+    best: "WayTold | None",
+    pair: "PairIdentity",
+    measured: "Measured | None",
+    last_answer: "LastAnswer | None",
 ) -> dict[str, Any]:
     """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already.
 
+    `predicted` is of a pass over the tree that memory was planned with, but for `tokens_per_second`: of the `best` way.
     `measured_at` is null where the rates are assumed, `last_answer` where this pair has not written any yet.
     """
     from engine.weights.planning.machine import process_bytes  # noqa: PLC0415
@@ -178,7 +183,7 @@ def _document(
         },
         "predicted": {
             "seconds_per_pass": forecast.seconds_per_pass,
-            "tokens_per_second": forecast.tokens_per_second,
+            "tokens_per_second": best.tokens_per_second if best else forecast.tokens_per_second,
             **asdict(forecast),
             "peak_rss_bytes": process_bytes() + room.ram_taken(taken.device, taken.ram),
             "peak_vram_bytes": 0 if room.shared else taken.device,
@@ -221,8 +226,7 @@ def _lines(
     yield f"Room for trees of up to {found.largest_tree} drafted nodes."
     yield (
         f"{forecast.seconds_per_pass:.3g} s per pass (computing {forecast.compute_seconds:.3g}, "
-        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}), "
-        f"{forecast.tokens_per_second:.3g} tokens/s at {forecast.tokens_per_pass:.3g} tokens per pass"
+        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) over a tree that memory is planned with"
     )
     if last_answer:
         yield (

@@ -63,9 +63,13 @@ class Estimator:
         plan = plan_pair(target, draft, device, asked)
         found = told_ways(target, draft, device, asked, plan, cache_root(options))
         answer = _answer(question.id, plan, device, target)
-        if found.best and not options.budget:  # trees size themselves, so that the best is what comes
-            best = found.best
-            answer = replace(answer, tokens_per_pass=best.tokens_per_pass, tokens_per_second=best.tokens_per_second)
+        if best := found.best:  # trees size themselves, so that the best is what comes
+            answer = replace(
+                answer,
+                seconds_per_pass=best.pass_seconds,
+                tokens_per_pass=best.tokens_per_pass,
+                tokens_per_second=best.tokens_per_second,
+            )
         return replace(
             answer,
             ways=found.ways,

@@ -23,6 +23,7 @@ from engine.weights.planning.seen import Seen
 from engine.weights.planning.ways import TreeYield
 
 LEAST_PASSES = 8  # of an answer that says something
+RECENT = 6  # answers that say how much texts differ
 LEAST_TREES = 4  # that say something: each tells of trees of all sizes at once
 PLANNED = "specexec"  # the method whose trees plans are for
 
@@ -56,8 +57,10 @@ def remember_answer(
     key = pair.identity.by_folders(speculation.budget, speculation.method)
     seconds = statistics.seconds.decode / statistics.passes
     seen = seen_of(learned, place) if learned and place else None
-    found = LastAnswer(statistics.tokens_per_pass, seconds, trees, seen)
-    RatesFile(cache_root(pair.options)).remember_answer(key, found)
+    file, tokens = RatesFile(cache_root(pair.options)), statistics.tokens_per_pass
+    before = file.recall_answer(key)
+    recent = (*(before.recent if before else ()), tokens)[-RECENT:]
+    file.remember_answer(key, LastAnswer(tokens, seconds, trees, seen, recent))
 
 
 def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
@@ -144,6 +147,7 @@ def question_for(
         arithmetic=arithmetic,
         memory=memory,
         trees=last_answer.trees if last_answer else (),
+        recent=last_answer.recent if last_answer else (),
         seen=seen.rounds if seen and measured and seen.machine == machine_key(measured.device) else None,
         drafts_itself=options.draft == SELF_DRAFT,
         drafts_with_heads=drafts_with_heads(options),

@@ -42,6 +42,7 @@ def told_ways(
             is_limited=limits.ram_limit is not None or limits.vram_limit is not None,
             has_gpu=not found.room.shared,
             fits=found.verdict != "no",
+            recent=question.recent,
             has_seen=question.seen is not None and question.seen.tiers == counts_of(found),
         ),
     )
@@ -81,7 +82,8 @@ def ways_for(
         others += _formats(asked, target, device, question, cache)
         others += _with_all_memory(asked, device)
         others += filter(None, [largest_kept(asked)])
-    return ways_of(asked, found, plain, others, tree_yields(question))
+    trees = [each for each in tree_yields(question) if not question.budget or each.nodes <= question.budget]
+    return ways_of(asked, found, plain, others, trees)
 
 
 def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Question, cache: Path) -> Iterator[Case]:

@@ -117,14 +117,13 @@ def _ways(options: LoadOptions) -> Iterator[dict[str, Any]]:
         told["loaded"] = _foreseen(pair, here, arithmetic)
         _answer(session, SpeculationOptions(), TOKENS, QUESTIONS[0])
         told["answer"] = _foreseen(pair, here, arithmetic)
-        for way in _as_asked(told["answer"].ways):
-            budget = SpeculationOptions("specexec", way.nodes, depth=way.depth or 32)
-            asked = budget if way.nodes else SpeculationOptions("none")
-            figures = {name: _figures(each.at(way)) for name, each in told.items()}
-            yield {**_compared(session, way, asked, figures), **seconds, "forecast": asdict(told["before"].at(way))}
+        for asked in _as_asked(told["answer"].ways):
+            trees = SpeculationOptions("specexec", asked.nodes, depth=asked.depth or 32)
+            speculation = trees if asked.nodes else SpeculationOptions("none")
+            figures = {name: _figures(each.at(asked)) for name, each in told.items()}
+            yield {**_compared(session, asked, speculation, figures), **seconds}
         best = {name: each.ways.best for name, each in told.items()}
-        way = best["answer"]
-        if way:
+        if way := best["answer"]:
             figures = {name: _figures(each) for name, each in best.items() if each}
             yield _compared(session, replace(way, name="auto"), SpeculationOptions(), figures)  # type: ignore[arg-type]
     finally:

@@ -45,13 +45,14 @@ class LastAnswer:
     """What the last answer of a pair gave: tokens and seconds per pass of the target.
 
     `trees`: what trees of several sizes were expected to give by then. `seen`: what the pair's rounds have taken by
-    then; None before enough of them.
+    then; None before enough of them. `recent`: tokens per pass of the last answers, this one included.
     """
 
     tokens_per_pass: float
     seconds_per_pass: float
     trees: tuple[TreeYield, ...] = ()
     seen: SeenHere | None = None
+    recent: tuple[float, ...] = ()
 
 
 class RatesFile:
@@ -109,7 +110,8 @@ def _pass_time(value: Mapping[str, Any]) -> PassTime:
 def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
     trees = tuple(_tree_figures(*each) for each in value.get("trees", ()))
     seen = _seen(value["seen"]) if value.get("seen") else None
-    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]), trees, seen)
+    recent = tuple(_positive(each) for each in value.get("recent", ()))
+    return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]), trees, seen, recent)
 
 
 def _tree_figures(nodes: Any, tokens: Any, levels: Any, depth: Any = 0) -> TreeYield:

@@ -31,12 +31,16 @@ NAMES: dict[WayName, str] = {
 }
 
 
+PAIRS_DIFFER = (0.4, 1.2)  # times the published gain of a tree: what pairs gave that were measured, and texts of theirs
+
+
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What the figures rest on: rates and tokens per pass as measured, learned, or `is_given` by hand or last answer.
 
     `has_seen`: rounds of this pair have shown what passes take, with the layers where they are.
 
+    `recent`: tokens per pass of the pair's last answers.
     `is_limited`: a person limits the memory that is taken; `fits`: the pair fits as asked.
     """
 
@@ -47,6 +51,7 @@ class Basis:
     has_gpu: bool
     fits: bool = True
     has_seen: bool = False
+    recent: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def told(ways: Ways, basis: Basis) -> Told:
         _in_words(ways.best) if ways.best else None,
         verdict_of(ways),
         tuple(_advice(ways, basis)),
-        _rests_on(basis) if ways.tree else "",
+        _rests_on(basis, ways.tree) if ways.tree else "",
     )
 
 
@@ -161,11 +166,9 @@ def _advised(way: Way, rate: str, basis: Basis) -> str:
     return joined((found, unknown))
 
 
-def _rests_on(basis: Basis) -> str:
-    tokens = _tokens_from(basis)
-    if not basis.has_seen:
-        return tokens
-    return joined((tokens, say("Seconds of a pass are those that this pair's rounds took.")))
+def _rests_on(basis: Basis, tree: Way) -> str:
+    seen = say("Seconds of a pass are those that this pair's rounds took.") if basis.has_seen else ""
+    return joined(filter(None, (_tokens_from(basis), _spread(basis, tree), seen)))
 
 
 def _tokens_from(basis: Basis) -> str:
@@ -174,6 +177,17 @@ def _tokens_from(basis: Basis) -> str:
     if basis.is_given:
         return say("Tokens per pass grow from this pair's own figure as published for another pair.")
     return say("Tokens per pass are assumed, as published for another pair.")
+
+
+def _spread(basis: Basis, tree: Way) -> str:
+    """How far what comes may be from the figure: texts differ, and pairs do as long as nothing is known of this one."""
+    if len(basis.recent) > 1:
+        least, most = (_amount(count) for count in (min(basis.recent), max(basis.recent)))
+        return say("Texts differ: its last answers had {least} to {most} tokens per pass.", least=least, most=most)
+    if basis.has_learned or basis.is_given:
+        return ""
+    least, most = (_amount((1 + part * (tree.tokens_per_pass - 1)) / tree.seconds) for part in PAIRS_DIFFER)
+    return say("Pairs differ: the best tree may give {least} to {most} tokens/s.", least=least, most=most)
 
 
 def _in_words(way: Way) -> WayTold:
