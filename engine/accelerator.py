@@ -7,7 +7,7 @@ no memory of its own. What only CUDA has (pinning through its runtime, bitsandby
     which:    `find`, `is_accelerator`, `types_in_use`, `name`
     memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`
     copies:   `sent`, `reads_are_free`
-    streams:  `current_stream`, `make_stream`, `on_stream`, `wait_for_current_stream`
+    streams:  `current_stream`, `make_stream`, `on_stream`, `on_own_stream`, `begin_stream`, `wait_for_current_stream`
     events:   `make_event`, `record_event`
     graphs:   `has_graphs`, `make_graph`
     numbers:  `computes_bfloat16`
@@ -16,13 +16,18 @@ torch is imported by whoever calls; the process that answers commands reads this
 """
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import torch
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 TYPES = ("cuda", "xpu")
 """Torch's types of devices that have memory and streams of their own, the usual one first."""
@@ -140,6 +145,50 @@ def make_stream(device: "torch.device", priority: int = 0) -> Any:
 def on_stream(stream: Any) -> AbstractContextManager[Any]:
     """Work inside goes to `stream`; None for where it goes anyway."""
     return nullcontext() if stream is None else _module(stream.device).stream(stream)
+
+
+class HasStream(Protocol):
+    """`stream`: of `make_stream`; None to compute on that of the caller."""
+
+    stream: Any
+
+
+OnStream = TypeVar("OnStream", bound=HasStream)
+
+
+def on_own_stream(method: Callable[Concatenate[OnStream, P], R]) -> Callable[Concatenate[OnStream, P], R]:
+    """A method whose work on the device goes to the stream of its object, if that has one.
+
+    For a draft's short passes beside the long ones of its target. A host that waits for a target's weights is no idle
+    GPU: layers that were launched already may be computing still. On the same stream a draft's pass would stand behind
+    them, the host would wait for both and launch the next layer late. So the draft has a stream that goes first
+    (`FIRST`): the host waits for its few small kernels alone, and what the target was given computes on in between. A
+    stream that goes last would have the host wait for the target again.
+
+    What makes it safe: all that such an object keeps is made, changed and dropped on its stream, in order. It takes
+    numbers from the host, and is done when the method returns, so any stream may read the tensor that is returned; it
+    is marked as used there, for torch's allocator gives memory back to the stream that it was made for.
+    """
+
+    @wraps(method)
+    def run(self: OnStream, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.stream is None:
+            return method(self, *args, **kwargs)
+        caller = current_stream(self.stream.device)
+        with on_stream(self.stream):
+            found = method(self, *args, **kwargs)
+        if hasattr(found, "record_stream") and caller != self.stream:
+            found.record_stream(caller)
+        return found
+
+    return cast(Callable[Concatenate[OnStream, P], R], run)
+
+
+def begin_stream(stream: Any) -> Any:
+    """`stream`, behind all that the caller's stream was given until now, such as copies of weights."""
+    if stream is not None:
+        stream.wait_stream(current_stream(stream.device))
+    return stream
 
 
 def make_event(device: "torch.device", timed: bool = False) -> Event:

@@ -12,10 +12,10 @@ from huggingface_hub.errors import StrictDataclassError
 from engine.errors import ModelError
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.refused_families import REASONS
-from engine.model.families.span import Span
 from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
+from engine.model.passes.sight import Span
 from engine.model.safe_config import safe_config
 from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
 from engine.protocol.sentences import say, shown

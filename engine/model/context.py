@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
+from engine.accelerator import begin_stream, on_own_stream
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.one_pass.chunked_calls import LEAST_ROWS
@@ -17,7 +18,6 @@ from engine.model.one_pass.prompt_pass import PromptPass
 from engine.model.passes import tree_attention
 from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.passes.kept_text import KeptText
-from engine.model.passes.own_stream import begin_stream, on_own_stream
 from engine.model.passes.sight import Sight
 from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
 from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
@@ -59,7 +59,7 @@ class Context:
         """`capacity`: slots for prompt, answer and tree; `between_layers` runs before every layer and may raise.
 
         `snapshots`: how many are kept of the states that some networks have, to go back to. `stream`: to compute on;
-        `graphs`: to record small passes with; see `own_stream` and `graphed_passes` in `engine.model.passes`.
+        `graphs`: to record small passes with; see `on_own_stream` and `engine.model.passes.graphed_passes`.
         `one_pass`: a prompt of any length is read in one pass over the layers, if the network can be read so, see
         `engine.model.one_pass`. `form`: how keys and values are kept.
         """

@@ -10,9 +10,9 @@ from torch import nn
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
-from engine.model.families.span import Span
 from engine.model.families.temperature import scale_by_position
 from engine.model.passes import tree_attention
+from engine.model.passes.sight import Span
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
 from engine.model.state.mixers import read_trees

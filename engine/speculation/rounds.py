@@ -147,7 +147,7 @@ def next_round(speculation: Speculation, text: Sequence[int]) -> RoundResult:
 
 
 class TextSink(Protocol):
-    """Turns tokens into text that is safe to show; `engine.text.reasoning.ReasoningStream` is one."""
+    """Turns tokens into text that is safe to show; `engine.text.text_stream.ReasoningStream` is one."""
 
     @property
     def stopped(self) -> bool:

@@ -7,8 +7,8 @@ from engine.errors import InputError, TooLong
 from engine.protocol.messages import ChatMessage, Count, Counted
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool
-from engine.text.reasoning import ReasoningStream, Sign
-from engine.text.text_stream import TextStream
+from engine.text.reasoning import Sign
+from engine.text.text_stream import ReasoningStream, TextStream
 from engine.text.tokenizer import Tokenizer
 from engine.text.tools.headers import Headers
 

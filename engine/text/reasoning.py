@@ -1,4 +1,4 @@
-"""Where a model reasons: found in its tokens, its template and its prompt, and marked in the text of its answers."""
+"""Where a model reasons: found in its tokens, its template and its prompt."""
 
 import re
 from collections.abc import Mapping
@@ -7,14 +7,12 @@ from enum import Enum, auto
 
 from engine.protocol.messages import ChatMessage
 from engine.protocol.reasoning import CHANNELS, COMMON, MARKS, THOUGHT_CHANNEL, Marks
-from engine.text.text_stream import Decoder, TextStream
-from engine.text.tools.headers import Headers
 
 _CONTROL = re.compile(r"<\|[^<>|]+\|?>|<[^<>|]+\|>|\[/?THINK\]|◁/?think▷|</?[a-z:]+>")
 
 LONGEST_HEADER = 32  # tokens of a message's header; what is longer is none
 ANSWER_CHANNEL = "final"
-_NAME = "thought\n"  # of a channel, in the first line of what it says
+NAME_LINE = "thought\n"  # of a channel, in the first line of what it says
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,125 +112,7 @@ def signs_of(marks: Marks, vocabulary: Mapping[str, int]) -> dict[int, Sign]:
     if marks == CHANNELS:
         names = {"<|start|>": Sign.HEADER, "<|channel|>": Sign.HEADER, "<|message|>": Sign.MESSAGE}
     elif marks == THOUGHT_CHANNEL:
-        names = {marks.begin.removesuffix(_NAME): Sign.NAMED_THOUGHT, marks.end: Sign.ANSWER}
+        names = {marks.begin.removesuffix(NAME_LINE): Sign.NAMED_THOUGHT, marks.end: Sign.ANSWER}
     else:
         names = {marks.begin: Sign.THOUGHT, marks.end: Sign.ANSWER}
     return {vocabulary[name]: sign for name, sign in names.items()}
-
-
-class ReasoningStream:
-    """A `TextStream` that writes `reasoning.COMMON` where control tokens say that a thought begins or ends.
-
-    The rest of a control token's header, such as the name of a channel, is no text.
-    """
-
-    def __init__(
-        self,
-        text: TextStream,
-        decoder: Decoder,
-        signs: Mapping[int, Sign],
-        shown: str = "",
-        thinks: bool = False,
-        headers: Headers | None = None,
-    ) -> None:
-        """`shown` is what the prompt wrote of the reasoning: it comes first. `thinks`: the text goes on inside it.
-
-        `headers`: what reads them where tools may be called; control tokens that it knows are text then.
-        """
-        self._headers = headers
-        self._text = text
-        self._decoder = decoder
-        self._signs = signs
-        self._shown = shown
-        self._thinks = thinks
-        self._header: list[int] | None = [] if headers and headers.is_open else None
-        self._name: str | None = None  # what there is of a channel's name so far
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a stop string has come."""
-        return self._text.stopped
-
-    @property
-    def stop(self) -> str:
-        """The stop string that has come; empty if none has."""
-        return self._text.stop
-
-    def push(self, token: int) -> str:
-        """Take the next token; return the text that can be shown now, which may be empty."""
-        if self.stopped:
-            return ""
-        shown, self._shown = self._shown, ""
-        sign = self._signs.get(token)
-        if sign is not None:
-            return shown + self._text.flush() + self._follow(sign)
-        if self._headers and token in self._headers.marks:
-            return shown + self._text.flush() + self._mark(token)
-        if self._header is None:
-            return shown + self._without_name(self._text.push(token))
-        self._header.append(token)
-        if len(self._header) <= LONGEST_HEADER:
-            return shown
-        tokens, self._header = self._header, None
-        return shown + "".join(map(self._text.push, tokens))
-
-    def flush(self) -> str:
-        """End the text: return what was held back."""
-        if self._headers and self._headers.is_open:  # what was taken for a header had no end
-            tokens, self._header = self._header or [], None
-            return "".join(map(self._text.push, tokens)) + self._text.flush()
-        return self._text.flush()
-
-    def _mark(self, token: int) -> str:
-        """A control token around calls is text, except inside a header."""
-        assert self._headers
-        if self._header is not None:
-            self._headers.add(self._decoder.decode(self._header))
-            self._header = []
-            return ""
-        return "" if self.stopped else self._headers.marks[token]
-
-    def _follow(self, sign: Sign) -> str:
-        header, self._header, self._name = self._header or [], None, None
-        match sign:
-            case Sign.HEADER:
-                self._header = []
-                if self._headers:
-                    self._headers.add(self._decoder.decode(header))
-                return ""
-            case Sign.MESSAGE:
-                return self._message(self._decoder.decode(header))
-            case Sign.THOUGHT:
-                return self._think()
-            case Sign.NAMED_THOUGHT:
-                self._name = ""
-                return self._think()
-            case Sign.ANSWER:
-                return self._answer()
-
-    def _message(self, header: str) -> str:
-        name = header.strip()
-        if self._headers is None:
-            return self._think() if name and name != ANSWER_CHANNEL else self._answer()
-        self._headers.add(header)
-        is_thought, mark = self._headers.take()
-        return self._think() if is_thought else self._answer() + mark
-
-    def _without_name(self, text: str) -> str:
-        if self._name is None:
-            return text
-        self._name += text
-        if len(self._name) < len(_NAME) and _NAME.startswith(self._name):
-            return ""
-        text, self._name = self._name.removeprefix(_NAME), None
-        return text
-
-    def _think(self) -> str:
-        said = "\n\n" if self._thinks else COMMON.begin
-        self._thinks = True
-        return said
-
-    def _answer(self) -> str:
-        said = COMMON.end if self._thinks else ""
-        self._thinks = False
-        return said

@@ -4,8 +4,12 @@ Not `tokenizers.DecodeStream`: behind byte tokens that make no character (`<0xFF
 around them, and it has no end that gives back what it holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
+
+from engine.protocol.reasoning import COMMON
+from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, NAME_LINE, Sign
+from engine.text.tools.headers import Headers
 
 # What a decoder writes for bytes that are not (yet) a character.
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -117,3 +121,121 @@ class TextStream:
         text = self._stop.let_through(text)
         self.stop = self._stop.completed
         return text
+
+
+class ReasoningStream:
+    """A `TextStream` that writes `reasoning.COMMON` where control tokens say that a thought begins or ends.
+
+    The rest of a control token's header, such as the name of a channel, is no text.
+    """
+
+    def __init__(
+        self,
+        text: TextStream,
+        decoder: Decoder,
+        signs: Mapping[int, Sign],
+        shown: str = "",
+        thinks: bool = False,
+        headers: Headers | None = None,
+    ) -> None:
+        """`shown` is what the prompt wrote of the reasoning: it comes first. `thinks`: the text goes on inside it.
+
+        `headers`: what reads them where tools may be called; control tokens that it knows are text then.
+        """
+        self._headers = headers
+        self._text = text
+        self._decoder = decoder
+        self._signs = signs
+        self._shown = shown
+        self._thinks = thinks
+        self._header: list[int] | None = [] if headers and headers.is_open else None
+        self._name: str | None = None  # what there is of a channel's name so far
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string has come."""
+        return self._text.stopped
+
+    @property
+    def stop(self) -> str:
+        """The stop string that has come; empty if none has."""
+        return self._text.stop
+
+    def push(self, token: int) -> str:
+        """Take the next token; return the text that can be shown now, which may be empty."""
+        if self.stopped:
+            return ""
+        shown, self._shown = self._shown, ""
+        sign = self._signs.get(token)
+        if sign is not None:
+            return shown + self._text.flush() + self._follow(sign)
+        if self._headers and token in self._headers.marks:
+            return shown + self._text.flush() + self._mark(token)
+        if self._header is None:
+            return shown + self._without_name(self._text.push(token))
+        self._header.append(token)
+        if len(self._header) <= LONGEST_HEADER:
+            return shown
+        tokens, self._header = self._header, None
+        return shown + "".join(map(self._text.push, tokens))
+
+    def flush(self) -> str:
+        """End the text: return what was held back."""
+        if self._headers and self._headers.is_open:  # what was taken for a header had no end
+            tokens, self._header = self._header or [], None
+            return "".join(map(self._text.push, tokens)) + self._text.flush()
+        return self._text.flush()
+
+    def _mark(self, token: int) -> str:
+        """A control token around calls is text, except inside a header."""
+        assert self._headers
+        if self._header is not None:
+            self._headers.add(self._decoder.decode(self._header))
+            self._header = []
+            return ""
+        return "" if self.stopped else self._headers.marks[token]
+
+    def _follow(self, sign: Sign) -> str:
+        header, self._header, self._name = self._header or [], None, None
+        match sign:
+            case Sign.HEADER:
+                self._header = []
+                if self._headers:
+                    self._headers.add(self._decoder.decode(header))
+                return ""
+            case Sign.MESSAGE:
+                return self._message(self._decoder.decode(header))
+            case Sign.THOUGHT:
+                return self._think()
+            case Sign.NAMED_THOUGHT:
+                self._name = ""
+                return self._think()
+            case Sign.ANSWER:
+                return self._answer()
+
+    def _message(self, header: str) -> str:
+        name = header.strip()
+        if self._headers is None:
+            return self._think() if name and name != ANSWER_CHANNEL else self._answer()
+        self._headers.add(header)
+        is_thought, mark = self._headers.take()
+        return self._think() if is_thought else self._answer() + mark
+
+    def _without_name(self, text: str) -> str:
+        if self._name is None:
+            return text
+        self._name += text
+        if len(self._name) < len(NAME_LINE) and NAME_LINE.startswith(self._name):
+            return ""
+        text, self._name = self._name.removeprefix(NAME_LINE), None
+        return text
+
+    def _think(self) -> str:
+        said = "\n\n" if self._thinks else COMMON.begin
+        self._thinks = True
+        return said
+
+    def _answer(self) -> str:
+        said = COMMON.end if self._thinks else ""
+        self._thinks = False
+        return said

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from engine.model.families.span import Span
 from engine.model.one_pass.chunked_calls import Chunk
+from engine.model.passes.sight import Span
 from engine.model.passes.tree_cache import TreeCache, TreeMasks
 
 

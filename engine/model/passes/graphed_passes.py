@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from engine import accelerator
-from engine.model.families.span import Span
 from engine.model.network import Network
-from engine.model.passes.sight import Sight
+from engine.model.passes.sight import Sight, Span
 from engine.model.passes.tree_cache import FixedSlots, TreeCache, TreeMasks
 from engine.model.shape import INDEXED
 

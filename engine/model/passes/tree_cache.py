@@ -10,11 +10,10 @@ from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from engine.accelerator import is_accelerator
-from engine.model.families.span import Span
 from engine.model.families.state_families import HYBRID, LINEAR
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.passes import tree_attention
-from engine.model.passes.sight import Sight
+from engine.model.passes.sight import Sight, Span
 from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
 from engine.model.shape import FULL, INDEXED
 from engine.model.state.state_cache import SNAPSHOTS, StateCache

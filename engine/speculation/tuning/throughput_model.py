@@ -174,12 +174,13 @@ class ThroughputModel:
     ) -> None:
         """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too.
 
-        `routing`: what the routers of a mixture chose in it.
+        `routing`: what the routers of a mixture chose in it; None of other targets.
         """
         tree, drafting = result.tree, max(0.0, result.draft_seconds - once_seconds)
         self.rounds += 1
         seconds = result.seconds - result.draft_seconds
-        seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
+        if routing is not None:
+            seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
         if self.passes.observe(len(tree), seconds, drafting):
             self.learning_until = self.rounds + LEARNING_ROUNDS
             for stats in self.methods.values():

@@ -13,8 +13,8 @@ from engine.errors import ModelError
 from engine.model.architecture import attention_implementation, layer_spans, require_tree
 from engine.model.context import Context
 from engine.model.families.probe import PASSES, probe_tree
-from engine.model.families.span import Span
 from engine.model.network import wrap
+from engine.model.passes.sight import Span
 from engine.model.passes.tree_cache import TreeMasks
 from tests.engine.tiny_models import BASE, FAMILIES, WINDOW, tiny_config, tiny_network
 

@@ -7,7 +7,7 @@ import torch
 
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
-from engine.model.families.span import Span
+from engine.model.passes.sight import Span
 from engine.model.passes.tree_cache import IndexedTreeLayer
 from engine.model.shape import INDEXED, model_sizes
 from tests.campaigns.extent import choose

@@ -9,9 +9,8 @@ from torch import Tensor
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from engine.model.context import Context
-from engine.model.families.span import Span
 from engine.model.passes import tree_attention, tree_cache
-from engine.model.passes.sight import Sight
+from engine.model.passes.sight import Sight, Span
 from engine.model.passes.tree_attention import tree_mask
 from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
 from engine.model.shape import CHUNKED, SLIDING
