@@ -96,7 +96,8 @@ def _q6_k(blocks: Array) -> Array:
 def _nearest(numbers: Array) -> Array:
     """Codes of levels, of numbers in blocks of 32, as bytes: the first half low, the other one high."""
     codes = np.searchsorted((LEVELS[1:] + LEVELS[:-1]) / 2, numbers).astype(np.uint8)
-    return codes[..., :16] | codes[..., 16:] << 4
+    packed: Array = codes[..., :16] | codes[..., 16:] << 4
+    return packed
 
 
 def _iq4_nl(blocks: Array) -> Array:
