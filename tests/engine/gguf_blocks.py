@@ -43,7 +43,8 @@ def _stretched(blocks: Array, width: int, most: int, scale_most: int) -> tuple[l
 def _planes(codes: Array, bits: int) -> Array:
     """Codes [blocks, 256]: of every run of bytes, 32 numbers in the lowest bits, the next 32 above them, and so on."""
     runs = codes.reshape(len(codes), -1, 8 // bits, 32)
-    return np.bitwise_or.reduce([runs[:, :, each] << bits * each for each in range(8 // bits)]).reshape(len(codes), -1)
+    packed: Array = np.bitwise_or.reduce([runs[:, :, each] << bits * each for each in range(8 // bits)])
+    return packed.reshape(len(codes), -1)
 
 
 def _scales_k4(scales: list[Array]) -> list[Array]:
@@ -96,7 +97,8 @@ def _q6_k(blocks: Array) -> Array:
 def _nearest(numbers: Array) -> Array:
     """Codes of levels, of numbers in blocks of 32, as bytes: the first half low, the other one high."""
     codes = np.searchsorted((LEVELS[1:] + LEVELS[:-1]) / 2, numbers).astype(np.uint8)
-    return codes[..., :16] | codes[..., 16:] << 4
+    packed: Array = codes[..., :16] | codes[..., 16:] << 4
+    return packed
 
 
 def _iq4_nl(blocks: Array) -> Array:

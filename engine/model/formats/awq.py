@@ -48,8 +48,7 @@ class Awq:
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
         """See `PackedFormat.decode`."""
-        is_direct = out.dtype == torch.float32
-        if is_direct and decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
+        if decoded(lambda: self.product(parts, (out.shape[0], out.shape[1])), out):
             return
         words, factors = parts[CODES].t(), parts[SCALES].t()
         zeros = parts[ZEROS].t() if ZEROS in parts else None

@@ -5,6 +5,7 @@ Bits are packed without gaps along a row, lowest first: 32 numbers take as many 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from engine.model.decoding.compiled import fused
 from engine.model.decoding.grouped import as_matrix, column_groups, in_rows, scale_groups
 from engine.model.decoding.lookup import Levels, unpack
 from engine.model.products.layouts import Groups, GroupsWithZeros, TurnedGroups, array, places, scales
+from engine.model.products.outputs import outputs
 from engine.model.products.product import Stored, decoded, stored
 
 BITS = (2, 3, 4, 8)
@@ -84,19 +86,19 @@ class PackedIntegers:
         if ORDER in parts and column_groups(parts[ORDER], shape[1], self.group, groups, codes.device) is not None:
             return None
         if zeros is None:
-            if self.turned:
-                return None
-            return stored(lambda: Groups(array(codes.view(torch.uint8)), scales(found), group), shape, codes, found)
+            make_groups = partial(Groups, array(codes.view(torch.uint8)), scales(found), group)
+            return None if self.turned else stored(make_groups, shape, codes, found)
 
         def make() -> GroupsWithZeros | TurnedGroups:
-            others = scales(found), group, array(zeros), self.zero_offset
+            others = array(zeros), self.zero_offset
             return (
-                TurnedGroups(array(codes), *others)
+                TurnedGroups(array(codes), scales(found), self.group, *others)
                 if self.turned
-                else GroupsWithZeros(array(codes.view(torch.uint8)), *others)
+                else GroupsWithZeros(array(codes.view(torch.uint8)), scales(found), group, *others)
             )
 
-        return stored(make, shape, codes, found, zeros)
+        tensors = codes, found, zeros
+        return outputs(make, shape, self.group, *tensors) if self.turned else stored(make, shape, *tensors)
 
     def _turn(self, part: Tensor) -> Tensor:
         return part.t() if self.turned else part

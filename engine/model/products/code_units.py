@@ -6,6 +6,7 @@ from typing import Any
 from engine.model.products import layouts
 from engine.model.products.block_units import signed_numbers
 from engine.model.products.compiling import compiled
+from engine.model.products.fields import as_numbers, eight_apart, fields_of, words_plus
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.vectors import (
     e4m3,
@@ -94,10 +95,43 @@ def _groups_with_own_zeros(parts: Any, row: int, at: int) -> Unit:
 
 
 def _turned_groups(parts: Any, row: int, at: int) -> Unit:
-    words, group = parts.words, 32 * at >> parts.group
+    words, group = parts.words, 32 * at // parts.group
     zero = (parts.zeros[group, row >> 3] >> 4 * (row & 7)) + parts.offset & 15
     codes = stacked(words[4 * at, row], words[4 * at + 1, row], words[4 * at + 2, row], words[4 * at + 3, row])
     return _codes_less(codes, zero, number(parts.scales[group], row))
+
+
+@compiled
+def _eight_outputs(words: Array, row: int, column: int, zero: int, factor: Any) -> Any:
+    """Of eight columns the code of a row less a zero point times a scale: a line of the cache for each."""
+    some = eight_apart(words, column * words.shape[1] + (row >> 3), words.shape[1])
+    return times(as_numbers(words_plus(fields_of(some, _place(row), 15), -zero)), factor)
+
+
+@compiled
+def _place(row: int) -> int:
+    """Where in a word of AutoAWQ, in bits, the code of a row lies."""
+    return 16 * (row & 1) + 4 * (row >> 1 & 3)
+
+
+@compiled
+def _outputs_less(parts: Any, row: int, at: int, zero: int) -> Unit:
+    i, factor = 32 * at, splat(number(parts.scales[32 * at // parts.group], row))
+    return (
+        _eight_outputs(parts.words, row, i, zero, factor),
+        _eight_outputs(parts.words, row, i + 8, zero, factor),
+        _eight_outputs(parts.words, row, i + 16, zero, factor),
+        _eight_outputs(parts.words, row, i + 24, zero, factor),
+    )
+
+
+def _outputs(parts: Any, row: int, at: int) -> Unit:
+    return _outputs_less(parts, row, at, 8)
+
+
+def _outputs_with_zeros(parts: Any, row: int, at: int) -> Unit:
+    zero = parts.zeros[32 * at // parts.group, row >> 3] >> _place(row) & 15
+    return _outputs_less(parts, row, at, zero)
 
 
 UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
@@ -109,4 +143,6 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.GroupsWithZeros: _groups_with_zeros,
     layouts.GroupsWithOwnZeros: _groups_with_own_zeros,
     layouts.TurnedGroups: _turned_groups,
+    layouts.Outputs: _outputs,
+    layouts.OutputsWithZeros: _outputs_with_zeros,
 }

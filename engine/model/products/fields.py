@@ -135,10 +135,37 @@ joined = operation(EIGHT_WORDS, (EIGHT_WORDS, EIGHT_WORDS, types.int64), _joined
 """Each of the first with that of the second, moved so many places to the left."""
 words_minus = operation(EIGHT_WORDS, (EIGHT_WORDS, EIGHT_WORDS), lambda builder, a, b: builder.sub(a, b))
 """Each of the first less that of the second."""
+words_plus = operation(
+    EIGHT_WORDS,
+    (EIGHT_WORDS, types.int64),
+    lambda builder, words, number: builder.add(words, _spread(builder, builder.trunc(number, I32), eight(I32))),
+)
+"""Each of them plus a number."""
 as_numbers = operation(EIGHT_NUMBERS, (EIGHT_WORDS,), lambda builder, words: builder.sitofp(words, eight(F32)))
 """Whole numbers with a sign as float32."""
 half_of = operation(EIGHT_NUMBERS, (types.int64,), _half_of)
 """The float16 number of the lowest 16 bits, eight times."""
+
+
+def _eight_apart() -> Any:
+    """Words of an array, `step` items from one to the next."""
+
+    def sign(_context: Any, array: Any, _index: Any, _step: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            found, index = ir.Constant(eight(I32), ir.Undefined), values[1]
+            for lane in range(LANES):
+                place = place_of(context, builder, signature.args[0], (values[0], index), I32)
+                found = builder.insert_element(found, builder.load(place, align=1), ir.Constant(I32, lane))
+                index = builder.add(index, values[2])
+            return found
+
+        return EIGHT_WORDS(array, types.intp, types.intp), generate
+
+    return intrinsic(with_arguments(sign, 3))
+
+
+eight_apart = _eight_apart()
+"""(array, index, step): eight words that lie apart."""
 
 
 def _bits(builder: Any, word: Any) -> Any:

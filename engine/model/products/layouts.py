@@ -128,7 +128,8 @@ class GroupsWithOwnZeros(NamedTuple):
 class TurnedGroups(NamedTuple):
     """Codes of 4 bits in `words` int32 [columns / 8, rows], of eight columns each, less zero points, times scales.
 
-    `scales` [groups, rows], as above; `zeros` int32 [groups, rows / 8], each those of eight rows, plus `offset`.
+    `group` columns share `scales` [groups, rows], as above, and `zeros` int32 [groups, rows / 8], each those of eight
+    rows, plus `offset`.
     """
 
     words: Array
@@ -139,7 +140,7 @@ class TurnedGroups(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Codes of 4 bits in `words` int32 [columns, rows / 8], of eight rows each as AutoAWQ has them, less 8, times scales.
+    """Codes of 4 bits less 8, times scales: `words` int32 [columns, rows / 8], each of eight rows as AutoAWQ has them.
 
     `group` columns share `scales` [groups, rows], as above.
     """

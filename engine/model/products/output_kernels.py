@@ -1,4 +1,4 @@
-"""Loops for weights that lie with all outputs of an input side by side: as AWQ stores them.
+"""Loops for weights that lie with all outputs of an input side by side: as AWQ and GPTQ store them.
 
 Eight rows of the matrix are a vector, and each has a sum for every group of inputs, which is then multiplied with the
 group's scale. Going through a row alone would touch a line of the cache for each of its numbers. A row's sum is made in
@@ -12,18 +12,39 @@ from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import as_numbers, cut, eight_scales, spread, word_at, words_minus
+from engine.model.products.fields import (
+    as_numbers,
+    cut,
+    eight_scales,
+    eight_words,
+    fields,
+    fields_of,
+    spread,
+    word_at,
+    words_minus,
+    words_plus,
+)
 from engine.model.products.layouts import Array
-from engine.model.products.vectors import fetch, fused, numbers, splat, store
+from engine.model.products.vectors import fetch, fused, number, numbers, splat, store
 
 WORD = 8  # rows of the matrix whose codes lie in one word
 TILE = 4  # words at a time
-LINE = 16  # words that come from memory together
+LINE = 64  # bytes that come from memory together
 NO_ZERO = 8  # the zero point where none are stored
 
 
 def zeros_of(parts: Any, group: int, word: int) -> Any:
     """Zero points of eight rows."""
+    raise NotImplementedError
+
+
+def codes_of(parts: Any, column: int, word: int) -> Any:
+    """Codes of eight rows."""
+    raise NotImplementedError
+
+
+def line_of(parts: Any, column: int, word: int) -> int:
+    """The byte of the words where the codes of eight rows begin."""
     raise NotImplementedError
 
 
@@ -35,17 +56,50 @@ def _no_zeros(parts: Any, group: int, word: int) -> Any:  # noqa: ARG001  # numb
     return cut(np.int64(NO_ZERO * 0x11111111))
 
 
+def _turned_zeros(parts: Any, group: int, word: int) -> Any:
+    stored = fields(word_at(parts.zeros, group * parts.zeros.shape[1] + word), 4, 15)
+    return fields_of(words_plus(stored, parts.offset), 0, 15)
+
+
+def _woven_codes(parts: Any, column: int, word: int) -> Any:
+    return cut(word_at(parts.words, column * parts.words.shape[1] + word))
+
+
+def _turned_codes(parts: Any, column: int, word: int) -> Any:
+    some = eight_words(parts.words, (column >> 3) * parts.words.shape[1] + WORD * word)
+    return fields_of(some, 4 * (column & 7), 15)
+
+
+def _woven_line(parts: Any, column: int, word: int) -> int:
+    return int(4 * (column * parts.words.shape[1] + word))
+
+
+def _turned_line(parts: Any, column: int, word: int) -> int:
+    return int(4 * ((column >> 3) * parts.words.shape[1] + WORD * word))
+
+
 def _zeros_of(parts: Any, group: int, word: int) -> Any:  # noqa: ARG001
-    return _stored_zeros if parts.instance_class is layouts.OutputsWithZeros else _no_zeros
+    kinds = {layouts.Outputs: _no_zeros, layouts.OutputsWithZeros: _stored_zeros, layouts.TurnedGroups: _turned_zeros}
+    return kinds[parts.instance_class]
+
+
+def _codes_of(parts: Any, column: int, word: int) -> Any:  # noqa: ARG001
+    return _turned_codes if parts.instance_class is layouts.TurnedGroups else _woven_codes
+
+
+def _line_of(parts: Any, column: int, word: int) -> Any:  # noqa: ARG001
+    return _turned_line if parts.instance_class is layouts.TurnedGroups else _woven_line
 
 
 overload(zeros_of)(_zeros_of)
+overload(codes_of)(_codes_of)
+overload(line_of)(_line_of)
 
 
 @compiled
 def _codes(parts: Any, column: int, word: int, zeros: Any) -> Any:
     """Codes of eight rows less their zero points, as float32."""
-    return as_numbers(words_minus(cut(word_at(parts.words, column * parts.words.shape[1] + word)), zeros))
+    return as_numbers(words_minus(codes_of(parts, column, word), zeros))
 
 
 @compiled
@@ -75,7 +129,7 @@ def one_row(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
             zeros4 = zeros_of(parts, group, fourth)
             a = b = c = d = zero
             for column in range(group * size, (group + 1) * size):
-                fetch(parts.words, 4 * (column * parts.words.shape[1] + word + LINE))
+                fetch(parts.words, line_of(parts, column, word) + LINE)
                 factor = spread(x, column)
                 a = fused(_codes(parts, column, word, zeros), factor, a)
                 b = fused(_codes(parts, column, second, zeros2), factor, b)
@@ -111,7 +165,7 @@ def _decode_tile(parts: Any, group: int, word: int, last: int, out: Array) -> No
     zeros, zeros2 = zeros_of(parts, group, words[0]), zeros_of(parts, group, words[1])
     zeros3, zeros4 = zeros_of(parts, group, words[2]), zeros_of(parts, group, words[3])
     for column in range(group * size, (group + 1) * size):
-        fetch(parts.words, 4 * (column * parts.words.shape[1] + word + LINE))
+        fetch(parts.words, line_of(parts, column, word) + LINE)
         store(out, i, _codes(parts, column, words[0], zeros))
         store(out, i + 8, _codes(parts, column, words[1], zeros2))
         store(out, i + 16, _codes(parts, column, words[2], zeros3))
@@ -154,18 +208,44 @@ def _add_tile(parts: Any, group: int, word: int, last: int, found: Any, y: Array
 
 
 @compiled
+def rounded(value: Any) -> Any:
+    """The bits of a float32 as those of the nearest bfloat16, ties to even; no number is 0x7FC0."""
+    near = (value + np.uint32(0x7FFF) + ((value >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    is_number = (value & np.uint32(0x7FFFFFFF)) <= np.uint32(0x7F800000)
+    return near if is_number else np.uint32(0x7FC0)
+
+
+@compiled
+def _scaled_row(parts: Any, codes: Array, group: int, word: int, row: int, out: Array) -> None:
+    """A row of a tile times its scale: float32 [columns of the group]."""
+    scale = number(parts.scales[group], WORD * word + row)
+    for column in range(parts.group):
+        out[column] = codes[WORD * TILE * column + row] * scale
+
+
+@compiled
 def decode(parts: Any, out: Array, begin: int, end: int) -> None:
     """Rows [begin, end) of the matrix, into the same ones of `out` float32 [rows, columns]."""
     last, size = end // WORD, parts.group
     codes = np.empty(WORD * TILE * size, np.float32)
-    scaled = np.empty(WORD * TILE, np.float32)
     for group in range(out.shape[1] // size):
         for word in range(begin // WORD, last, TILE):
             _decode_tile(parts, group, word, last, codes)
-            for each in range(min(TILE, last - word)):
-                place = group * parts.scales.shape[1] + WORD * (word + each)
-                store(scaled, WORD * each, eight_scales(parts.scales, place))
             for row in range(WORD * min(TILE, last - word)):
-                line, scale = out[WORD * word + row], scaled[row]
-                for column in range(size):
-                    line[group * size + column] = codes[WORD * TILE * column + row] * scale
+                _scaled_row(parts, codes, group, word, row, out[WORD * word + row, group * size : (group + 1) * size])
+
+
+@compiled
+def decode_bfloats(parts: Any, out: Array, begin: int, end: int) -> None:
+    """The same as bfloat16, in bits, uint16."""
+    last, size = end // WORD, parts.group
+    codes, line = np.empty(WORD * TILE * size, np.float32), np.empty(size, np.float32)
+    bits = line.view(np.uint32)
+    for group in range(out.shape[1] // size):
+        for word in range(begin // WORD, last, TILE):
+            _decode_tile(parts, group, word, last, codes)
+            for row in range(WORD * min(TILE, last - word)):
+                _scaled_row(parts, codes, group, word, row, line)
+                target = out[WORD * word + row]
+                for i in range(size):
+                    target[group * size + i] = rounded(bits[i])

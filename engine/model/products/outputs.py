@@ -28,15 +28,16 @@ class Outputs(Stored):
             batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
 
     def decode(self, out: Tensor) -> None:
-        """See `Stored.decode`: float32 alone."""
-        batch = Batch()
-        batch.add(partial(_kernels().decode, self.parts, layouts.array(out)), self.rows, self.columns)
+        """See `Stored.decode`."""
+        kernels, batch = _kernels(), Batch()
+        decode = kernels.decode if out.dtype == torch.float32 else kernels.decode_bfloats
+        batch.add(partial(decode, self.parts, layouts.array(out)), self.rows, self.columns)
         batch.run()
 
 
 def outputs(make: Callable[[], Any], shape: Sequence[int], group: int, *tensors: Tensor) -> Outputs | None:
     """A matrix in the layout that `make` gives; None as of `stored`."""
-    if shape[0] % 8 or not 0 < group <= MOST_IN_GROUP or tensors[0].dtype != torch.int32:
+    if shape[0] % 8 or not 0 < group <= MOST_IN_GROUP or group % layouts.UNIT or tensors[0].dtype != torch.int32:
         return None
     found = stored(make, shape, *tensors)
     return None if found is None else Outputs(found.parts, found.rows, found.columns)

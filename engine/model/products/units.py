@@ -93,6 +93,8 @@ PREPARE, SCALED = k_units.PREPARE | grid_units.PREPARE, k_units.SCALED | grid_un
 BARE: dict[type, Callable[[Any, int, int], Unit]] = {layouts.Integers: _bare_integers, **block_units.BARE}
 """Where a whole row has one factor, units without it, and others that are faster in products."""
 
+APART = frozenset({layouts.TurnedGroups, layouts.Outputs, layouts.OutputsWithZeros})
+
 FACTORS: dict[type, Callable[[Any, int], Any]] = {layouts.Integers: _factor_of_integers}
 """What such a row's sums are multiplied by at the end."""
 
@@ -138,7 +140,7 @@ def _factor_of(parts: Any, row: int) -> Callable[[Any, int], Any]:  # noqa: ARG0
 
 
 def _bytes_of_a_row_of(parts: Any) -> Callable[[Any], int]:
-    return _apart if parts.instance_class is layouts.TurnedGroups else _one_behind_the_other
+    return _apart if parts.instance_class in APART else _one_behind_the_other
 
 
 overload(find_scales)(_find_scales_of)

@@ -17,6 +17,8 @@ from engine.model.formats.packed_integers import PackedIntegers
 from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import layouts, product
+from engine.model.products.outputs import Outputs
+from engine.model.products.product import Stored
 from engine.weights.codecs.codec import codec_named
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.model.gguf.test_block_decoders import blocks
@@ -144,6 +146,19 @@ def test_a_packed_weight_is_decoded_with_the_same_bits_and_multiplied(
         found = multiply(x[:rows].clone())
         assert float((found - expected[:rows]).abs().max()) <= 1e-5 * float(expected.abs().max())
         assert torch.equal(found[0], multiply(x[:1].clone())[0])
+
+
+@for_the_proofs
+@pytest.mark.parametrize("name", ["AWQ", "AWQ without zeros", "GPTQ"])
+def test_units_of_weights_that_lie_by_outputs_are_those_of_their_own_loops(name: str) -> None:
+    torch.manual_seed(0)
+    form, parts = CASES[name]()
+    found = form.product(parts, SHAPE)
+    assert isinstance(found, Outputs)
+    by_units, by_outputs = torch.empty(SHAPE), torch.empty(SHAPE)
+    Stored(found.parts, *SHAPE).decode(by_units)
+    found.decode(by_outputs)
+    assert torch.equal(by_units, by_outputs)
 
 
 @for_the_proofs
