@@ -217,3 +217,19 @@ def wait(looks: int) -> None:
     """Look so many times: how long that takes differs among processors by a factor of ten."""
     for _ in range(looks):
         _pause()
+
+
+@compiled
+def mix(outputs: Array, order: Array, weights: Array, found: Array) -> None:
+    """Weighted sums of outputs, see `grouped.mixed`."""
+    rows, chosen = weights.shape
+    place = np.empty(rows * chosen, np.int64)
+    for pair in range(len(order)):
+        place[order[pair]] = pair
+    for row in range(rows):
+        line = found[row]
+        line[:] = 0
+        for k in range(chosen):
+            some, weight = outputs[place[row * chosen + k]], weights[row, k]
+            for i in range(len(line)):
+                line[i] += some[i] * weight
