@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.model.products.product import Alternating, Batch, Joined, Product, Stored
+from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,34 @@ def member_of(product: Product | None) -> Member | None:
 
 
 def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
-    """Rows of x, float32 [rows, columns], contiguous, times the turned matrices [out, columns]: float32 [rows, out].
+    """Rows of x, float32 [rows, columns], times the turned matrices [out, columns]: float32 [rows, out].
 
-    All members have pieces alike. Rows of no group are left as they are, without any meaning. A row's bits depend on it
+    Of x all rows are contiguous, or the same one where each group has one (`expand`). All members have pieces alike. Rows of no group are left as they are, without any meaning. A row's bits depend on it
     and its matrix alone, as those of `Product`.
     """
     first = groups[0].member
-    assert x.is_contiguous() and x.dtype == torch.float32, "loops read one number behind the other"
+    is_one = len(x) > 1 and x.stride(0) == 0
+    x = x if is_one and x.stride(1) == 1 and len(groups) == len(x) else x.contiguous()
+    step = x.stride(0) if len(x) > 1 else 0  # in numbers
+    assert x.dtype == torch.float32, "loops read float32"
     found = [x.new_empty(len(x), piece.rows) for piece in first.pieces]
     batch, here, there = Batch(), x.data_ptr(), [y.data_ptr() for y in found]
     for group in groups:
         begin, count = group.begin, group.end - group.begin
         for piece, y in zip(group.member.pieces, there, strict=True):
-            batch.multiply(piece, here + 4 * begin * piece.columns, y + 4 * begin * piece.rows, count)
+            batch.multiply(piece, here + 4 * begin * step, y + 4 * begin * piece.rows, count)
     batch.run()
     if len(found) == 1:
         return found[0]
     return torch.stack(found, -1).flatten(-2) if first.is_woven else torch.cat(found, dim=1)
+
+
+def mixed(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
+    """Outputs of pairs of a row and an expert, weighted, and each row's added up: float32 [rows, width].
+
+    outputs: float32 [pairs, width], in an `order` int64 [pairs] of places in weights, float32 [rows, chosen]. Always
+    added in the order of the router's choice, whichever expert was computed first.
+    """
+    found = outputs.new_empty(len(weights), outputs.shape[1])
+    native().mix(outputs.contiguous().numpy(), order.numpy(), weights.contiguous().numpy(), found.numpy())
+    return found

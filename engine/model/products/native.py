@@ -5,7 +5,6 @@ reached by their addresses, so that one batch may hold matrices of any layouts.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numba
@@ -130,7 +129,9 @@ def told(parts: Any) -> Array:
     return np.array(found, np.int64)
 
 
-@lru_cache
+_loops: dict[tuple[Any, ...], Any] = {}
+
+
 def _compiled_loop(kind: Any, several: bool) -> Any:
     multiply: Callable[..., None] = kernels.several_rows if several else kernels.one_row
 
@@ -146,7 +147,11 @@ def _compiled_loop(kind: Any, several: bool) -> Any:
 
 def loop_of(parts: Any, several: bool) -> int:
     """The address of the loop for one row of x with matrices of such a layout, or for `several`."""
-    return int(_compiled_loop(numba.typeof(parts), several).address)
+    fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
+    key = type(parts), several, *fields
+    if key not in _loops:  # numba takes a hundred microseconds to name a type, and experts are many
+        _loops[key] = _compiled_loop(numba.typeof(parts), several)
+    return int(_loops[key].address)
 
 
 @compiled
@@ -212,3 +217,19 @@ def wait(looks: int) -> None:
     """Look so many times: how long that takes differs among processors by a factor of ten."""
     for _ in range(looks):
         _pause()
+
+
+@compiled
+def mix(outputs: Array, order: Array, weights: Array, found: Array) -> None:
+    """Weighted sums of outputs, see `grouped.mixed`."""
+    rows, chosen = weights.shape
+    place = np.empty(rows * chosen, np.int64)
+    for pair in range(len(order)):
+        place[order[pair]] = pair
+    for row in range(rows):
+        line = found[row]
+        line[:] = 0
+        for k in range(chosen):
+            some, weight = outputs[place[row * chosen + k]], weights[row, k]
+            for i in range(len(line)):
+                line[i] += some[i] * weight

@@ -26,6 +26,7 @@ WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for th
 WORTH_A_SHARE = 1 << 16  # the same where threads are awake
 TOGETHER = 16  # rows whose words may lie in one line of the cache
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
+SHARES_OF_A_BATCH = 16  # of products for each thread: handed out by compiled code, they cost nothing
 WRITTEN = frozenset({torch.float32, torch.bfloat16})
 
 
@@ -75,7 +76,7 @@ class Batch:
         more_follow = computes_alone()
         whole = sum(matrix.rows * matrix.columns * rows for matrix, _, _, rows in self._products)
         worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
-        count = max(1, min(SHARES * threads, whole // worth)) if threads > 1 else 1
+        count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
         lines = []
         for matrix, x, y, rows in self._products:
             step = -(-whole // (count * matrix.columns * rows * TOGETHER)) * TOGETHER
@@ -110,10 +111,9 @@ class Stored:
     def places(self, several: bool) -> tuple[int, int]:
         """The addresses of the loop for one row or `several`, and of what it is told of the matrix."""
         if several not in self._places:
-            native = _native()
             if not self._told:
-                self._told.append(native.told(self.parts))
-            self._places[several] = native.loop_of(self.parts, several), self._told[0].ctypes.data
+                self._told.append(native().told(self.parts))
+            self._places[several] = native().loop_of(self.parts, several), self._told[0].ctypes.data
         return self._places[several]
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -259,7 +259,8 @@ def _kernels() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _native() -> Any:
+def native() -> Any:
+    """The compiled shares; numba is imported with them."""
     from engine.model.products import native  # noqa: PLC0415
 
     return native

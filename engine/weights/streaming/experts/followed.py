@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.model.products.grouped import Group, Member, member_of, multiply
+from engine.model.products.grouped import Group, Member, member_of, mixed, multiply
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.experts.binding import Experts
@@ -24,6 +24,14 @@ CACHED = 8  # products that are kept, times the experts of a layer: of its slots
 
 Parts = Mapping[str, Tensor]
 """What is stored of one expert, by the names in the layer."""
+
+
+class LastingParts(dict[str, Tensor]):
+    """The same of an expert that stays where it is: its matrices as members of a shared call are found only once."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.members: dict[str, Member | None] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +62,15 @@ class Pairs:
     @classmethod
     def of(cls, choice: Tensor) -> "Pairs":
         """On the host; the order within an expert is that of the rows."""
-        experts, order = choice.flatten().sort(stable=True)
+        experts = choice.flatten().tolist()
+        order = sorted(range(len(experts)), key=experts.__getitem__)
         runs, begin = [], 0
-        for expert, same in groupby(experts.tolist()):
+        for expert, same in groupby(order, experts.__getitem__):
             end = begin + sum(1 for _ in same)
             runs.append(Run(expert, begin, end))
             begin = end
-        return cls(order // choice.shape[1], order, runs)
+        places = torch.tensor(order)
+        return cls(places // choice.shape[1], places, runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +147,11 @@ class FollowedExperts:
     def __call__(self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]) -> Tensor:
         """What the module's forward gives: hidden [rows, width], choice and weights [rows, chosen], on the host."""
         pairs = Pairs.of(choice)
-        outputs = self.outputs(hidden[pairs.rows], pairs.runs, parts_of)
+        # One row is the same for all of its experts, and there is no need for copies.
+        x = hidden[pairs.rows] if len(hidden) > 1 else hidden.expand(len(pairs.rows), -1)
+        outputs = self.outputs(x, pairs.runs, parts_of)
+        if outputs.dtype == weights.dtype == torch.float32:
+            return mixed(outputs, pairs.order, weights)
         return weighted_sum(outputs, pairs.order, weights).to(hidden.dtype)
 
     def outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
@@ -169,27 +183,42 @@ class FollowedExperts:
                 many.append(run)
             else:
                 few.append(Group(member, run.begin, run.end))
-        found = multiply(few, x.float().contiguous()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
+        found = multiply(few, x.float()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
         self.use.in_place += len(few) if stack is self._down else 0
         with in_all_threads():  # of a pass whose small operations one thread computes
             for run in many:
                 weight = self._decoded(stack, parts[run.expert], x.dtype)
                 found[run.begin : run.end] = functional.linear(x[run.begin : run.end], weight)
         if stack.bias is not None:
-            for run in runs:
-                found[run.begin : run.end] += self._bias(stack.bias, parts[run.expert], stack.out, x.dtype)
+            self._add_biases(stack.bias, found, runs, parts)
         return found
+
+    def _add_biases(self, name: str, found: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> None:
+        if len(runs) == len(found) and all(name in parts[run.expert] for run in runs):  # a row each: all at once
+            found += torch.stack([parts[run.expert][name] for run in runs]).to(found.dtype)
+            return
+        for run in runs:
+            found[run.begin : run.end] += self._bias(name, parts[run.expert], found.shape[1], found.dtype)
 
     def _member(self, stack: _Stack, expert: int, parts: Parts) -> Member | None:
         """The expert's matrix as it is stored; made once for every place where its bytes come to lie."""
+        if not isinstance(parts, LastingParts):
+            return self._member_at(stack, expert, parts)
+        if stack.name not in parts.members:
+            parts.members[stack.name] = self._member_of(stack, parts)
+        return parts.members[stack.name]
+
+    def _member_at(self, stack: _Stack, expert: int, parts: Parts) -> Member | None:
         own = [tensor.data_ptr() for name, tensor in parts.items() if name.startswith(stack.name)]
         key = (stack is self._down, expert, *own)
         if key not in self._members:
             if len(self._members) >= self._most_cached:
                 self._members.clear()
-            product = self._decoder.product(parts, stack.name, (stack.out, stack.columns), stack.turned)
-            self._members[key] = member_of(product)
+            self._members[key] = self._member_of(stack, parts)
         return self._members[key]
+
+    def _member_of(self, stack: _Stack, parts: Parts) -> Member | None:
+        return member_of(self._decoder.product(parts, stack.name, (stack.out, stack.columns), stack.turned))
 
     def _decoded(self, stack: _Stack, parts: Parts, dtype: torch.dtype) -> Tensor:
         """The expert's matrix [out, columns]; the next one that is decoded takes its place."""

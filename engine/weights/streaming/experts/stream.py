@@ -14,7 +14,7 @@ from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.beside import BesideExperts
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock, PendingTimes
-from engine.weights.streaming.experts.followed import FollowedExperts, Parts, Use
+from engine.weights.streaming.experts.followed import FollowedExperts, LastingParts, Parts, Use
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource, LoadedExpert
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.layer_store import LayerStore
@@ -199,7 +199,7 @@ class ExpertStream:
         def parts_of(expert: int) -> Parts:
             if expert not in views:
                 of_bulk = {part.name: part.view(bulk[part.in_bulk(expert)]) for part in layer.split.parts}
-                views[expert] = {**of_bulk, **{name: stack[expert] for name, stack in own.items()}}
+                views[expert] = LastingParts(of_bulk | {name: stack[expert] for name, stack in own.items()})
             return views[expert]
 
         return parts_of
