@@ -226,6 +226,7 @@ def times_all(matrices: Sequence[Product], x: Tensor) -> list[Tensor]:
     return [each() for each in found]
 
 
+@torch.inference_mode()  # which is each thread's own
 def _multiply_block(matrix: Stored, x: Tensor, y: Tensor, begin: int, end: int) -> None:
     """Rows [begin, end) of a matrix times x, float32 [columns, rows], into the same ones of y [matrix rows, rows]."""
     if not hasattr(_room, "numbers"):

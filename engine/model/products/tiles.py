@@ -89,6 +89,22 @@ def _decode(parts: Any, row: int, begin: int, some: int, steps: int, scales: Arr
 
 
 @compiled
+def _begin(sums: Array, s: int, beside: int, is_begun: bool, moves: bool) -> None:
+    """Have the sums in their tiles; see `_multiply`."""
+    if not is_begun:
+        clear_0()
+        clear_1()
+        clear_2()
+        clear_3()
+    elif moves:
+        load_0(sums, s, 64)
+        load_2(sums, s + TILE, 64)
+        if beside:
+            load_1(sums, s + 2 * TILE, 64)
+            load_3(sums, s + 3 * TILE, 64)
+
+
+@compiled
 def _multiply(
     weights: Array,
     x: Array,
@@ -105,17 +121,7 @@ def _multiply(
 
     Sums go on from before where these were begun: from memory where they `moves` to make room for others.
     """
-    if not is_begun:
-        clear_0()
-        clear_1()
-        clear_2()
-        clear_3()
-    elif moves:
-        load_0(sums, s, 64)
-        load_2(sums, s + TILE, 64)
-        if beside:
-            load_1(sums, s + 2 * TILE, 64)
-            load_3(sums, s + 3 * TILE, 64)
+    _begin(sums, s, beside, is_begun, moves)
     i = 0
     if beside:
         for _ in range(steps):
