@@ -68,7 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--gigabytes", type=float, default=0.3, help="of each mixture's experts, as they are stored")
-    parser.add_argument("--layers", type=int, default=LAYERS, help="of experts at least: fewer are wider, up to as wide as published")
+    parser.add_argument(
+        "--layers", type=int, default=LAYERS, help="of experts at least: fewer are wider, up to as wide as published"
+    )
     parser.add_argument("--rows", default="1,4,16,64", help="tokens per pass")
     parser.add_argument("--places", default=",".join(TIERS))
     parser.add_argument("--passes", type=int, default=5)

@@ -10,9 +10,9 @@ import torch
 from engine.errors import Cancellation, Cancelled
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.measurements import arithmetic
-from engine.loading.measurements.arithmetic import LOOPS, find_arithmetic, recall_arithmetic
+from engine.loading.measurements.arithmetic import find_arithmetic, recall_arithmetic
 from engine.loading.measurements.benchmark import machine_key
-from engine.loading.measurements.measuring import _parting
+from engine.loading.measurements.measuring import LOOPS, _parting
 from engine.loading.measurements.rates_file import NAME, VERSION
 from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.model.products.matrix_unit import has_tiles, in_tiles
 from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
 
 
@@ -40,22 +41,28 @@ def member_of(product: Product | None) -> Member | None:
 
 
 def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
-    """Rows of x, float32 [rows, columns], times the turned matrices [out, columns]: float32 [rows, out].
+    """Rows of x [rows, columns] times the turned matrices [out, columns]: float32 [rows, out].
 
-    Of x all rows are contiguous, or the same one where each group has one (`expand`). All members have pieces alike. Rows of no group are left as they are, without any meaning. A row's bits depend on it
-    and its matrix alone, as those of `Product`.
+    Of bfloat16, several rows of a group are multiplied as tiles where the processor can (`Product`); one is not.
+
+    Where each group has one row, x may be one row for all (`expand`). All members have pieces alike. Rows of no group
+    are left as they are, without any meaning. A row's bits depend on it and its matrix alone, as those of `Product`.
     """
     first = groups[0].member
-    is_one = len(x) > 1 and x.stride(0) == 0
-    x = x if is_one and x.stride(1) == 1 and len(groups) == len(x) else x.contiguous()
-    step = x.stride(0) if len(x) > 1 else 0  # in numbers
-    assert x.dtype == torch.float32, "loops read float32"
-    found = [x.new_empty(len(x), piece.rows) for piece in first.pieces]
-    batch, here, there = Batch(), x.data_ptr(), [y.data_ptr() for y in found]
+    is_one = len(x) > 1 and x.stride(0) == 0 and x.stride(1) == 1 and len(groups) == len(x)
+    rows = x[:1].float() if is_one else x.float().contiguous()
+    step = 0 if is_one else rows.shape[1]  # in numbers
+    tiled = x.dtype == torch.bfloat16 and has_tiles()
+    found = [x.new_empty(len(x), piece.rows, dtype=torch.float32) for piece in first.pieces]
+    batch, here, there = Batch(), rows.data_ptr(), [y.data_ptr() for y in found]
     for group in groups:
         begin, count = group.begin, group.end - group.begin
-        for piece, y in zip(group.member.pieces, there, strict=True):
-            batch.multiply(piece, here + 4 * begin * step, y + 4 * begin * piece.rows, count)
+        tiles = in_tiles(x[begin : group.end]).numpy() if tiled and count > 1 else None
+        for piece, y, place in zip(group.member.pieces, found, there, strict=True):
+            if tiles is None:
+                batch.multiply(piece, here + 4 * begin * step, place + 4 * begin * piece.rows, count)
+            else:
+                piece.add_tiles(tiles, y[begin : group.end].numpy(), batch)
     batch.run()
     if len(found) == 1:
         return found[0]

@@ -183,7 +183,7 @@ class FollowedExperts:
                 many.append(run)
             else:
                 few.append(Group(member, run.begin, run.end))
-        found = multiply(few, x.float()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
+        found = multiply(few, x).to(x.dtype) if few else x.new_empty(len(x), stack.out)
         self.use.in_place += len(few) if stack is self._down else 0
         with in_all_threads():  # of a pass whose small operations one thread computes
             for run in many:
