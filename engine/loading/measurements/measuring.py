@@ -191,6 +191,8 @@ class Samples:
 def stored_product_time(samples: Samples, timer: DeviceTimer) -> tuple[PassTime, int]:
     """Seconds of a product against rows, for 1e9 weights as they are stored, and up to how many rows it is not decoded.
 
+    That is one row at least: larger passes multiply weights where they lie only if these stay as they are stored.
+
     Both ways are tried with all numbers of rows. Where they part is what all measurements say together: one that other
     programs disturbed must not have larger passes decoded from then on.
     """
@@ -202,7 +204,7 @@ def stored_product_time(samples: Samples, timer: DeviceTimer) -> tuple[PassTime,
         for few, seconds in ((0, decoded), (rows, as_stored)):
             seconds.append(sum(part / whole * _seconds_of(group, rows, few, timer) for part, group in found))
     count = _parting(as_stored, decoded)
-    few_rows = _crossing(as_stored, decoded, count) if count else 0
+    few_rows = _crossing(as_stored, decoded, count) if count else 1
     return PassTime(tuple(map(float, STORED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
 
 
