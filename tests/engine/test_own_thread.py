@@ -28,6 +28,9 @@ def test_torch_computes_in_one_thread_and_others_ask_for_all() -> None:
             assert (torch.get_num_threads(), threads_allowed()) == (1, 3)
         with in_all_threads():
             assert (torch.get_num_threads(), threads_allowed()) == (3, 3)
+            with in_own_thread():
+                assert (torch.get_num_threads(), threads_allowed()) == (1, 3)
+            assert (torch.get_num_threads(), threads_allowed()) == (3, 3)
         with threads_for(10, few=9):
             assert torch.get_num_threads() == 3
         with pytest.raises(MemoryError, match="boom"), in_all_threads():

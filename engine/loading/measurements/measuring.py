@@ -218,6 +218,8 @@ def stored_product_time(
 ) -> tuple[PassTime, int]:
     """Seconds of a product against rows, for 1e9 weights as they are stored, and up to how many rows it is not decoded.
 
+    That is one row at least: larger passes multiply weights where they lie only if these stay as they are stored.
+
     Where the two ways part is what all measurements say together: one that other programs disturbed must not have
     larger passes decoded from then on. Decoding takes the same for any few rows, so that these are tried once.
     `cold`: called before what weights as they are stored are read for.
@@ -230,7 +232,7 @@ def stored_product_time(
         is_known = decoded and rows <= FEW_ROWS_MOST
         decoded.append(decoded[0] if is_known else _seconds_of_all(found, max(rows, FEW_ROWS_MOST), 0, timer, nothing))
     count = _parting(as_stored, decoded)
-    few_rows = STORED_ROWS[count - 1] if count else 0
+    few_rows = _crossing(as_stored, decoded, count) if count else 1
     return PassTime(tuple(map(float, STORED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
 
 
@@ -251,6 +253,15 @@ def _seconds_of_all(
     """The same of samples that each stand for a part of the model."""
     whole = sum(part for part, _ in found)
     return sum(part / whole * _seconds_of(samples, rows, few_rows, timer, before) for part, samples in found)
+
+
+def _crossing(first: Sequence[float], then: Sequence[float], count: int) -> int:
+    """Up to how many rows the first way is faster, which the first `count` of all measurements say; linear between."""
+    if count == len(first):
+        return STORED_ROWS[-1]
+    saved, lost = then[count - 1] - first[count - 1], first[count] - then[count]
+    part = saved / (saved + lost) if saved > 0 and lost > 0 else 0.0
+    return int(STORED_ROWS[count - 1] + part * (STORED_ROWS[count] - STORED_ROWS[count - 1]))
 
 
 @torch.inference_mode()

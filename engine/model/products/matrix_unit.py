@@ -38,14 +38,16 @@ def _is_permitted() -> bool:
 
 
 def in_tiles(x: Tensor) -> Tensor:
-    """Rows of x, bfloat16 [rows, columns], as the second factor of products of tiles.
+    """Rows of x, bfloat16 [rows, columns], contiguous, as the second factor of products of tiles.
 
     int16 [tiles of rows, tiles of columns, 16 pairs of columns x 16 rows x 2], the last rows filled up with zeros.
     """
     rows, columns = x.shape
-    count = -(-rows // TILE_ROWS)
-    filled = torch.zeros(count * TILE_ROWS, columns, dtype=x.dtype)
-    filled[:rows] = x
-    pairs = filled.view(torch.int32).view(count, TILE_ROWS, columns // TILE_COLUMNS, TILE_COLUMNS // 2)
-    turned = pairs.permute(0, 2, 3, 1).contiguous()
-    return turned.view(torch.int16).view(count, columns // TILE_COLUMNS, TILE_ROWS * TILE_COLUMNS)
+    steps, half = columns // TILE_COLUMNS, TILE_COLUMNS // 2
+    whole, rest = divmod(rows, TILE_ROWS)
+    pairs = x.view(torch.int32).view(rows, steps, half)
+    tiles = torch.empty(whole + (rest > 0), steps, half, TILE_ROWS, dtype=torch.int32)
+    tiles[:whole] = pairs[: rows - rest].view(whole, TILE_ROWS, steps, half).permute(0, 2, 3, 1)
+    if rest:
+        tiles[whole].zero_()[:, :, :rest] = pairs[rows - rest :].permute(1, 2, 0)
+    return tiles.view(torch.int16).view(len(tiles), steps, TILE_ROWS * TILE_COLUMNS)
