@@ -8,9 +8,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from transformers import __version__ as VERSION  # noqa: N812  # a constant
 
+from engine.errors import ModelError
 from engine.model.decoding.tables import table
 from engine.model.gguf.block_fields import both_nibbles, halves, looked_up, part, spread_bits
+from engine.protocol.sentences import say
 
 ONES = 0x0101010101010101  # one in every byte
 DELTA = 0.125  # what the numbers of IQ1 grids are moved by, up or down
@@ -20,8 +23,17 @@ HIGH_BITS = tuple(scale << 8 for scale in range(16))
 
 @table
 def _grid(name: str, device: torch.device) -> Tensor:
-    """A grid of transformers' `GRID_SPECS`, an item for each index: eight numbers, int64, or four, int32."""
-    from transformers.integrations.gguf.dequant import GRID_SPECS  # noqa: PLC0415  # tables that few models need
+    """A grid of transformers' `GRID_SPECS`, an item for each index: eight numbers, int64, or four, int32.
+
+    Raises `ModelError` where transformers is too old to have them, as 5.17 is.
+    """
+    try:
+        from transformers.integrations.gguf.dequant import GRID_SPECS  # noqa: PLC0415  # tables that few models need
+    except ImportError as error:
+        raise ModelError(
+            say("This transformers ({version}) has no tables of GGUF's types of one to three bits.", version=VERSION),
+            say("Update transformers, or choose a model in another type."),
+        ) from error
 
     levels, (_, width), text = GRID_SPECS[name]
     bits = (len(levels) - 1).bit_length()
@@ -41,9 +53,9 @@ def _grid_iq1(device: torch.device) -> Tensor:
 @table
 def _sign_patterns(device: torch.device) -> Tensor:
     """For every index of 7 bits the eight signs that it stands for, as 255 for less than zero: int64 [128]."""
-    from transformers.integrations.gguf.dequant import KSIGNS  # noqa: PLC0415
-
-    return spread_bits(255, torch.uint8, device)[torch.tensor(list(KSIGNS), device=device)]
+    seven = torch.arange(128)
+    odd = (seven[:, None] >> torch.arange(7) & 1).sum(1) & 1  # ggml's `ksigns_iq2xs`: less than zero are even in number
+    return spread_bits(255, torch.uint8, device)[(seven | odd << 7).to(device)]
 
 
 def _signed(points: Tensor, negative: Tensor) -> Tensor:
