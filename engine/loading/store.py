@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import platformdirs
-
 from engine.files import replaced_atomically
 from engine.protocol.options import LoadOptions
 
@@ -33,7 +31,11 @@ class UnusableError(Exception):
 
 def cache_root(options: LoadOptions) -> Path:
     """Where everything is kept that could be made again."""
-    return Path(options.cache_dir or platformdirs.user_cache_dir("coppice"))
+    if options.cache_dir:
+        return Path(options.cache_dir)
+    import platformdirs  # noqa: PLC0415  # a machine that is lent may lack it, and names a folder
+
+    return Path(platformdirs.user_cache_dir("coppice"))
 
 
 def cache_folder(options: LoadOptions) -> Path:

@@ -183,19 +183,27 @@ def _byte_level(vocabulary: Vocabulary, name: str) -> Any:
 
 def _splitter(splitting: str, name: str) -> Any:
     from tokenizers import Regex, pre_tokenizers  # noqa: PLC0415
-    from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS  # noqa: PLC0415
 
     if splitting in AS_GPT2:
         return pre_tokenizers.ByteLevel(add_prefix_space=False)
     if splitting in AS_GPT2_BY_DIGIT:
         parts = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
         return pre_tokenizers.Sequence(parts)
-    known = GGUF_PRE_TOKENIZER_SPLITS.get(splitting)
-    patterns = SPLITS.get(splitting, (known,) if known else ())
+    patterns = SPLITS.get(splitting) or _splits_of_library(splitting)
     if not patterns:
         raise _unusable(name, say("its rule '{rule}' for splitting text is not known", rule=splitting[:40]))
     splits = [pre_tokenizers.Split(Regex(pattern), behavior="isolated") for pattern in patterns]
     return pre_tokenizers.Sequence([*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def _splits_of_library(splitting: str) -> tuple[str, ...]:
+    """Empty for rules that transformers does not know; 5.17 knows none."""
+    try:
+        from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS  # noqa: PLC0415
+    except ImportError:
+        return ()
+    known = GGUF_PRE_TOKENIZER_SPLITS.get(splitting)
+    return (known,) if known else ()
 
 
 def _sentencepiece(vocabulary: Vocabulary, name: str) -> Any:

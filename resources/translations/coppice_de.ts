@@ -9616,6 +9616,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/gguf/grid_decoders.py" />
+            <source>This transformers ({version}) has no tables of GGUF's types of one to three bits.</source>
+            <translation>Dieses transformers ({version}) hat keine Tabellen für GGUFs Typen mit einem bis drei Bit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/gguf/grid_decoders.py" />
+            <source>Update transformers, or choose a model in another type.</source>
+            <translation>Aktualisieren Sie transformers, oder wählen Sie ein Modell in einem anderen Typ.</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/gguf/header.py" />
             <source>Choose another version of the model.</source>
             <translation>Wählen Sie eine andere Fassung des Modells.</translation>

@@ -6,8 +6,11 @@ ggml-common.h defines them.
 
 import torch
 from torch import Tensor
+from transformers import __version__ as VERSION  # noqa: N812  # a constant
 
+from engine.errors import ModelError
 from engine.model.decoding.tables import table
+from engine.protocol.sentences import say
 
 DELTA = 0.125  # what the numbers of IQ1 grids are moved by, up or down
 
@@ -22,8 +25,17 @@ def spread_bits(value: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @table
 def grid(name: str, device: torch.device) -> Tensor:
-    """A grid of transformers' `GRID_SPECS`, an item for each index: eight numbers, int64, or four, int32."""
-    from transformers.integrations.gguf.dequant import GRID_SPECS  # noqa: PLC0415  # tables that few models need
+    """A grid of transformers' `GRID_SPECS`, an item for each index: eight numbers, int64, or four, int32.
+
+    Raises `ModelError` where transformers is too old to have them, as 5.17 is.
+    """
+    try:
+        from transformers.integrations.gguf.dequant import GRID_SPECS  # noqa: PLC0415  # tables that few models need
+    except ImportError as error:
+        raise ModelError(
+            say("This transformers ({version}) has no tables of GGUF's types of one to three bits.", version=VERSION),
+            say("Update transformers, or choose a model in another type."),
+        ) from error
 
     levels, (_, width), text = GRID_SPECS[name]
     bits = (len(levels) - 1).bit_length()
@@ -43,6 +55,6 @@ def moved_grid(device: torch.device) -> Tensor:
 @table
 def sign_patterns(device: torch.device) -> Tensor:
     """For every index of 7 bits the eight signs that it stands for, as 255 for less than zero: int64 [128]."""
-    from transformers.integrations.gguf.dequant import KSIGNS  # noqa: PLC0415
-
-    return spread_bits(255, torch.uint8, device)[torch.tensor(list(KSIGNS), device=device)]
+    seven = torch.arange(128)
+    odd = (seven[:, None] >> torch.arange(7) & 1).sum(1) & 1  # ggml's `ksigns_iq2xs`: less than zero are even in number
+    return spread_bits(255, torch.uint8, device)[(seven | odd << 7).to(device)]

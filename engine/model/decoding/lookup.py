@@ -71,6 +71,12 @@ def _table(levels: Levels, high_first: bool, device: torch.device) -> Tensor:
 
 
 @table
+def sixteen_levels(levels: Levels, device: torch.device) -> Tensor:
+    """What each of sixteen codes stands for: float32 [16]."""
+    return _numbers(levels).to(device)
+
+
+@table
 def _pairs(levels: Levels, device: torch.device) -> Tensor:
     """For two codes in two bytes, seen as one number of 16 bits, both levels as one item: [4096], some not in use."""
     pairs = torch.zeros(16, 256, 2)

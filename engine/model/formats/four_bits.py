@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from engine.model.decoding.chunks import in_chunks
-from engine.model.decoding.lookup import unpack
+from engine.model.decoding.compiled import fused
+from engine.model.decoding.lookup import sixteen_levels, unpack
 
 KINDS = ("nf4", "fp4")
 KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
@@ -26,13 +27,27 @@ def unpacking_for(kind: str, device: torch.device) -> Unpack:
 
 
 def unpack_by_table(kind: str, block: int, codes: Tensor, absmax: Tensor, out: Tensor) -> None:
-    """`Unpack` with plain torch."""
+    """`Unpack` with torch alone: on CUDA in one compiled kernel, where there is a compiler."""
     pairs, blocks = codes.view(-1, block // 2), out.view(-1, block)
+    step = fused(scaled_levels, out.device) if out.is_cuda else _by_bytes
 
     def decode(rows: slice) -> None:
-        blocks[rows].copy_(unpack(pairs[rows], kind, high_first=True).mul_(absmax[rows, None]))
+        blocks[rows].copy_(step(pairs[rows], absmax[rows], kind))
 
     in_chunks(decode, len(blocks), block, out.device)
+
+
+def scaled_levels(pairs: Tensor, absmax: Tensor, kind: str) -> Tensor:
+    """Levels of the codes uint8 [blocks, bytes], of which the high one is first, times absmax [blocks]: float32.
+
+    For a compiler, which makes one kernel of it; the lookup of whole bytes writes all numbers twice more.
+    """
+    codes = torch.stack([pairs >> 4, pairs & 15], dim=2).flatten(1)
+    return sixteen_levels(kind, pairs.device)[codes.int()] * absmax[:, None]
+
+
+def _by_bytes(pairs: Tensor, absmax: Tensor, kind: str) -> Tensor:
+    return unpack(pairs, kind, high_first=True).mul_(absmax[:, None])
 
 
 def unpack_by_kernel(kind: str, block: int, codes: Tensor, absmax: Tensor, out: Tensor) -> None:

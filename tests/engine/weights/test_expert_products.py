@@ -108,6 +108,20 @@ def test_the_family_computes_the_same(family: str) -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5 * float(theirs.abs().max()))
 
 
+def test_experts_of_an_older_library_that_knows_no_norm_behind_them_are_followed_too() -> None:
+    experts = next(found for layer in layers_of("qwen3_moe") if (found := find_experts(layer)))
+    if hasattr(experts.module, "has_post_expert_norm"):
+        del experts.module.has_post_expert_norm
+    assert is_followed(experts)
+    hidden, choice, weights = torch.randn(5, 64), torch.tensor([[0, 1]] * 5), torch.rand(5, 2)
+    stacks = {experts.prefix + name: stack for name, stack in experts.module.named_parameters()}
+    followed = FollowedExperts(experts, None, 0, Use())
+    assert followed(hidden, choice, weights, lambda expert: {name: stacks[name][expert] for name in stacks}).shape == (
+        5,
+        64,
+    )
+
+
 @pytest.mark.parametrize("family", NOT_FOLLOWED)
 def test_other_experts_keep_their_ways(family: str) -> None:
     assert not any((experts := find_experts(layer)) and is_followed(experts) for layer in layers_of(family))

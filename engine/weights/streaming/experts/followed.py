@@ -19,7 +19,8 @@ from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.experts.binding import Experts
 
-CONTRACT = ("has_gate", "has_bias", "is_transposed", "is_concatenated", "has_post_expert_norm")
+CONTRACT = ("has_gate", "has_bias", "is_transposed", "is_concatenated")
+LATER = "has_post_expert_norm"  # not in transformers 5.17, whose experts have no such norm
 CACHED = 8  # products that are kept, times the experts of a layer: of its slots of a ring or a cache
 
 Parts = Mapping[str, Tensor]
@@ -98,7 +99,8 @@ class Use:
 def is_followed(experts: Experts) -> bool:
     """Whether the contract says all that these experts compute."""
     module: Any = experts.module
-    if not all(isinstance(getattr(module, name, None), bool) for name in CONTRACT):
+    told = [getattr(module, name, None) for name in CONTRACT]
+    if not all(isinstance(each, bool) for each in (*told, getattr(module, LATER, False))):
         return False
     if getattr(module, "_is_expert_parallel", False):
         return False
@@ -165,7 +167,7 @@ class FollowedExperts:
         module = self._module
         inner = module._apply_gate(inner) if module.has_gate else module.act_fn(inner)
         found = self._product(self._down, inner, runs, parts)
-        return module.post_expert_norm(found) if module.has_post_expert_norm else found
+        return module.post_expert_norm(found) if getattr(module, LATER, False) else found
 
     def _stacks(self, experts: Experts) -> Iterator[_Stack]:
         for leaf in ("gate_up_proj" if self._module.has_gate else "up_proj", "down_proj"):

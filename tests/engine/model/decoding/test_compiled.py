@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.model.decoding.compiled import Compiled, fused
-from engine.model.formats import awq, mxfp4, nvfp4, packed_integers
+from engine.model.formats import awq, four_bits, mxfp4, nvfp4, packed_integers
 from engine.model.gguf.block_decoders import DECODERS
 from engine.model.gguf.block_types import TYPES
 from tests.campaigns.extent import choose
@@ -45,13 +45,21 @@ STEPS: dict[str, Case] = {
     "awq": (awq._scaled, lambda n: (words(n, 64), PLACES, torch.rand(8 * n, 2), words(n, 2))),
     "integers": (packed_integers._scaled, lambda n: (stored(n, 32), SIGNED, -8, 64, torch.rand(n, 2), None, None)),
     "nvfp4": (nvfp4._scaled, lambda n: (stored(n, 32), torch.rand(n, 4))),
+    "nf4": (four_bits.scaled_levels, lambda n: (stored(n, 32), torch.rand(n), "nf4")),
     "mxfp4": (mxfp4._every_second, lambda n: (stored(64, 4 * n), torch.rand(4, 4 * n), 1)),
 }
-NAMES = choose(["IQ2_XS"], [*STEPS, *DECODERS])
+NAMES = choose(["IQ2_XS", "nf4"], [*STEPS, *DECODERS])
 
 
 def case(name: str) -> Case:
     return STEPS[name] if name in STEPS else (DECODERS[name], lambda rows: (stored(rows, BYTES[name]),))
+
+
+@pytest.mark.parametrize("kind", four_bits.KINDS)
+def test_four_bits_are_the_same_by_levels_as_by_bytes(kind: str) -> None:
+    pairs, absmax = torch.arange(256, dtype=torch.uint8).view(8, 32), torch.rand(8)
+    by_levels, by_bytes = four_bits.scaled_levels(pairs, absmax, kind), four_bits._by_bytes(pairs, absmax, kind)
+    assert torch.equal(by_levels.view(torch.int32), by_bytes.view(torch.int32)), "also of zeros with a sign"
 
 
 @pytest.mark.parametrize("name", NAMES)
