@@ -226,7 +226,7 @@ def _lines(
     yield f"Room for trees of up to {found.largest_tree} drafted nodes."
     yield (
         f"{forecast.seconds_per_pass:.3g} s per pass (computing {forecast.compute_seconds:.3g}, "
-        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) over a tree that memory is planned with"
+        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) with the tree that was planned for"
     )
     if last_answer:
         yield (

@@ -134,7 +134,8 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     first, *rest = out.splitlines()
     assert first == "demo-target with demo-draft: 0 of 8 layers stay in memory; 8 stream from SSD."
     assert any(line.startswith("SSD") and "8 layers" in line for line in rest)
-    assert any("tokens per pass" in line for line in rest)
+    assert any("s per pass (computing" in line for line in rest)
+    assert any(line.startswith("one token per pass") for line in rest)
     assert any(line.startswith("Rates ") for line in rest)
     run("--ram-limit", "0.01")
     assert "tokens per pass" not in capsys.readouterr().out, "what does not fit promises no speed"
