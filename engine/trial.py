@@ -24,9 +24,9 @@ QUESTIONS = (
     "Write a short story about a girl and a golden coin.",
     "What is the meaning of life?",
 )
-TOKENS = 24  # of each answer: several short texts tell more than a long one
+TOKENS = 16  # of each answer: several short texts tell more than a long one
 SECONDS = 4.0  # in all
-LEAST_ROUNDS = 8  # that say something; with a prompt before them
+LEAST_ROUNDS = 6  # that say something; with a prompt before them
 LEAST_CONTEXT = 512  # tokens: in less, a question with its template may not fit
 
 

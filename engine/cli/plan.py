@@ -98,7 +98,7 @@ def plan(arguments: argparse.Namespace) -> None:
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
-        json.dump({**_document(found, told.best, pair, measured, last_answer), **further}, sys.stdout)
+        json.dump({**_document(found, None if arguments.budget else told.best, pair, measured, last_answer), **further}, sys.stdout)
         sys.stdout.write("\n")
     else:
         if formats and not found.arrangement.ready:
@@ -153,7 +153,8 @@ def _document(
 ) -> dict[str, Any]:
     """Bytes are those at the peak; `peak_rss_bytes` counts what this process holds already.
 
-    `predicted` is of a pass over the tree that memory was planned with, but for `tokens_per_second`: of the `best` way.
+    `predicted` is of a pass over the tree that was planned for, but for `tokens_per_second`: of the `best` way, where
+    trees size themselves.
     `measured_at` is null where the rates are assumed, `last_answer` where this pair has not written any yet.
     """
     from engine.weights.planning.machine import process_bytes  # noqa: PLC0415
@@ -226,7 +227,7 @@ def _lines(
     yield f"Room for trees of up to {found.largest_tree} drafted nodes."
     yield (
         f"{forecast.seconds_per_pass:.3g} s per pass (computing {forecast.compute_seconds:.3g}, "
-        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) over a tree that memory is planned with"
+        f"RAM to GPU {forecast.link_seconds:.3g}, SSD {forecast.ssd_seconds:.3g}) with the tree that was planned for"
     )
     if last_answer:
         yield (

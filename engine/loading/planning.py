@@ -65,7 +65,8 @@ class Question:
     `rates`: of this machine, as measured; None if they were not; `arithmetic`: what is fastest on its processor,
     likewise. `memory`: what is free; None to look.
     `draft_rates`: the same with the draft's weights. `trees`: what trees of several sizes give, and `seen`: what rounds
-    take, as this pair's answers have shown; empty and None if they have not. `recent`: tokens per pass of the last ones.
+    take, as this pair's answers have shown; empty and None if they have not. `recent`: tokens per pass of the last
+    answers.
     `kv`: see `LoadOptions`; `kv_form`: one of its ways, None to find the first that fits.
     `drafts_itself`: copies in 4 bits of the layers that stream are the draft; `drafts_with_heads`: the target's own
     heads draft, alone or merged with the draft model.

@@ -69,3 +69,24 @@ def test_small_trees_are_explained_where_the_plan_knows_why(tmp_path: Path) -> N
     assert told == "" or told.startswith("A tree ")
     alone = open_pair(replace(options, draft="none")).identity
     assert small_trees(alone, CPU, plan_pair(alone.target, None, CPU, Question(context_tokens=64))) == ""
+
+
+def test_the_speed_that_is_told_is_that_of_the_best_way(tmp_path: Path) -> None:
+    for budget in (0, 8):
+        options = LoadOptions("embedded", "auto", cache_dir=str(tmp_path), budget=budget)
+        found = Estimator(False).estimate(Appraise(1, options))
+        asked = [way for way in found.ways if way.name in ("plain", "small", "tree")]
+        best = max(asked, key=lambda way: way.tokens_per_second)
+        assert found.tokens_per_second == best.tokens_per_second
+        assert found.seconds_per_pass == best.pass_seconds
+        assert all(way.nodes <= (budget or way.nodes) for way in asked)
+
+
+def test_the_plan_tells_how_far_texts_and_pairs_may_be_from_it(tmp_path: Path) -> None:
+    options = LoadOptions("embedded", "auto", cache_dir=str(tmp_path))
+    assert "Pairs differ: the best tree may give" in Estimator(False).estimate(Appraise(1, options)).basis
+    pair = open_pair(options).identity
+    answer = LastAnswer(3.0, 0.5, (TreeYield(4, 2.0, 3.0),), recent=(2.5, 4.0, 3.0))
+    RatesFile(tmp_path).remember_answer(pair.by_folders(0), answer)
+    basis = Estimator(False).estimate(Appraise(1, options)).basis
+    assert "Texts differ: its last answers had 2.5 to 4.0 tokens per pass." in basis

@@ -77,8 +77,8 @@ class Way:
     """What one way gives. `nodes` is 0 for one token per pass; `seconds` are those of a round, drafting included.
 
     `bytes_short`: memory that would have to be free besides; `parameters` of the target where that is another one.
-    `forecast`: what the seconds are made of; `levels` of the tree, 0 where that is not known, and the `depth` that it is
-    held to, 0 for none.
+    `forecast`: what the seconds are made of; `levels` of the tree, 0 where that is not known, and the `depth` that it
+    is held to, 0 for none.
     """
 
     name: WayName
