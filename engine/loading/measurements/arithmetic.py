@@ -23,7 +23,7 @@ from engine.protocol.options import LoadOptions
 
 SECTION = "arithmetic"
 WIDTH, ROWS = 4096, 64  # of the product that decides: a layer's, with the rows of a usual tree
-LOOPS = 2  # which loops multiply weights as they are stored: with others it is measured anew
+LOOPS = 3  # which loops multiply weights as they are stored: with others it is measured anew
 WORTH = 1.25  # so many times as fast float32 must be: its cache takes twice the memory
 
 
