@@ -29,7 +29,7 @@ from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memor
 from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
-from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest, outlook
+from engine.weights.planning.ways import NO_TREE, Case, TreeYield, expected_passes, fastest, outlook
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -164,7 +164,7 @@ def _plan_with(target: Checkpoint, draft: Checkpoint | None, device: torch.devic
         work = case.work
         tree = TreeYield(work.budget, work.tokens_per_pass, work.levels)
         found = replace(found, forecast=outlook(case, found, tree))
-    return found
+    return replace(found, expected=expected_passes(case, found)) if case.is_measured else found
 
 
 def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question) -> Case:

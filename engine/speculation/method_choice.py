@@ -74,7 +74,8 @@ class MethodInputs:
     `vocabulary`: the target's.
     `counts`: how the draft's children were accepted so far. `learned` and `measured` may read files: they are called
     only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
-    mixture; `mixture`: what such a target is, as far as that is known.
+    mixture; `mixture`: what such a target is, as far as that is known. `expected`: seconds of its passes by their rows,
+    None where they were not planned by what was measured.
     """
 
     sampling: Sampling
@@ -90,6 +91,7 @@ class MethodInputs:
     largest_tree: int = LARGEST
     routing: Callable[[], Routing | None] = lambda: None
     mixture: Mixture | None = None
+    expected: PassTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,9 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
             methods.append(Lookup(plain, "lookup"))
     largest = min(LARGEST, inputs.largest_tree)
     throughput = inputs.learned().throughput
-    return Auto(methods, plain, throughput, largest, speculation.depth, routing=inputs.routing)
+    return Auto(
+        methods, plain, throughput, largest, speculation.depth, routing=inputs.routing, expected=inputs.expected
+    )
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:
