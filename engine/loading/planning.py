@@ -21,7 +21,7 @@ from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
 from engine.protocol.sentences import joined, say
-from engine.speculation.tuning.sampled_size import Mixture
+from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers

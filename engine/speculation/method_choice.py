@@ -9,6 +9,7 @@ import torch
 from engine.errors import InputError
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.sentences import say
+from engine.speculation.experts.sampled_size import Mixture, size_for
 from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Routing, Sampling, Scorer, Strategy
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
@@ -20,7 +21,6 @@ from engine.speculation.methods.specinfer import Chain, SpecInfer
 from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, AcceptanceVector, TreeShape, program_for
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
-from engine.speculation.tuning.sampled_size import Mixture, size_for
 from engine.speculation.tuning.throughput_model import ThroughputModel
 
 SAMPLED = ("sequoia", "specinfer", "chain")

@@ -13,7 +13,6 @@ from engine.speculation.tuning.throughput_model import BUDGETS, Plan, Throughput
 
 FIRST_BUDGET = 24  # where nothing is expected of passes: two over more rows might take as long as a short answer
 DOUBLING = 1.5  # tokens by which a pass gives more with a tree twice as large, before any was seen
-STEEP = 2.0  # times a pass over one row: passes that long are followed by ones over twice as many rows, not four times
 RISK = 0.2  # of its seconds, that exploring a plan is taken to lose at least
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
@@ -23,9 +22,9 @@ class Auto:
     """A `Strategy` over methods whose text is the target's own for the same seed, so that no choice shows in the text.
 
     Every round it takes what promises the most tokens per second, and leaves the tree's size to the tree itself, at its
-    `MarginalCost`. It begins with each method in turn, one token per pass too, and then tries the sizes that
-    may be as good as the best; later it explores now and then, at a bounded cost. `model` may come from an earlier
-    answer.
+    `MarginalCost`. It begins with each method in turn, at the size that `expected` favours; without that at a modest
+    one, and with one token per pass. Then it explores now and then, at a bounded cost. `model` may come from an
+    earlier answer.
     """
 
     def __init__(
@@ -50,13 +49,11 @@ class Auto:
         self._clock, self._routing = clock, routing
         self._first = min(largest, _first_budget(expected) if expected else FIRST_BUDGET)
         model.passes.expect(expected)
-        self._asked = 0  # nodes
-        self._is_empty = False  # whether the last tree sized itself to nothing
+        self._asked, self._is_empty = 0, False  # nodes; whether the last tree sized itself to nothing
         self._reader: Method | None = None  # the method that has read the text so far
-        self._once_seconds = 0.0
         self._best: Plan | None = None  # of the last planning
         self._price: tuple[Plan, MarginalCost] | None = None
-        self._planned = 0.0  # so many seconds ago
+        self._once_seconds = self._planned = 0.0  # of a change of method; since the last planning
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Let the method of the first round read the prompt."""
@@ -134,9 +131,7 @@ class Auto:
     @property
     def _reach(self) -> int:
         """Nodes of the largest tree that may be chosen by now."""
-        passes = self._model.passes
-        is_steep = passes.time(passes.largest) > STEEP * passes.time(1.0)
-        return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
+        return min(self._largest, int(STEP * self._model.passes.largest))
 
     def _hoped(self, plan: Plan) -> float:
         """Its rate, with optimism for a method of which few trees were seen: double where they were just enough."""

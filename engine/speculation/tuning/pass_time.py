@@ -1,6 +1,6 @@
 """Seconds of a pass against its rows: one model for the planner, for Sequoia's optimiser and for `auto`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
@@ -88,9 +88,9 @@ class MeasuredPasses:
         self.expected = expected
         self._fit()
 
-    def count(self, rows: float, reach: int = 0) -> int:
-        """How often a pass over about so many rows was measured, or over those up to `reach` bins away."""
-        return sum(len(found) for place, found in self._bins.items() if abs(place - _bin(rows)) <= reach)
+    def count(self, rows: float) -> int:
+        """How often a pass over about so many rows was measured."""
+        return len(self._bins.get(_bin(rows), ()))
 
     @property
     def largest(self) -> float:
@@ -153,10 +153,8 @@ def _with_corners(rows: Sequence[float], seconds: Sequence[float], expected: Pas
     cost nothing would never be tried. Beyond the sizes measured it goes on as `expected`, else along the last slope,
     over a doubling at least.
     """
-    points, last, longest = [], rows[-1], seconds[-1]
-    foreseen = [*zip(expected.rows, expected.seconds, strict=True)] if expected else []
-    if expected:
-        points = [(at, one * seconds[0] / expected(rows[0])) for at, one in foreseen if at < rows[0]]
+    last, longest = rows[-1], seconds[-1]
+    points = _scaled(expected, lambda at: at < rows[0], seconds[0] / expected(rows[0])) if expected else []
     for (low, least), (high, most) in pairwise(zip(rows, seconds, strict=True)):
         corner = high * least / most if most else low
         points += [(low, least), (corner, least)] if low < corner < high else [(low, least)]
@@ -164,6 +162,10 @@ def _with_corners(rows: Sequence[float], seconds: Sequence[float], expected: Pas
     farther = STEP * last - last
     beyond = [(last + farther, longest + (slopes[-1] if slopes else 0.0) * farther)]
     if expected:
-        beyond = [(at, one * longest / expected(last)) for at, one in foreseen if at > last]
+        beyond = _scaled(expected, lambda at: at > last, longest / expected(last))
     points += [(last, longest), *beyond]
     return PassTime(*(tuple(each) for each in zip(*points, strict=True)))
+
+
+def _scaled(time: PassTime, is_wanted: Callable[[float], bool], factor: float) -> list[tuple[float, float]]:
+    return [(at, factor * one) for at, one in zip(time.rows, time.seconds, strict=True) if is_wanted(at)]

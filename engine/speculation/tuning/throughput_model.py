@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.speculation.experts.costs import ExpertCosts, ExpertPrices
 from engine.speculation.interfaces import MarginalCost, RoundResult, Routing
 from engine.speculation.trees.arrays import Integers, Numbers, State, figure, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.tuning.expert_costs import ExpertCosts, ExpertPrices
 from engine.speculation.tuning.pass_time import MeasuredPasses
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -18,7 +18,7 @@ FADING = 0.98  # what a tree counts for when the next one is seen; texts have ea
 PRIOR_TOKENS = 20.0  # accepted as promised, that the scores begin with
 TAIL = 1.2  # the power of its rank that a node's probability falls with, beyond the smallest tree that tells
 TELLING = 8  # nodes that a tree has at least to tell how probabilities go on from level to level
-EXPLORATION = 0.015  # of the time after that, which may be lost to exploration
+EXPLORATION = 0.015  # of the time, which may be lost to exploration
 
 
 class AcceptanceModel:
