@@ -29,16 +29,18 @@ def threads_allowed() -> int:
 @contextmanager
 def in_own_thread() -> Iterator[None]:
     """torch computes in this thread alone; what is worth it asks for `in_all_threads`."""
-    if _held.threads:
+    threads, is_held = torch.get_num_threads(), _held.threads > 0
+    if threads == 1 and is_held:
         yield
         return
-    _held.threads = torch.get_num_threads()
+    _held.threads = _held.threads or threads
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(_held.threads)
-        _held.threads = 0
+        torch.set_num_threads(threads)
+        if not is_held:
+            _held.threads = 0
 
 
 @contextmanager

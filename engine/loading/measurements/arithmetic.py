@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from engine.loading.measurements.benchmark import machine_key
-from engine.loading.measurements.measuring import DeviceTimer, coded_samples, stored_product_time
+from engine.loading.measurements.measuring import LOOPS, DeviceTimer, coded_samples, stored_product_time
 from engine.loading.measurements.rates_file import NAME, VERSION
 from engine.loading.pair import PairIdentity
 from engine.loading.preparation import COMPRESSED
@@ -23,7 +23,6 @@ from engine.protocol.options import LoadOptions
 
 SECTION = "arithmetic"
 WIDTH, ROWS = 4096, 64  # of the product that decides: a layer's, with the rows of a usual tree
-LOOPS = 2  # which loops multiply weights as they are stored: with others it is measured anew
 WORTH = 1.25  # so many times as fast float32 must be: its cache takes twice the memory
 
 

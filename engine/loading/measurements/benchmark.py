@@ -15,6 +15,7 @@ import torch
 from engine import accelerator
 from engine.errors import ModelError
 from engine.loading.measurements.measuring import (
+    LOOPS,
     PACKED_SIZES,
     READ_BYTES,
     DeviceTimer,
@@ -76,7 +77,7 @@ class Benchmark:
         names = [next(iter(weights.values())).format.name for _, weights in self.packed]
         stored_as = "+".join(names) or self.needs.codec
         parts = (
-            machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}",
+            machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}, loops {LOOPS}",
             f"{shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
         )  # fmt: skip
         experts, chosen = self._mixture

@@ -26,6 +26,8 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
+LOOPS = 3  # which loops multiply weights as they are stored: with others all is measured anew
+
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.4  # at once, and after which no further read begins
 COPY_BYTES = 128 * MIB
@@ -200,7 +202,7 @@ def stored_product_time(samples: Samples, timer: DeviceTimer) -> tuple[PassTime,
         for few, seconds in ((0, decoded), (rows, as_stored)):
             seconds.append(sum(part / whole * _seconds_of(group, rows, few, timer) for part, group in found))
     count = _parting(as_stored, decoded)
-    few_rows = STORED_ROWS[count - 1] if count else 0
+    few_rows = _crossing(as_stored, decoded, count) if count else 0
     return PassTime(tuple(map(float, STORED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
 
 
@@ -209,6 +211,15 @@ def _parting(first: Sequence[float], then: Sequence[float]) -> int:
     gains = (math.log(other / one) for one, other in zip(first, then, strict=True))
     gained = accumulate((max(-DISTURBED, min(gain, DISTURBED)) for gain in gains), initial=0.0)
     return max((gain, count) for count, gain in enumerate(gained))[1]
+
+
+def _crossing(first: Sequence[float], then: Sequence[float], count: int) -> int:
+    """Up to how many rows the first way is faster, which the first `count` of all measurements say; linear between."""
+    if count == len(first):
+        return STORED_ROWS[-1]
+    saved, lost = then[count - 1] - first[count - 1], first[count] - then[count]
+    part = saved / (saved + lost) if saved > 0 and lost > 0 else 0.0
+    return int(STORED_ROWS[count - 1] + part * (STORED_ROWS[count] - STORED_ROWS[count - 1]))
 
 
 @torch.inference_mode()

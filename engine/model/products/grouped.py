@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.model.products.matrix_unit import has_tiles, in_tiles
 from engine.model.products.product import Alternating, Batch, Joined, Product, Stored
 
 
@@ -40,18 +41,25 @@ def member_of(product: Product | None) -> Member | None:
 
 
 def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
-    """Rows of x, float32 [rows, columns], contiguous, times the turned matrices [out, columns]: float32 [rows, out].
+    """Rows of x [rows, columns], contiguous, times the turned matrices [out, columns]: float32 [rows, out].
+
+    Of bfloat16, several rows of a group are multiplied as tiles where the processor can (`Product`); one is not.
 
     All members have pieces alike. Rows of no group are left as they are, without any meaning. A row's bits depend on it
     and its matrix alone, as those of `Product`.
     """
     first = groups[0].member
-    found = [x.new_empty(len(x), piece.rows) for piece in first.pieces]
-    rows, results, batch = x.numpy(), [y.numpy() for y in found], Batch()
+    found = [x.new_empty(len(x), piece.rows, dtype=torch.float32) for piece in first.pieces]
+    rows, results, batch = x.float().numpy(), [y.numpy() for y in found], Batch()
+    tiled = x.dtype == torch.bfloat16 and has_tiles()
     for group in groups:
         some = slice(group.begin, group.end)
+        tiles = in_tiles(x[some]).numpy() if tiled and group.end - group.begin > 1 else None
         for piece, y in zip(group.member.pieces, results, strict=True):
-            piece.add(rows[some], y[some], batch)
+            if tiles is None:
+                piece.add(rows[some], y[some], batch)
+            else:
+                piece.add_tiles(tiles, y[some], batch)
     batch.run()
     if len(found) == 1:
         return found[0]

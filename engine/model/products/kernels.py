@@ -18,6 +18,7 @@ from engine.model.products.vectors import fetch, fused, numbers, splat, store, t
 GROUP = 8  # rows of the matrix that are decoded for all rows of x: two quads of which each goes through a tile
 BLOCK = 256  # columns of them at a time, whose scales are found at once: 8 KiB, which stay in the first-level cache
 UNITS = BLOCK // UNIT
+AHEAD = 4  # rows later what memory is asked for is decoded
 LINE = 64  # bytes that come from memory together
 
 
@@ -219,8 +220,12 @@ def _write_totals(parts: Any, sums: Array, y: Array, begin: int, end: int) -> No
 @compiled
 def _decode_row(parts: Any, row: int, out: Array, scales: Array) -> None:
     """A row of the matrix as float32 [columns]."""
-    units = len(out) // UNIT
+    units, size = len(out) // UNIT, bytes_of_a_row(parts)
+    ahead, part = (row + AHEAD) * size, UNITS * size // units
     for block in range(0, units, UNITS):
+        for place in range(ahead, ahead + part, LINE):
+            fetch(parts[0], place)
+        ahead += part
         find_scales(parts, row, block, scales, 0)
         for at in range(block, min(block + UNITS, units)):
             weights = unit(parts, row, at, scales, 0)
@@ -233,6 +238,14 @@ def decode(parts: Any, out: Array, begin: int, end: int) -> None:
     scales = np.empty(SHARED, np.float32)
     for row in range(begin, end):
         _decode_row(parts, row, out[row], scales)
+
+
+@compiled
+def decode_from(parts: Any, out: Array, begin: int, end: int) -> None:
+    """Rows [begin, end) of the matrix, into all of `out` float32 [end - begin, columns]."""
+    scales = np.empty(SHARED, np.float32)
+    for row in range(begin, end):
+        _decode_row(parts, row, out[row - begin], scales)
 
 
 @compiled

@@ -3,6 +3,7 @@
 Nothing is copied: products are views of stored bytes, cheap to make, and valid as long as these lie where they are.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -11,17 +12,20 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from engine.model.products import layouts
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
 from engine.model.products.layouts import UNIT
-from engine.own_thread import threads_allowed
+from engine.model.products.matrix_unit import in_tiles
+from engine.own_thread import in_all_threads, in_own_thread, threads_allowed
 
 SMALLEST = 1 << 17  # weights of a matrix: with fewer, calls take longer than what they save
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
-TOGETHER = 16  # rows whose words may lie in one line of the cache
+TOGETHER = 32  # rows whose words may lie in one line of the cache, or that loops take together
+BLOCK_NUMBERS, BLOCK_ROWS = 1 << 20, 64  # decoded before they are multiplied: they stay in a cache; a multiple of these
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
 WRITTEN = frozenset({torch.float32, torch.bfloat16})
 
@@ -39,11 +43,19 @@ class Product(Protocol):
     def __call__(self, x: Tensor) -> Tensor:
         """x times the turned weight: float32 [rows, columns], contiguous, to float32 [rows, weight rows], on the CPU.
 
+        Where `has_tiles`, x may be bfloat16: then the weight is rounded to that as well, the sums are not.
         A row's bits depend on it and the weight alone: not on threads, nor on the rows beside it.
         """
 
     def begin(self, x: Tensor, batch: "Batch") -> Callable[[], Tensor]:
         """The same as part of a batch: what gives the product once the batch has run."""
+
+    def wide(self, x: Tensor) -> Tensor | None:
+        """The same for many rows, by torch's products in x's own type, to [rows, weight rows] in that type.
+
+        The weight is multiplied where it lies, if it is stored in that type, or decoded block by block; None where
+        it has to be decoded as a whole. A row's bits may depend on how many rows there are, but not on threads.
+        """
 
 
 class Batch:
@@ -51,6 +63,13 @@ class Batch:
 
     def __init__(self) -> None:
         self._work: list[tuple[Work, int, int, int]] = []  # with the rows of a matrix, its columns, and rows of x
+        self._tiles: tuple[Tensor, layouts.Array] | None = None
+
+    def tiles_of(self, x: Tensor) -> layouts.Array:
+        """See `in_tiles`; made once for all that are handed the same x."""
+        if self._tiles is None or self._tiles[0] is not x:
+            self._tiles = x, in_tiles(x).numpy()
+        return self._tiles[1]
 
     def add(self, work: "Work", rows: int, columns: int, times: int = 1) -> None:
         """Do `work` for all rows of a matrix of so many columns, each of which is multiplied so many times."""
@@ -86,9 +105,28 @@ class Stored:
 
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
-        y = x.new_empty(len(x), self.rows)
-        self.add(x.numpy(), y.numpy(), batch)
+        y = x.new_empty(len(x), self.rows, dtype=torch.float32)
+        if x.dtype == torch.float32:
+            self.add(x.numpy(), y.numpy(), batch)
+        else:
+            self.add_tiles(batch.tiles_of(x), y.numpy(), batch)
         return lambda: y
+
+    def wide(self, x: Tensor) -> Tensor | None:
+        """See `Product`."""
+        if isinstance(self.parts, layouts.Bfloats) and x.dtype == torch.bfloat16:
+            with in_all_threads():
+                return functional.linear(x, torch.from_numpy(self.parts.numbers).view(x.dtype))
+        if x.dtype != torch.float32:  # as measured, torch's products in bfloat16 gain nothing by blocks
+            return None
+        y = x.new_empty(self.rows, len(x))
+        rows = max(1, min(BLOCK_NUMBERS // self.columns, -(-self.rows // SHARES)))
+        step = -(-rows // BLOCK_ROWS) * BLOCK_ROWS  # the same for any number of threads: bits depend on it
+        multiply = partial(_multiply_block, self, x.t(), y)
+        shares = [partial(multiply, begin, min(begin + step, self.rows)) for begin in range(0, self.rows, step)]
+        with in_own_thread():
+            CREW.run(shares, min(threads_allowed(), len(shares)))
+        return y.t()
 
     def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
         """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
@@ -99,6 +137,11 @@ class Stored:
             some = x[at : at + step]
             kernel = kernels.one_row if len(some) == 1 else kernels.several_rows
             batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
+
+    def add_tiles(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
+        """The same with x in tiles, see `in_tiles`."""
+        loop = _tile_loop()
+        batch.add(partial(loop.tile_rows, self.parts, x, y, shapes=loop.SHAPES), self.rows, self.columns, 2 * len(x))
 
     def decode(self, out: Tensor) -> None:
         """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
@@ -118,6 +161,11 @@ class Joined:
         """See `Product`."""
         return times_all([self], x)[0]
 
+    def wide(self, x: Tensor) -> Tensor | None:
+        """See `Product`."""
+        found = [each for matrix in self.matrices if (each := matrix.wide(x)) is not None]
+        return torch.cat(found, dim=1) if len(found) == len(self.matrices) else None
+
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
         found = [matrix.begin(x, batch) for matrix in self.matrices]
@@ -133,6 +181,11 @@ class Alternating:
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""
         return times_all([self], x)[0]
+
+    def wide(self, x: Tensor) -> Tensor | None:
+        """See `Product`."""
+        found = [each for matrix in self.matrices if (each := matrix.wide(x)) is not None]
+        return torch.stack(found, dim=-1).flatten(-2) if len(found) == len(self.matrices) else None
 
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
@@ -156,8 +209,13 @@ class Woven:
         found = self.matrix.begin(x, batch)
         return lambda: self._woven(found())
 
+    def wide(self, x: Tensor) -> Tensor | None:
+        """See `Product`."""
+        found = self.matrix.wide(x)
+        return None if found is None else self._woven(found)
+
     def _woven(self, y: Tensor) -> Tensor:
-        return y.view(len(y), self.heads, -1, 2).transpose(2, 3).reshape(y.shape)
+        return y.reshape(len(y), self.heads, -1, 2).transpose(2, 3).reshape(y.shape)
 
 
 def times_all(matrices: Sequence[Product], x: Tensor) -> list[Tensor]:
@@ -166,6 +224,28 @@ def times_all(matrices: Sequence[Product], x: Tensor) -> list[Tensor]:
     found = [matrix.begin(x, batch) for matrix in matrices]
     batch.run()
     return [each() for each in found]
+
+
+@torch.inference_mode()  # which is each thread's own
+def _multiply_block(matrix: Stored, x: Tensor, y: Tensor, begin: int, end: int) -> None:
+    """Rows [begin, end) of a matrix times x, float32 [columns, rows], into the same ones of y [matrix rows, rows]."""
+    if not hasattr(_room, "numbers"):
+        torch.set_num_threads(1)  # of this thread: others compute beside it
+        _room.numbers = torch.empty(0)
+    if _room.numbers.numel() < (end - begin) * matrix.columns:
+        _room.numbers = torch.empty((end - begin) * matrix.columns)
+    block = _room.numbers[: (end - begin) * matrix.columns].view(end - begin, matrix.columns)
+    _kernels().decode_from(matrix.parts, block.numpy(), begin, end)
+    torch.mm(block, x, out=y[begin:end])
+
+
+class _Room(threading.local):
+    """Memory of each thread for a block of a matrix."""
+
+    numbers: Tensor
+
+
+_room = _Room()
 
 
 def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> Stored | None:
@@ -217,6 +297,14 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
         return None
     tables = TABLES.get(kind, ())
     return stored(lambda: layout(layouts.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
+
+
+@lru_cache(maxsize=1)
+def _tile_loop() -> Any:
+    """That for processors which multiply tiles."""
+    from engine.model.products import tiles  # noqa: PLC0415
+
+    return tiles
 
 
 @lru_cache(maxsize=1)

@@ -39,6 +39,7 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 register_model(Vector)(_Model)
 _NUMBERS, _PACKED = Vector("EightNumbers", _eight(_F32)), Vector("SixteenBytes", ir.VectorType(_I8, MANY))
 _MANY = Vector("ThirtyTwoBytes", ir.VectorType(_I8, MANY))
+EIGHT_NUMBERS = _NUMBERS
 
 Build = Callable[..., Any]
 """(builder, values) to a value of LLVM."""

@@ -31,7 +31,7 @@ class Siblings:
         self._ahead: dict[Ready, Tensor] = {}  # products of `_x` that nobody has asked for yet
 
     def times(self, ready: Ready, product: Product, x: Tensor, states: Tensor) -> Tensor:
-        """`product` of x, float32 [rows, columns], which was made of `states`; `ready` stands for the weight."""
+        """`product` of x [rows, columns], which was made of `states`; `ready` stands for the weight."""
         if ready not in self._families:
             self._learn(ready, states)
             return product(x)
@@ -66,4 +66,5 @@ class Siblings:
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:
-    return torch.equal(one.view(torch.int32), other.view(torch.int32))
+    bits = torch.int32 if one.dtype == torch.float32 else torch.int16
+    return one.dtype == other.dtype and torch.equal(one.view(bits), other.view(bits))

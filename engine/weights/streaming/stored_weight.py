@@ -1,7 +1,7 @@
 """A weight that stays as it is stored: multiplied so for few rows, decoded for many.
 
-Decoding moves every number through memory two or three times, which few rows never earn back; many rows earn it back
-by the fast products of the processor's library.
+Decoding a whole weight moves every number through memory two or three times, which few rows never earn back. Many rows
+are multiplied by the processor's library, with blocks that stay in a cache from their decoding on.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
@@ -37,8 +38,8 @@ class StoredWeight(Tensor):
     """Stands where a network looks for the weight [out, in] of an `nn.Linear`: of its shape and type, without numbers.
 
     `torch.nn.functional.linear` of at most `few_rows` rows multiplies with the stored tensors, where the decoder has a
-    product for them; of more rows with the weight itself, which is decoded, unless it is stored as it is computed
-    with. All else, whatever a network does with the weight, finds it decoded.
+    product for them; of more rows it decodes them block by block, or not at all where they are in the type of the
+    states. All else, whatever a network does with the weight, finds it decoded.
     """
 
     _name: str
@@ -111,20 +112,30 @@ class StoredWeight(Tensor):
         """What `functional.linear` gives: states [..., in] to [..., out], in the states' number type."""
         out, width = self._place.shape
         rows = states.numel() // width
-        product = self._product(rows)
-        if product is None:
+        found = None
+        if rows and not self._is_decoded and (product := self._product()) is not None:
+            x = states.reshape(rows, width).contiguous()
+            found = self._few_times(product, x, states) if rows <= self._few_rows else product.wide(x)
+        if found is None:
             with in_all_threads():
                 return self._many_times(states, bias)
-        x = states.reshape(rows, width).float().contiguous()
-        found = self._siblings.times(self._product, product, x, states) if self._siblings else product(x)
         if bias is not None:
             found += bias
-        return found.to(states.dtype).view(*states.shape[:-1], out)
+        return found.to(states.dtype).reshape(*states.shape[:-1], out)
 
-    def _product(self, rows: int) -> Product | None:
+    def _few_times(self, product: Product, x: Tensor, states: Tensor) -> Tensor:
+        # Tiles have room for several rows: one alone is as fast with a weight that is not rounded.
+        in_tiles = len(x) > 1 and x.dtype == torch.bfloat16 and has_tiles()
+        if in_tiles and (found := product.wide(x)) is not None:
+            return found  # nothing to decode: torch's product uses the same unit
+        x = x if in_tiles else x.float()
+        return self._siblings.times(self._few_product, product, x, states) if self._siblings else product(x)
+
+    def _few_product(self, rows: int) -> Product | None:
         """What multiplies so many rows with the stored tensors; None if there are too many, or no such product."""
-        if not 0 < rows <= self._few_rows or self._is_decoded:
-            return None
+        return self._product() if 0 < rows <= self._few_rows and not self._is_decoded else None
+
+    def _product(self) -> Product | None:
         if self._name not in self._products:
             out, width = self._place.shape
             self._products[self._name] = self._decoder.product(self._stored, self._name, (out, width))

@@ -27,6 +27,9 @@ class Told:
         self.batched.append(x)
         return lambda: self.factor * x
 
+    def wide(self, x: Tensor) -> Tensor | None:
+        raise NotImplementedError
+
     def ready(self, rows: int) -> "Told | None":
         assert rows == 2
         return None if self.is_decoded else self

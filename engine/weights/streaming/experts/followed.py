@@ -150,7 +150,7 @@ class FollowedExperts:
                 many.append(run)
             else:
                 few.append(Group(member, run.begin, run.end))
-        found = multiply(few, x.float().contiguous()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
+        found = multiply(few, x.contiguous()).to(x.dtype) if few else x.new_empty(len(x), stack.out)
         self.use.in_place += len(few) if stack is self._down else 0
         for run in many:
             weight = self._decoded(stack, parts[run.expert], x.dtype)

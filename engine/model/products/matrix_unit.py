@@ -1,0 +1,51 @@
+"""Whether this processor has a unit that multiplies tiles of bfloat16 (AMX), and rows as such tiles.
+
+A tile is 16 rows of 64 bytes. One instruction adds the products of 16 rows of a weight, 32 columns of each, with 16
+rows of x to 256 sums in float32. So passes of up to some 32 rows cost about as much as decoding the weight.
+"""
+
+import ctypes
+import platform
+import sys
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from engine.model.products.compiling import has_compiler
+
+TILE_ROWS, TILE_COLUMNS = 16, 32
+NEEDED = frozenset({"amx-tile", "amx-bf16", "avx512bf16", "avx512vl", "avx512bw"})
+ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # Linux on x86-64; see its documentation of xstate
+
+
+@lru_cache(maxsize=1)
+def has_tiles() -> bool:
+    """Whether compiled code may use such a unit: the system lets a process do so that has asked for it."""
+    if not sys.platform.startswith("linux") or platform.machine() != "x86_64" or not has_compiler():
+        return False
+    from numba.core.registry import cpu_target  # noqa: PLC0415  # it may compile for less than what is here
+
+    features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
+    return {f"+{name}" for name in NEEDED} <= features and _is_permitted()
+
+
+def _is_permitted() -> bool:
+    try:
+        return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def in_tiles(x: Tensor) -> Tensor:
+    """Rows of x, bfloat16 [rows, columns], as the second factor of products of tiles.
+
+    int16 [tiles of rows, tiles of columns, 16 pairs of columns x 16 rows x 2], the last rows filled up with zeros.
+    """
+    rows, columns = x.shape
+    count = -(-rows // TILE_ROWS)
+    filled = torch.zeros(count * TILE_ROWS, columns, dtype=x.dtype)
+    filled[:rows] = x
+    pairs = filled.view(torch.int32).view(count, TILE_ROWS, columns // TILE_COLUMNS, TILE_COLUMNS // 2)
+    turned = pairs.permute(0, 2, 3, 1).contiguous()
+    return turned.view(torch.int16).view(count, columns // TILE_COLUMNS, TILE_ROWS * TILE_COLUMNS)
