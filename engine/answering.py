@@ -52,6 +52,7 @@ class Answering:
             largest_tree=loaded.weights.plan.largest_tree,
             routing=lambda: loaded.routing,
             mixture=loaded.mixture,
+            expected=loaded.weights.plan.expected,
         )
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)

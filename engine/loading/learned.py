@@ -17,9 +17,9 @@ from engine.loading.pair import Pair
 from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
+from engine.speculation.experts.costs import ExpertCosts
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.trees.tree_program import AcceptanceVector, checked
-from engine.speculation.tuning.expert_costs import ExpertCosts
 from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
 from engine.weights.planning.needs import KvForm

@@ -44,11 +44,11 @@ from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statisti
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.residence import Holding, Residence
 from engine.protocol.sentences import Amount, joined, say
+from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.interfaces import Scorer
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
-from engine.speculation.tuning.sampled_size import Mixture
 from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import gib, memory_now

@@ -21,7 +21,7 @@ from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
 from engine.protocol.sentences import joined, say
-from engine.speculation.tuning.sampled_size import Mixture
+from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.tuning.throughput_model import BUDGETS
 from engine.weights.codecs.codec import stored_bytes
 from engine.weights.planning.arrangement import streamed_layers
@@ -29,7 +29,7 @@ from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memor
 from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
-from engine.weights.planning.ways import NO_TREE, Case, TreeYield, fastest, outlook
+from engine.weights.planning.ways import NO_TREE, Case, TreeYield, expected_passes, fastest, outlook
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -166,7 +166,7 @@ def _plan_with(target: Checkpoint, draft: Checkpoint | None, device: torch.devic
         work = case.work
         tree = TreeYield(work.budget, work.tokens_per_pass, work.levels)
         found = replace(found, forecast=outlook(case, found, tree))
-    return found
+    return replace(found, expected=expected_passes(case, found)) if case.is_measured else found
 
 
 def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question) -> Case:

@@ -9,6 +9,7 @@ import torch
 from engine.errors import InputError
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.sentences import say
+from engine.speculation.experts.sampled_size import Mixture, size_for
 from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Routing, Sampling, Scorer, Strategy
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
@@ -20,7 +21,6 @@ from engine.speculation.methods.specinfer import Chain, SpecInfer
 from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, AcceptanceVector, TreeShape, program_for
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
-from engine.speculation.tuning.sampled_size import Mixture, size_for
 from engine.speculation.tuning.throughput_model import ThroughputModel
 
 SAMPLED = ("sequoia", "specinfer", "chain")
@@ -74,7 +74,8 @@ class MethodInputs:
     `vocabulary`: the target's.
     `counts`: how the draft's children were accepted so far. `learned` and `measured` may read files: they are called
     only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
-    mixture; `mixture`: what such a target is, as far as that is known.
+    mixture; `mixture`: what such a target is, as far as that is known. `expected`: seconds of its passes by their rows,
+    None where they were not planned by what was measured.
     """
 
     sampling: Sampling
@@ -90,6 +91,7 @@ class MethodInputs:
     largest_tree: int = LARGEST
     routing: Callable[[], Routing | None] = lambda: None
     mixture: Mixture | None = None
+    expected: PassTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,9 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
             methods.append(Lookup(plain, "lookup"))
     largest = min(LARGEST, inputs.largest_tree)
     throughput = inputs.learned().throughput
-    return Auto(methods, plain, throughput, largest, speculation.depth, routing=inputs.routing)
+    return Auto(
+        methods, plain, throughput, largest, speculation.depth, routing=inputs.routing, expected=inputs.expected
+    )
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:

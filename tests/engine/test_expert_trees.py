@@ -13,9 +13,9 @@ from engine.loading.pair import open_pair
 from engine.protocol.messages import Finished, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.experts.accuracy import Accuracy
+from engine.speculation.experts.costs import ExpertPrices
+from engine.speculation.experts.seconds import ExpertTime
 from engine.speculation.trees.tree import Tree
-from engine.speculation.tuning.expert_costs import ExpertPrices
-from engine.speculation.tuning.expert_time import ExpertTime
 from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 from tests.engine.tiny_models import save_tiny_model

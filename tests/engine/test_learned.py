@@ -160,7 +160,7 @@ def broken(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
         (broken("settings", "temperature", value=1.0), "way of sampling"),
         (broken("learnt", "prospects", value=None), "damaged"),
         (broken("learnt", "prospects", "rounds", value=-1), "damaged"),
-        (broken("learnt", "prospects", "learning_until", value=float("nan")), "damaged"),
+        (broken("learnt", "prospects", "rounds", value=float("nan")), "damaged"),
         (broken("learnt", "prospects", "passes", "measured", value=[[1, "fast", 1]]), "damaged"),
         (broken("learnt", "prospects", "passes", "measured", value=[[1, -1.0, 0]]), "damaged"),
         (broken("learnt", "prospects", "passes", "measured", value=[[1.0, 2.0]]), "damaged"),

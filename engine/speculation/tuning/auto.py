@@ -1,5 +1,6 @@
 """Chooses method, size and depth of every tree by measuring: what gives the most tokens per second here and now."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -7,12 +8,12 @@ from operator import attrgetter
 
 from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
-from engine.speculation.tuning.pass_time import ENOUGH, STEP
-from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
+from engine.speculation.tuning.pass_time import ENOUGH, STEP, PassTime
+from engine.speculation.tuning.throughput_model import BUDGETS, Plan, ThroughputModel
 
-FIRST_BUDGET = 24  # where every row costs, two passes over more would take as long as the rest of a short answer
-STEEP = 2.0  # times a pass over one row: passes that long are followed by ones over twice as many rows, not four times
-WORTH_A_TRY = 0.8  # of the best rate
+FIRST_BUDGET = 24  # where nothing is expected of passes: two over more rows might take as long as a short answer
+DOUBLING = 1.5  # tokens by which a pass gives more with a tree twice as large, before any was seen
+RISK = 0.2  # of its seconds, that exploring a plan is taken to lose at least
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
 
@@ -21,9 +22,9 @@ class Auto:
     """A `Strategy` over methods whose text is the target's own for the same seed, so that no choice shows in the text.
 
     Every round it takes what promises the most tokens per second, and leaves the tree's size to the tree itself, at its
-    `MarginalCost`. It begins with each method in turn, one token per pass too, and then tries the sizes that
-    may be as good as the best; later it explores now and then, at a bounded cost. `model` may come from an earlier
-    answer.
+    `MarginalCost`. It begins with each method in turn, at the size that `expected` favours; without that at a modest
+    one, and with one token per pass. Then it explores now and then, at a bounded cost. `model` may come from an
+    earlier answer.
     """
 
     def __init__(
@@ -35,22 +36,24 @@ class Auto:
         deepest: int,
         clock: Callable[[], float] = time.perf_counter,
         routing: Callable[[], Routing | None] = lambda: None,
+        expected: PassTime | None = None,
     ) -> None:
         """`methods`, the likeliest best one first; `plain` writes a token per pass; None: there is always a tree.
 
         `largest`, `deepest`: no tree has more nodes, or levels. `routing`: of a mixture, what its routers chose last.
+        `expected`: how passes should compare by their rows, as long as they were not measured.
         """
         self._names, self._plain, self._model = [method.name for method in methods], plain, model
         self._methods = {method.name: method for method in (*methods, *filter(None, [plain]))}
         self._largest, self._deepest = largest, deepest
         self._clock, self._routing = clock, routing
-        self._asked = 0  # nodes
-        self._is_empty = False  # whether the last tree sized itself to nothing
+        self._first = min(largest, _first_budget(expected) if expected else FIRST_BUDGET)
+        model.passes.expect(expected)
+        self._asked, self._is_empty = 0, False  # nodes; whether the last tree sized itself to nothing
         self._reader: Method | None = None  # the method that has read the text so far
-        self._once_seconds = 0.0
         self._best: Plan | None = None  # of the last planning
         self._price: tuple[Plan, MarginalCost] | None = None
-        self._planned = 0.0  # so many seconds ago
+        self._once_seconds = self._planned = 0.0  # of a change of method; since the last planning
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Let the method of the first round read the prompt."""
@@ -111,15 +114,15 @@ class Auto:
         model, since, self._planned = self._model, self._planned, 0.0
         for name in self._names:
             if model.methods[name].rounds < ENOUGH:
-                return Plan(name, min(FIRST_BUDGET, self._largest), self._deepest, is_free=False)
-            if self._plain and model.passes.count(1.0) < ENOUGH:
+                return Plan(name, min(self._first, self._largest), self._deepest, is_free=False)
+            if self._plain and not model.passes.expected and not model.passes.count(1.0):
                 return model.plain(self._plain.name)
-        if self._best and since < PLAN_EVERY and not model.is_learning:
+        if self._best and since < PLAN_EVERY:
             self._planned = since
             return self._best
         plans = self._plans()
         best = self._best = max(plans, key=lambda plan: (self._hoped(plan), plan.depth))
-        return (self._unknown if model.is_learning else self._explored)(plans, best) or best
+        return self._explored(plans, best) or best
 
     def _plans(self) -> list[Plan]:
         plans = [plan for name in self._names for plan in self._model.plans(name, self._reach, self._deepest)]
@@ -128,36 +131,17 @@ class Auto:
     @property
     def _reach(self) -> int:
         """Nodes of the largest tree that may be chosen by now."""
-        passes = self._model.passes
-        is_steep = passes.time(passes.largest) > STEEP * passes.time(1.0)
-        return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
+        return min(self._largest, int(STEP * self._model.passes.largest))
 
     def _hoped(self, plan: Plan) -> float:
         """Its rate, with optimism for a method of which few trees were seen: double where they were just enough."""
         return plan.rate * (1.0 + ENOUGH / self._model.methods[plan.method].rounds) if plan.budget else plan.rate
 
-    def _unknown(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
-        """A size that is not measured well, as deep as it may be, if it may give nearly as much as the best.
-
-        Rows beyond those measured are taken to cost nothing, as they may in a mixture of experts.
-        """
-        passes = self._model.passes
-        most = passes.time(passes.largest)
-
-        def optimistic(plan: Plan) -> float:
-            return plan.tokens / (plan.seconds - max(passes.time(plan.budget + 1) - most, 0.0))
-
-        unknown = [plan for plan in plans if passes.count(plan.budget + 1, reach=1) < ENOUGH]
-        likeliest = max(unknown, key=optimistic, default=None)
-        if likeliest is None or optimistic(likeliest) < WORTH_A_TRY * best.rate:
-            return None
-        return _deepest(plans, likeliest.method, likeliest.budget)
-
     def _explored(self, plans: Sequence[Plan], best: Plan) -> Plan | None:
         """The next in turn of what may have been misjudged, once enough time was saved for what it may lose."""
         model, trials = self._model, list(_trials(plans, best))
         plan = trials[model.turn % len(trials)]
-        loss = max(plan.seconds - plan.tokens / best.rate, (1.0 - WORTH_A_TRY) * plan.seconds)
+        loss = max(plan.seconds - plan.tokens / best.rate, RISK * plan.seconds)
         if model.savings < loss:
             return None
         model.savings, model.turn = model.savings - loss, model.turn + 1
@@ -172,6 +156,11 @@ def _trials(plans: Sequence[Plan], best: Plan) -> Iterator[Plan]:
             yield _deepest(plans, best.method, budget)
     for name in sorted({plan.method for plan in plans} - {best.method}):
         yield max((plan for plan in plans if plan.method == name), key=attrgetter("rate"))
+
+
+def _first_budget(expected: PassTime) -> int:
+    """What is best if tokens grow with the logarithm of a tree's size."""
+    return max(BUDGETS, key=lambda budget: (1.0 + DOUBLING * math.log2(1.0 + budget)) / expected(budget + 1.0))
 
 
 def _deepest(plans: Sequence[Plan], method: str, budget: int) -> Plan:

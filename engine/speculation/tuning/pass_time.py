@@ -1,6 +1,6 @@
 """Seconds of a pass against its rows: one model for the planner, for Sequoia's optimiser and for `auto`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
@@ -14,7 +14,7 @@ WINDOW = 8  # the last measurements of a size that an estimate rests on
 ENOUGH = 2  # measurements of a size that it is judged by, and that are kept for another start
 UNUSUAL = 1.4  # by this factor a measurement must differ to be an outlier, or three in a row to mean a change
 STEP = 4  # so many times the largest size measured, an estimate goes on along its last slope
-HIDING_PENALTY = 8.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
+HIDING_PENALTY = 16.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class MeasuredPasses:
     """
 
     def __init__(self) -> None:
+        self.expected: PassTime | None = None
         self._bins: dict[int, list[tuple[float, float, float]]] = {}  # rows, seconds, seconds of drafting; latest last
         self._fit()
 
@@ -82,9 +83,14 @@ class MeasuredPasses:
         passes._fit()
         return passes
 
-    def count(self, rows: float, reach: int = 0) -> int:
-        """How often a pass over about so many rows was measured, or over those up to `reach` bins away."""
-        return sum(len(found) for place, found in self._bins.items() if abs(place - _bin(rows)) <= reach)
+    def expect(self, expected: PassTime | None) -> None:
+        """How passes should compare by their rows: so the estimate goes on beyond those that were measured."""
+        self.expected = expected
+        self._fit()
+
+    def count(self, rows: float) -> int:
+        """How often a pass over about so many rows was measured."""
+        return len(self._bins.get(_bin(rows), ()))
 
     @property
     def largest(self) -> float:
@@ -114,7 +120,7 @@ class MeasuredPasses:
         for index, each in enumerate(found):
             if len(each) < ENOUGH:
                 values[index] = min(values[i] * max(rows[index] / rows[i], 1.0) for i in range(len(rows)))
-        self.time = _with_corners(rows, isotonic(values, [float(len(each)) for each in found]))
+        self.time = _with_corners(rows, isotonic(values, [float(len(each)) for each in found]), self.expected)
 
 
 def _bin(rows: float) -> int:
@@ -140,17 +146,26 @@ def _hidden_share(bins: Sequence[Numbers]) -> float:
     return min(-both / (square + HIDING_PENALTY * unexplained), 1.0)
 
 
-def _with_corners(rows: Sequence[float], seconds: Sequence[float]) -> PassTime:
+def _with_corners(rows: Sequence[float], seconds: Sequence[float], expected: PassTime | None) -> PassTime:
     """Between two sizes as little as may be: no less than over fewer rows, nor in proportion to more.
 
     So passes bound by reading weights bend at once to those bound by arithmetic; with straight lines the last rows that
-    cost nothing would never be tried. Beyond the last size it goes on along the last slope, over a doubling at least.
+    cost nothing would never be tried. Beyond the sizes measured it goes on as `expected`, else along the last slope,
+    over a doubling at least.
     """
-    points, last, longest = [], rows[-1], seconds[-1]
+    last, longest = rows[-1], seconds[-1]
+    points = _scaled(expected, lambda at: at < rows[0], seconds[0] / expected(rows[0])) if expected else []
     for (low, least), (high, most) in pairwise(zip(rows, seconds, strict=True)):
         corner = high * least / most if most else low
         points += [(low, least), (corner, least)] if low < corner < high else [(low, least)]
     slopes = [(longest - one) / (last - at) for at, one in zip(rows, seconds, strict=True) if 1.9 * at <= last]
     farther = STEP * last - last
-    points += [(last, longest), (last + farther, longest + (slopes[-1] if slopes else 0.0) * farther)]
+    beyond = [(last + farther, longest + (slopes[-1] if slopes else 0.0) * farther)]
+    if expected:
+        beyond = _scaled(expected, lambda at: at > last, longest / expected(last))
+    points += [(last, longest), *beyond]
     return PassTime(*(tuple(each) for each in zip(*points, strict=True)))
+
+
+def _scaled(time: PassTime, is_wanted: Callable[[float], bool], factor: float) -> list[tuple[float, float]]:
+    return [(at, factor * one) for at, one in zip(time.rows, time.seconds, strict=True) if is_wanted(at)]

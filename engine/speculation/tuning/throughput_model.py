@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from engine.speculation.experts.costs import ExpertCosts, ExpertPrices
 from engine.speculation.interfaces import MarginalCost, RoundResult, Routing
 from engine.speculation.trees.arrays import Integers, Numbers, State, figure, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
-from engine.speculation.tuning.expert_costs import ExpertCosts, ExpertPrices
 from engine.speculation.tuning.pass_time import MeasuredPasses
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -17,9 +17,8 @@ DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 FADING = 0.98  # what a tree counts for when the next one is seen; texts have easy and hard parts, longer than trees
 PRIOR_TOKENS = 20.0  # accepted as promised, that the scores begin with
 TAIL = 1.2  # the power of its rank that a node's probability falls with, beyond the smallest tree that tells
-LEARNING_ROUNDS = 18  # so long sizes that are not known are tried where they promise nearly as much as the best
 TELLING = 8  # nodes that a tree has at least to tell how probabilities go on from level to level
-EXPLORATION = 0.015  # of the time after that, which may be lost to exploration
+EXPLORATION = 0.015  # of the time, which may be lost to exploration
 
 
 class AcceptanceModel:
@@ -142,7 +141,6 @@ class ThroughputModel:
     """
 
     rounds: int = 0
-    learning_until: int = LEARNING_ROUNDS
     passes: MeasuredPasses = field(default_factory=MeasuredPasses)
     methods: defaultdict[str, MethodStats] = field(default_factory=lambda: defaultdict(MethodStats))
     savings: float = 0.0
@@ -157,13 +155,12 @@ class ThroughputModel:
             for name, stats in self.methods.items()
         }
         passes = self.passes.state
-        return {"rounds": self.rounds, "learning_until": self.learning_until, "passes": passes, "methods": methods}
+        return {"rounds": self.rounds, "passes": passes, "methods": methods}
 
     @classmethod
     def restored(cls, state: State) -> "ThroughputModel":
         """As it was kept; raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what is no state."""
-        rounds, learning_until = (int(figure(state[name], 0)) for name in ("rounds", "learning_until"))
-        model = cls(rounds, learning_until, MeasuredPasses.restored(state["passes"]))
+        model = cls(int(figure(state["rounds"], 0)), MeasuredPasses.restored(state["passes"]))
         for name, kept in state["methods"].items():
             trees, drafting = AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"])
             model.methods[str(name)] = MethodStats(trees, drafting, int(figure(kept["rounds"], 0)))
@@ -181,12 +178,10 @@ class ThroughputModel:
         seconds = result.seconds - result.draft_seconds
         if routing is not None:
             seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
-        if self.passes.observe(len(tree), seconds, drafting):
-            self.learning_until = self.rounds + LEARNING_ROUNDS
+        if self.passes.observe(len(tree), max(seconds, 0.0), drafting):
             for stats in self.methods.values():
                 stats.drafting = MeasuredPasses()  # the draft is on the same machine
-        if not self.is_learning:
-            self.savings += EXPLORATION * result.seconds
+        self.savings += EXPLORATION * result.seconds
         if result.choice.budget:
             stats = self.methods[result.choice.method.name]
             stats.rounds += 1
@@ -195,11 +190,6 @@ class ThroughputModel:
                 stats.drafting.observe(tree.drafted / levels, drafting / levels)
                 if is_studied:
                     stats.acceptance.observe(tree, result.path, result.budget, result.depth)
-
-    @property
-    def is_learning(self) -> bool:
-        """Whether so little is known that the unknown is worth a try."""
-        return self.rounds < self.learning_until
 
     def plain(self, method: str) -> Plan:
         """One token per pass."""

@@ -7,6 +7,7 @@ from typing import Literal
 from engine.errors import InputError
 from engine.protocol.options import Place
 from engine.protocol.sentences import joined, say
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.arrangement import (
     Arrangement,
     Footprint,
@@ -50,7 +51,8 @@ class Plan:
     `fits` is False for the verdict `no` and for a forced override; the other fields then tell what it would take.
     `largest_tree`: the drafted nodes that there is memory for; `snapshots`: of states, 0 where no layer keeps any.
     `few_rows`: see `Rates`; `stays_stored` and `kv_form`: see `ModelNeeds`; `context_tokens`: see `Workload`.
-    `note`: the part of the reason that is about the context.
+    `note`: the part of the reason that is about the context. `expected`: seconds of the target's passes by their rows,
+    None where the machine was not measured.
     """
 
     verdict: Verdict
@@ -68,6 +70,7 @@ class Plan:
     kv_form: KvForm = "computed"
     note: str = ""
     context_tokens: int = 0
+    expected: PassTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import Literal
 
 from engine.speculation.tuning.pass_time import PassTime
@@ -24,6 +25,7 @@ SMALL = (2, 16)  # nodes of what counts as a small tree
 SPARSE = 0.2  # of a layer's experts: a token that touches fewer has others than its neighbours
 PAYS = 1.05  # times the speed of one token per pass, from which a tree is worth drafting
 ADVISED = 1.2  # times the speed of the best way as asked, from which another one is worth a change
+EXPECTED_ROWS = (1, 2, 5, 9, 17, 33, 65, 129, 257, 513, 1025)
 MANY_ROWS = 1e9  # more than any pass has
 ARITHMETIC = 1.5  # times what reading the weights takes, from which computing counts as bound by arithmetic
 
@@ -247,6 +249,15 @@ def outlook(case: Case, found: Plan, tree: TreeYield) -> Forecast:
     if seen.tiers == counts_of(found):
         computed = seen.corrected(computed, tree.nodes + 1, partial(_seconds_of_target, case, found))
     return seen.drafted(computed, tree.nodes, tree.levels, partial(_seconds_of_level, case, found))
+
+
+def expected_passes(case: Case, found: Plan) -> PassTime:
+    """Seconds of the target's passes by their rows, with nothing drafted before them."""
+    seconds = [outlook(case, found, TreeYield(rows - 1, 1.0)) for rows in EXPECTED_ROWS]
+    return PassTime(
+        tuple(map(float, EXPECTED_ROWS)),
+        tuple(accumulate((one.seconds_per_pass + one.host_seconds for one in seconds), max)),
+    )
 
 
 def _seconds_of_target(case: Case, found: Plan, rows: int) -> float:

@@ -13,6 +13,7 @@ from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, Rou
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, ThroughputModel
 
 TEXTS = 10  # trees that the true rate of a choice is averaged over
@@ -196,10 +197,13 @@ class Named:
 class Trial:
     """`Auto` on a simulated machine, a round at a time."""
 
-    def __init__(self, machine: Machine, throughput: ThroughputModel | None = None) -> None:
+    def __init__(
+        self, machine: Machine, throughput: ThroughputModel | None = None, expected: PassTime | None = None
+    ) -> None:
         self.machine = machine
         self.throughput = throughput or ThroughputModel()
-        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, lambda: 0.0, self._routing)
+        methods = [Named("specexec")], Named("none")
+        self.auto = Auto(*methods, self.throughput, 1024, 32, lambda: 0.0, self._routing, expected)
         self.results: list[RoundResult] = []
         self.auto.prefill([0])
 

@@ -2,10 +2,12 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Named, Trial
@@ -190,3 +192,25 @@ def test_limits_are_kept() -> None:
         assert 1 <= choice.budget <= 24
         assert choice.depth <= (3 if number % 2 else 5)
         auto.learn(machine.round(choice, number))
+
+
+def test_what_is_expected_of_passes_makes_the_first_trees_large_where_rows_are_free() -> None:
+    """No pass over one row, and no modest tree, is spent where the plan knows that weights are streamed."""
+    rows = (1.0, 9.0, 33.0, 129.0, 513.0)
+    for machine, least, most in ((streamed(110), 96, 128), (computing(), 1, 4)):
+        expected = PassTime(rows, tuple(1.3 * machine.pass_seconds(int(each)) for each in rows))
+        trial = Trial(machine, expected=expected)
+        first = [result.choice.budget for result in trial.run(2)]
+        assert all(least <= budget <= most for budget in first), first
+    cold, warm = Trial(streamed(110)), Trial(streamed(110), expected=PassTime((1.0, 110.0, 440.0), (1.0, 1.0, 4.0)))
+    assert warm.rate(warm.run(10)) > 1.15 * cold.rate(cold.run(10))
+
+
+def test_a_pass_that_seems_to_take_less_than_no_time_is_no_time() -> None:
+    """Clocks that are set back, and drafting that is timed apart, may make the rest of a round negative."""
+    trial = Trial(resident())
+    result = trial.machine.round(trial.auto.choose([0, 0], 100), 0)
+    trial.auto.learn(replace(result, seconds=result.draft_seconds - 1.0))
+    assert trial.throughput.passes.time(25.0) == 0.0
+    trial.run(40)
+    assert trial.rate(trial.run(20)) > 0.8 * trial.machine.best_rate()

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from engine.model.context import Context
 from engine.protocol.options import SamplingOptions, SpeculationOptions
+from engine.speculation.experts.costs import ExpertCosts, ExpertPrices
 from engine.speculation.experts.routed_sets import Shares
+from engine.speculation.experts.seconds import ExpertTime
 from engine.speculation.experts.selection import worthwhile
 from engine.speculation.interfaces import Choice, Fixed, MarginalCost, Method, RoundResult, TreeBounds
 from engine.speculation.methods.lookup import Lookup
@@ -20,8 +22,6 @@ from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.trees.tree import Tree
-from engine.speculation.tuning.expert_costs import ExpertCosts, ExpertPrices
-from engine.speculation.tuning.expert_time import ExpertTime
 from engine.weights.streaming.experts.routing import RoutingRecord
 from tests.campaigns.extent import choose
 from tests.engine.speculation.pairs import GREEDY, Silent, noisy_copy, random_prompt, write

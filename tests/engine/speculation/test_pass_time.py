@@ -125,3 +125,16 @@ def test_it_is_kept() -> None:
     for value in ([[1, -1.0, 0]], [[float("nan"), 1, 0]], [[1, "much", 0]]):
         with pytest.raises(ValueError, match=r"no figures|could not convert"):
             MeasuredPasses.restored({"measured": value})
+
+
+def test_beyond_what_was_measured_passes_compare_as_expected() -> None:
+    passes = MeasuredPasses()
+    passes.expect(PassTime((1.0, 17.0, 65.0, 257.0), (2.0, 2.0, 6.0, 24.0)))
+    for _ in range(2):
+        passes.observe(17.0, 1.0)
+    assert [passes.time(rows) for rows in (1.0, 17.0, 65.0, 257.0)] == pytest.approx([1.0, 1.0, 3.0, 12.0])
+    passes.observe(65.0, 1.5)
+    assert passes.time(65.0) == pytest.approx(1.5), "what was measured counts more"
+    assert passes.time(257.0) == pytest.approx(6.0)
+    passes.expect(None)
+    assert passes.time(1.0) == pytest.approx(1.0)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from engine.speculation.experts.accuracy import Accuracy
 from engine.speculation.experts.predictor import RoutingPredictor
 from engine.speculation.experts.routed_sets import MOST_FIGURES, RoutedSets, expected_distinct, routed_sets
+from engine.speculation.experts.sampled_size import Mixture, size_for
+from engine.speculation.experts.seconds import ExpertTime
 from engine.speculation.trees.tree_program import PRIOR, AcceptanceVector
-from engine.speculation.tuning.expert_time import ExpertTime
-from engine.speculation.tuning.sampled_size import Mixture, size_for
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import grow
 from tests.engine.speculation.skewed_router import Record, Router

@@ -8,8 +8,8 @@ import numpy as np
 
 from engine.speculation.experts.routed_sets import expected_distinct
 from engine.speculation.trees.arrays import Integers, Numbers
-from engine.speculation.tuning.pass_time import WINDOW
 
+WINDOW = 8  # passes of a size, the last ones, as those that the time of passes rests on
 PASSES = 48  # the last ones, that the seconds of an expert follow from
 ENOUGH = 8  # passes before anything follows
 REFIT = 4  # passes between two regressions

@@ -7,11 +7,11 @@ import numpy as np
 from engine.speculation.experts.accuracy import Accuracy
 from engine.speculation.experts.predictor import MOST_ROWS, RoutingPredictor
 from engine.speculation.experts.routed_sets import Shares, expected_distinct, routed_sets
+from engine.speculation.experts.seconds import ExpertTime
 from engine.speculation.experts.selection import worthwhile
 from engine.speculation.interfaces import RoundResult, Routing
 from engine.speculation.trees.arrays import Numbers
 from engine.speculation.trees.tree import Tree
-from engine.speculation.tuning.expert_time import ExpertTime
 
 MOST_EXPLAINED = 0.5  # of a pass's seconds, that experts beyond the usual ones may account for
 CANDIDATES = 128  # the likeliest nodes, among which a tree is chosen: with more, passes touch nearly all experts

@@ -1,6 +1,7 @@
 """How large trees are whose shape must stand before anything is drawn, where every node brings experts of its own."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,6 +35,14 @@ def size_for(mixture: Mixture, acceptance: AcceptanceVector, most: int, deepest:
     """The nodes and levels that cost the least time per token, of at most `most` drafted nodes in `deepest` levels.
 
     They follow from the models and the acceptance alone, so that the same seed gives the same text on any machine.
+    Every answer moves the acceptance a little: two digits count, so that most of them need no plan of their own.
     """
+    rounded = [float(f"{each:.2g}") for each in acceptance]
+    in_all = max(1.0, sum(rounded))
+    return _planned(mixture, tuple(each / in_all for each in rounded), most, deepest)
+
+
+@lru_cache(maxsize=64)
+def _planned(mixture: Mixture, acceptance: AcceptanceVector, most: int, deepest: int) -> tuple[int, int]:
     program = program_for(acceptance, most + 1, min(deepest + 1, MOST_LEVELS))
     return program.best_size(lambda _: mixture.draft, mixture.relative_seconds, deepest, most)
