@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from app.hub.files import RemoteFile
 from app.i18n.units import size_text
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say
+
+if TYPE_CHECKING:
+    from app.hub.files import RemoteFile
 
 Check = Callable[[], None]
 """Called between pieces of long work; raises what is to end it."""
@@ -85,7 +87,7 @@ class Partial:
     Its name says whose content it is, so what lies there can be trusted to be a beginning of it; the checksum tells.
     """
 
-    def __init__(self, file: RemoteFile, raw: FileIO, folder: Path) -> None:
+    def __init__(self, file: "RemoteFile", raw: FileIO, folder: Path) -> None:
         self._file = file
         self._raw = raw
         self._folder = folder
@@ -138,7 +140,7 @@ class Partial:
 
 
 @contextmanager
-def opened(file: RemoteFile, path: Path, disk: Disk) -> Iterator[Partial]:
+def opened(file: "RemoteFile", path: Path, disk: Disk) -> Iterator[Partial]:
     """The partial file, locked; raises `FileInUse` while another program has it, and `OSError`."""
     from filelock import lock_descriptor  # noqa: PLC0415  # the window is opened without
 

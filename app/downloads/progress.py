@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from app.hub.files import Plan, RemoteFile
 from engine.errors import CoppiceError
 from engine.protocol.variants import join_source, split_source
+
+if TYPE_CHECKING:
+    from app.hub.files import Plan, RemoteFile
 
 
 class State(StrEnum):
@@ -188,12 +190,12 @@ class Tracker:
             self._progress = replace(self._progress, state=State.DONE, message="", hint="", error=None, path=path)
             self._retry_at = None
 
-    def expect(self, plan: Plan) -> None:
+    def expect(self, plan: "Plan") -> None:
         """The size of everything is known."""
         with self._lock:
             self._progress = replace(self._progress, bytes_total=plan.bytes)
 
-    def found(self, file: RemoteFile, count: int) -> None:
+    def found(self, file: "RemoteFile", count: int) -> None:
         """So much of a file is on the disk, from this session or an earlier one."""
         with self._lock:
             self._there[file.name] = count
@@ -205,7 +207,7 @@ class Tracker:
                 bytes_done=sum(self._there.values()),
             )
 
-    def arrived(self, file: RemoteFile, there: int, count: int) -> None:
+    def arrived(self, file: "RemoteFile", there: int, count: int) -> None:
         """`count` bytes more have come over the network, and now so many are there."""
         self.enter(State.DOWNLOADING)
         with self._lock:

@@ -7,18 +7,20 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.downloads.control import StopKind
 from app.downloads.dependencies import Dependencies
-from app.downloads.download import Download
 from app.downloads.progress import Progress, Request, State
-from app.hub.files import Plan, RemoteFile
 from app.hub.names import is_repo_id, is_revision, is_writable_path
 from app.system import json_text as json
 from app.system.background import attempt, start
 from engine.files import write_atomically
 from engine.protocol.variants import is_variant
+
+if TYPE_CHECKING:  # a start of the window needs no hub; what talks to it is read with the first download
+    from app.downloads.download import Download
+    from app.hub.files import Plan
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ class Entry:
     """One download: what was asked for and, once the hub has said it, what that consists of."""
 
     request: Request
-    plan: Plan | None = None
+    plan: "Plan | None" = None
 
 
 class Journal:
@@ -63,6 +65,8 @@ class Journal:
 
 def _entry(stored: Any) -> Entry:
     """Checked as if it came from outside: names in it become paths. Raises `ValueError`, `KeyError`, `TypeError`."""
+    from app.hub.files import Plan, RemoteFile  # noqa: PLC0415
+
     variant = _text(stored["request"].get("variant", ""))
     repo, revision, to = (_text(stored["request"][name]) for name in ("repo_id", "revision", "to"))
     request = Request(repo, revision, to, variant)
@@ -121,7 +125,7 @@ class DownloadQueue:
         """List what earlier sessions have not finished, paused; reads the disk, so not for the window's thread."""
         restored = []
         for entry in self._journal.read():
-            download = Download(next(self._ids), entry.request, self._dependencies, entry.plan)
+            download = self._make(next(self._ids), entry.request, entry.plan)
             download.rest(State.PAUSED)
             attempt(partial(_measure, download), lambda _error: None)  # one that fails keeps no other from the list
             restored.append(download)
@@ -139,7 +143,7 @@ class DownloadQueue:
                 return same
             self._downloads.pop(same or 0, None)
             number = next(self._ids)
-            self._downloads[number] = Download(number, request, self._dependencies)
+            self._downloads[number] = self._make(number, request)
             self._save()
             self._start_waiting()
             return number
@@ -202,6 +206,11 @@ class DownloadQueue:
                 self._downloads[number].stop(StopKind.PAUSE)
         self.wait_idle(_SECONDS_TO_PART)
 
+    def _make(self, number: int, request: Request, plan: "Plan | None" = None) -> "Download":
+        from app.downloads.download import Download  # noqa: PLC0415
+
+        return Download(number, request, self._dependencies, plan)
+
     def _start_waiting(self) -> None:
         """Give free places to those who wait, the oldest first. The lock is held."""
         for number, download in self._downloads.items():
@@ -210,13 +219,13 @@ class DownloadQueue:
             if number not in self._threads and download.progress.state is State.QUEUED:
                 self._threads[number] = start("downloads", partial(self._work, number, download))
 
-    def _work(self, number: int, download: Download) -> None:
+    def _work(self, number: int, download: "Download") -> None:
         try:
             attempt(partial(download.run, self._save), lambda _error: download.fail())
         finally:
             self._leave(number, download)
 
-    def _leave(self, number: int, download: Download) -> None:
+    def _leave(self, number: int, download: "Download") -> None:
         """The end of its thread; whatever goes wrong here, those that wait have their turn."""
         with self._changed:
             del self._threads[number]
@@ -237,7 +246,7 @@ class DownloadQueue:
             self._journal.write(Entry(each.request, each.plan) for each in going)
 
 
-def _measure(download: Download) -> None:
+def _measure(download: "Download") -> None:
     try:
         download.measure()
     except OSError as error:

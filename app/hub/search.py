@@ -40,7 +40,6 @@ class ModelRow:
     licence: str = ""
     gated: str = ""
     downloads: int = 0
-    likes: int = 0
     updated: str = ""
     model_type: str = ""
     task: str = ""
@@ -83,7 +82,6 @@ def row_of(described: object) -> ModelRow | None:
         licence=_licence(described.get("cardData"), tags),
         gated=gated if isinstance(gated, str) and gated in ("auto", "manual") else ("manual" if gated is True else ""),
         downloads=count(described.get("downloads")),
-        likes=count(described.get("likes")),
         updated=text(described.get("lastModified"), 40),
         model_type=_family(config, gguf),
         task=text(described.get("pipeline_tag"), 60),

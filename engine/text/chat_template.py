@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from engine.errors import InputError
 from engine.protocol.messages import ChatMessage
@@ -16,7 +15,6 @@ from engine.text.tools.turns import map_message
 CONTROL_SHAPE = re.compile(r"<[|｜].+[|｜]>")
 PRIVATE_USE = range(0xE000, 0xF900)
 
-Turns = list[dict[str, Any]]
 Render = Callable[[Sequence[ChatMessage]], str]
 
 PLAIN_STOP = "\nUser:"

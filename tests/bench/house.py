@@ -3,9 +3,15 @@
 python -m tests.bench.house [--json] [--no-round]
 
 Sizes are lines; a function's size is that of its `def` and body, without decorators. Imports are read by syntax, also
-those inside functions, but not those under `if TYPE_CHECKING`. The round is the third one of an answer by the embedded
-pair: every file below `engine/` that a call entered, once with a fixed budget and once with the default method. The
-stays of a prompt are the rooms (folders of `engine/`) that the modules at its root call into during one answer, one
+those inside functions, but not those under `if TYPE_CHECKING`. Public is what a module or a public class defines under
+a name without `_`: functions within functions, and methods of private classes, are nobody else's.
+
+The round is one of an answer by the embedded pair: every file below `engine/` that a call entered, once with a fixed
+budget and once with the default method, which tries one thing or another: of its rounds 3 to 8 the fewest and the most.
+Counted is every file, even where one call comes back at once: a look whether somebody wants to stop, whether a device
+has something to wait for, whether a layer keeps a state. `deciding` leaves out what a reader of the algorithm need not
+open: the modules at the root of `engine/`, which put rooms together or speak with the device, and `observing`. The
+stays of a prompt are the rooms (folders of `engine/`) that `engine` and `answering` call into during one answer, one
 after the other; a return is a stay in a room that was left before.
 """
 
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("engine", "app")
 COMPOSITION = "engine.engine"  # whose imports are counted
+COMPOSING = ("engine.py", "answering.py")  # the files of `engine/` that put rooms together
 
 # Words for which the field has a term; no module, class, function or parameter is named with one.
 FORBIDDEN = (
@@ -63,9 +70,16 @@ def read_file(root: Path, path: Path) -> Source:
     source = Source(".".join(parts[:-1] if parts[-1] == "__init__" else parts), text.count("\n"))
     source.documented.append(bool(ast.get_docstring(tree)))
     source.names.append(source.module.rsplit(".", 1)[-1])
+    hidden = {id(inner) for node in ast.walk(tree) if _hides(node) for inner in ast.walk(node) if inner is not node}
     for node in _executed(tree):
-        _note(node, source)
+        _note(node, source, is_seen=id(node) not in hidden)
     return source
+
+
+def _hides(node: ast.AST) -> bool:
+    """Whether what is defined inside is nobody else's."""
+    is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    return is_function or (isinstance(node, ast.ClassDef) and node.name.startswith("_"))
 
 
 def _executed(tree: ast.AST) -> Iterator[ast.AST]:
@@ -77,7 +91,7 @@ def _executed(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _executed(node)
 
 
-def _note(node: ast.AST, source: Source) -> None:
+def _note(node: ast.AST, source: Source, is_seen: bool) -> None:
     match node:
         case ast.ImportFrom(module=str(module), level=0):
             source.imports |= {(module, each.name) for each in node.names}
@@ -85,18 +99,18 @@ def _note(node: ast.AST, source: Source) -> None:
             source.imports |= {(each.name, "") for each in node.names}
         case ast.ClassDef():
             source.names.append(node.name)
-            _note_docstring(node, source)
+            _note_docstring(node, source, is_seen)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             source.names.append(node.name)
             source.functions[f"{source.module}.{node.name}"] = (node.end_lineno or node.lineno) - node.lineno + 1
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             source.arguments += [each.annotation is not None for each in arguments if each.arg not in ("self", "cls")]
             source.names += [each.arg for each in arguments]
-            _note_docstring(node, source)
+            _note_docstring(node, source, is_seen)
 
 
-def _note_docstring(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, source: Source) -> None:
-    if not node.name.startswith("_"):
+def _note_docstring(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, source: Source, is_seen: bool) -> None:
+    if is_seen and not node.name.startswith("_"):
         source.documented.append(bool(ast.get_docstring(node)))
 
 
@@ -209,12 +223,13 @@ def _profiled(follow: Callable[[FrameType, str, Any], None]) -> Iterator[None]:
 
 @contextmanager
 def called_rooms(package: Path) -> Iterator[list[str]]:
-    """While it is open: the folders of `package` that the modules at its root call into, runs of calls as one."""
+    """While it is open: the folders of `package` that the composing modules call into, runs of calls as one."""
     stays: list[str] = []
+    composing = {str(package / name) for name in COMPOSING}
 
     def follow(frame: FrameType, event: str, argument: Any) -> None:
         caller = frame.f_back
-        if event != "call" or caller is None or Path(caller.f_code.co_filename).parent != package:
+        if event != "call" or caller is None or caller.f_code.co_filename not in composing:
             return
         file = Path(frame.f_code.co_filename)
         if package in file.parents and file.parent != package:
@@ -227,13 +242,13 @@ def called_rooms(package: Path) -> Iterator[list[str]]:
 
 
 def embedded_engine() -> "Engine":
-    """The embedded pair, loaded on the processor."""
+    """The embedded pair, resident on the processor however little memory is free."""
     from engine.engine import load
     from engine.errors import Cancellation  # torch: only where a round is asked for
     from engine.loading.pair import open_pair
     from engine.protocol.options import LoadOptions
 
-    steps = load(1, open_pair(LoadOptions("embedded", "auto", device="cpu")), Cancellation())
+    steps = load(1, open_pair(LoadOptions("embedded", "auto", device="cpu", place="device")), Cancellation())
     while True:
         try:
             next(steps)
@@ -256,23 +271,33 @@ def stays_of_a_prompt(engine: "Engine") -> dict[str, Any]:
     return {"stays": len(stays), "rooms": len(set(stays)), "returns": len(stays) - len(set(stays)), "names": stays}
 
 
-def files_of_a_round(engine: "Engine", budget: int) -> dict[str, Any]:
-    """Files and rooms that the third round of an answer enters; `budget` 0 is the default method."""
+def files_of_rounds(engine: "Engine", budget: int, rounds: range) -> dict[str, Any]:
+    """Files and rooms that these rounds of an answer enter, by their numbers; `budget` 0 is the default method.
+
+    `fewest` and `most` files of one round, and the `names` of that with the most.
+    """
     from engine.protocol.messages import ChatMessage, Round
     from engine.protocol.options import GenerateOptions, SpeculationOptions
 
     speculation = SpeculationOptions(method="specexec", budget=budget, lookup=False) if budget else SpeculationOptions()
     prompt = engine.prompt((ChatMessage("user", "Tell me a story about a dragon."),))
-    events = engine.generate(2, prompt, GenerateOptions(max_new_tokens=200, speculation=speculation))
-    for _ in range(2):
+    events = engine.generate(2, prompt, GenerateOptions(max_new_tokens=400, speculation=speculation, ignore_eos=True))
+    for _ in range(rounds.start - 1):
         next(each for each in events if isinstance(each, Round))
-    with entered_files(ROOT / "engine") as seen:
-        next(each for each in events if isinstance(each, Round))
+    found = []
+    for _ in rounds:
+        with entered_files(ROOT / "engine") as seen:
+            next(each for each in events if isinstance(each, Round))
+        found.append(sorted({Path(each).relative_to(ROOT) for each in seen}))
     del events
-    rooms = [str(Path(each).parent.relative_to(ROOT)) for each in seen]
-    stays = [room for index, room in enumerate(rooms) if not index or rooms[index - 1] != room]
-    names = sorted({str(Path(each).relative_to(ROOT)) for each in seen})
-    return {"files": len(names), "rooms": len(set(rooms)), "stays": len(stays), "names": names}
+    most = max(found, key=len)
+    return {
+        "fewest": min(map(len, found)),
+        "most": len(most),
+        "deciding": sum(path.parent.name not in ("engine", "observing") for path in most),
+        "rooms": len({path.parent for path in most}),
+        "names": list(map(str, most)),
+    }
 
 
 def measure(root: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Any]:
@@ -294,7 +319,8 @@ def main() -> int:
     found = measure(ROOT)
     if not options.no_round:
         engine = embedded_engine()
-        found["round_fixed"], found["round_default"] = files_of_a_round(engine, 64), files_of_a_round(engine, 0)
+        found["round_fixed"] = files_of_rounds(engine, 64, range(3, 4))
+        found["round_default"] = files_of_rounds(engine, 0, range(3, 9))
         found["prompt"] = stays_of_a_prompt(engine)
         engine.close()
     if options.json:

@@ -77,7 +77,7 @@ class Watched:
         from PySide6.QtCore import QTimer
         from PySide6.QtWidgets import QApplication
 
-        from app.engine.remote.link import Place
+        from app.engine.remote.addresses import Place
         from app.library.remote.engines import SavedEngine
         from app.settings.store import SettingsFile
         from app.shell.wiring import connected_window

@@ -25,7 +25,7 @@ from PySide6.QtTest import QTest
 from app.chat.history.message import AnswerEnding, Message
 from app.engine.link import EngineLink
 from app.engine.program import engine_program
-from app.engine.remote.link import Place
+from app.engine.remote.addresses import Place
 from app.engine.remote.servers import look_at
 from app.engine.remote.wire import Wire
 from app.library.remote.engines import SavedEngine

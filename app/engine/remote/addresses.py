@@ -1,14 +1,48 @@
-"""Addresses of engines elsewhere: as people write them, and where a key may travel."""
+"""Where engines elsewhere are: addresses as people write them, a model behind one, and where a key may travel."""
 
 import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from engine.errors import InputError
 from engine.protocol.sentences import Sentence, say
 
+if TYPE_CHECKING:
+    from app.engine.remote.servers import RemoteModel
+
+COPPICE, VLLM, SGLANG, LLAMA, LM_STUDIO, OLLAMA = "Coppice", "vLLM", "SGLang", "llama.cpp", "LM Studio", "Ollama"
+OTHER = ""  # any other that speaks as OpenAI's does
+
 _LONGEST = 500
 _SUFFIXES = ("/chat/completions", "/completions", "/models", "/v1")  # what people copy along with an address
 _LOCAL_NAMES = (".local", ".lan", ".internal", ".home.arpa", ".localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One model of an engine elsewhere.
+
+    `context_tokens` is 0 where it is not known; `kind`: one of those above; `draft`: see `RemoteModel`.
+    """
+
+    address: str
+    model: str
+    kind: str = ""
+    context_tokens: int = 0
+    draft: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the model is called, without the folders of a server that names it by its file."""
+        is_path = self.model.startswith(("/", "\\")) or self.model[1:3] in (":\\", ":/")
+        return (is_path and re.split(r"[/\\]", self.model)[-1]) or self.model
+
+
+def place_of(address: str, kind: str, model: "RemoteModel") -> Place:
+    """A model that was found at an address."""
+    return Place(address, model.name, kind, model.context_tokens, model.draft)
 
 
 def normalised(written: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from app.engine.remote.addresses import COPPICE, LLAMA, VLLM
 from app.engine.remote.questions import messages
-from app.engine.remote.servers import COPPICE, LLAMA, VLLM
 from app.engine.remote.wire import Wire
 from app.system import json_text as json
 from app.system.background import Stop

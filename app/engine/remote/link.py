@@ -1,6 +1,5 @@
 """The way to one engine elsewhere: requests in threads, their events in the window's, as the local link has them."""
 
-import re
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -12,10 +11,11 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from app.engine.interface import APPLICATION
 from app.engine.remote import counting, failures
+from app.engine.remote.addresses import VLLM, Place, place_of
 from app.engine.remote.answer import AnswerEvent, RemoteAnswer
 from app.engine.remote.figures import Counters, counters_in
 from app.engine.remote.questions import KINDS_THAT_MAY_REFUSE, question, reduced
-from app.engine.remote.servers import VLLM, RemoteModel, Server, look_at
+from app.engine.remote.servers import Server, look_at
 from app.engine.remote.wire import Wire
 from app.system.background import Stop
 from app.system.plain_text import well_formed_values
@@ -27,28 +27,6 @@ from engine.protocol.watching import Inspect, Watch
 
 _AT_A_TIME = 6  # an answer and a count of two windows each, and the ends of what was cancelled
 _MOST_UNREAD = 1000  # events that wait for the window; then the server has to wait
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One model of an engine elsewhere. `context_tokens` is 0 where it is not known; `kind`, `draft`: see `servers`."""
-
-    address: str
-    model: str
-    kind: str = ""
-    context_tokens: int = 0
-    draft: str = ""
-
-    @property
-    def name(self) -> str:
-        """What the model is called, without the folders of a server that names it by its file."""
-        is_path = self.model.startswith(("/", "\\")) or self.model[1:3] in (":\\", ":/")
-        return (is_path and re.split(r"[/\\]", self.model)[-1]) or self.model
-
-
-def place_of(address: str, kind: str, model: RemoteModel) -> Place:
-    """A model that was found at an address."""
-    return Place(address, model.name, kind, model.context_tokens, model.draft)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OTHER, SGLANG, VLLM
+from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OTHER, SGLANG, VLLM
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.reasoning import MARKS

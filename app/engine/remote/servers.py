@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.engine.remote import failures
+from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
 from app.engine.remote.wire import Wire
 from app.system import json_text as json
 from app.system.background import Stop
 from engine.protocol.sentences import say
-
-COPPICE, VLLM, SGLANG, LLAMA, LM_STUDIO, OLLAMA = "Coppice", "vLLM", "SGLang", "llama.cpp", "LM Studio", "Ollama"
-OTHER = ""  # any other that speaks as OpenAI's does
 
 _OWNERS = {
     "coppice": COPPICE,
@@ -39,7 +37,7 @@ class RemoteModel:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """`kind` is one of those above; `models` is never empty."""
+    """`kind` is one of those that `addresses` names; `models` is never empty."""
 
     kind: str
     models: tuple[RemoteModel, ...]

@@ -171,7 +171,6 @@ def describe(entry: Entry, verdict: Verdict) -> str:
 
 _SIDE, _ABOVE, _BETWEEN, _RADIUS = 14, 9, 3, 8
 _DOT = 7
-_AMBER = {True: "#e5b567", False: "#9a6700"}
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
@@ -284,7 +283,7 @@ def tone_color(colors: Colors, tone: Tone) -> str:
     return {
         Tone.GOOD: colors.accent,
         Tone.FAIR: colors.link,
-        Tone.SLOW: _AMBER[colors.is_dark],
+        Tone.SLOW: colors.warning,
         Tone.BAD: colors.error,
         Tone.QUIET: colors.muted,
     }[tone]

@@ -16,10 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.engine.remote.addresses import host_of, key_warning, normalised
+from app.engine.remote.addresses import host_of, key_warning, normalised, place_of
 from app.engine.remote.failures import REFUSED_KEY, RemoteError
 from app.engine.remote.keys import EngineKeys, checked
-from app.engine.remote.link import place_of
 from app.engine.remote.servers import RemoteModel, Server, look_at
 from app.engine.remote.wire import Wire
 from app.i18n.number_text import Number

@@ -4,16 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
 from app.engine.interface import EngineSwitch
-from app.engine.remote.addresses import host_of, normalised
+from app.engine.remote.addresses import COPPICE, Place, host_of, normalised, place_of
 from app.engine.remote.keys import EngineKeys
-from app.engine.remote.link import Place, RemoteEngine, place_of
-from app.engine.remote.servers import COPPICE, Server
-from app.engine.remote.wire import Wire
 from app.engine.state import EngineState, Phase
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
@@ -24,6 +21,10 @@ from app.ui.notices import Notice, Tone
 from engine.errors import InputError
 from engine.protocol.messages import Failed, Loaded, ModelInfo
 from engine.protocol.options import LoadOptions
+
+if TYPE_CHECKING:  # read when an engine elsewhere is taken up: most starts of the window have none
+    from app.engine.remote.link import RemoteEngine
+    from app.engine.remote.servers import Server
 
 CONNECTION_NOTICE, KEY_NOTICE = "engine-not-connected", "engine-key-not-kept"
 MOST_ENGINES = 100
@@ -221,6 +222,9 @@ class EngineChoice(QObject):
             self._remote.look_for()
 
     def _take(self, engine: SavedEngine) -> None:
+        from app.engine.remote.link import RemoteEngine  # noqa: PLC0415
+        from app.engine.remote.wire import Wire  # noqa: PLC0415
+
         place = engine.place
         wire = Wire(place.address, lambda: self.keys.of(place.address) if engine.has_key else "")
         remote = RemoteEngine(place, wire, self._ids, self)
@@ -258,7 +262,7 @@ class EngineChoice(QObject):
         if self._remote is None:
             self._change(state)
 
-    def _on_found(self, server: Server) -> None:
+    def _on_found(self, server: "Server") -> None:
         engine = self._chosen
         assert engine is not None
         model = server.model(engine.place.model)

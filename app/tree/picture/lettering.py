@@ -45,6 +45,7 @@ class Lettering:
             self.small.setPointSizeF(font.pointSizeF() * _SMALL)
         self._bold, self._small = QFontMetricsF(self.bold), QFontMetricsF(self.small)
         self._plain = QFontMetricsF(font)
+        self._small_widths: dict[str, float] = {}
         line, count = self._plain.height(), self._small.horizontalAdvance("+99")
         gap = round(count) + 5
         lead = (
@@ -86,8 +87,13 @@ class Lettering:
         painter.drawStaticText(QPointF(start.x(), start.y() - self._ascents[bold]), shaped)
 
     def small_width(self, text: str) -> float:
-        """How wide a text is in small letters, in logical pixels."""
-        return self._small.horizontalAdvance(text)
+        """How wide a text is in small letters, in logical pixels; these are few, such as `+7`."""
+        width = self._small_widths.get(text)
+        if width is None:
+            if len(self._small_widths) >= _CACHED:
+                self._small_widths.clear()
+            width = self._small_widths[text] = self._small.horizontalAdvance(text)
+        return width
 
     def label(self, piece: str, token: int) -> Label:
         """A token made visible and, if it is very long, elided."""

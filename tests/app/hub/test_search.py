@@ -34,7 +34,6 @@ def test_a_row_says_what_the_listing_says(hub: Hub, client: HubClient, stop: Sto
         licence="mit",
         gated="auto",
         downloads=7,
-        likes=0,
         updated="2026-01-02T03:04:05.000Z",
         model_type="llama",
         task="text-generation",

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from pytestqt.qtbot import QtBot
 
-from app.engine.remote.link import Place, RemoteEngine
+from app.engine.remote.addresses import Place
+from app.engine.remote.link import RemoteEngine
 from app.engine.remote.servers import Server
 from app.engine.remote.wire import Wire
 from engine.protocol.messages import ChatMessage, Counted, Event, Failed, Finished, Round, Statistics, Wrote

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.engine.remote.addresses import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM, Place
 from app.engine.remote.figures import DRAFTED, PLAIN, UNTOLD
-from app.engine.remote.link import Place
-from app.engine.remote.servers import COPPICE, LLAMA, LM_STUDIO, OLLAMA, OTHER, SGLANG, VLLM
 from engine.protocol.messages import ChatMessage, Finished, Prefilled, Queued, Steps, Wrote
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.watching import Watch

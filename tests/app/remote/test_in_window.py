@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.archive.conversion import conversation_of, records_of
 from app.chat.archive.formats import exported_json, exported_markdown, from_json, from_markdown
 from app.chat.history.message import AnswerEnding
-from app.engine.remote.link import Place
+from app.engine.remote.addresses import Place
 from app.engine.state import Phase
 from app.library.picker.engines_page import EnginesPage
 from app.library.picker.page import Page

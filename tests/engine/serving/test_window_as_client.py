@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from app.engine.remote.addresses import COPPICE
 from app.engine.remote.answer import RemoteAnswer
 from app.engine.remote.counting import counted
 from app.engine.remote.questions import question
-from app.engine.remote.servers import COPPICE, look_at
+from app.engine.remote.servers import look_at
 from app.engine.remote.wire import Wire
 from app.system.background import Stop
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Prefilled, Round
