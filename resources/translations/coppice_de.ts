@@ -9451,6 +9451,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{missing} von {all} Gewichtsdateien fehlen in {folder}, zuerst {file}.</translation>
         </message>
         <message>
+            <location filename="../../engine/model/decoding/grids.py" />
+            <source>This transformers ({version}) has no tables of GGUF's types of one to three bits.</source>
+            <translation>Dieses transformers ({version}) hat keine Tabellen für GGUFs Typen mit einem bis drei Bit.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/decoding/grids.py" />
+            <source>Update transformers, or choose a model in another type.</source>
+            <translation>Aktualisieren Sie transformers, oder wählen Sie ein Modell in einem anderen Typ.</translation>
+        </message>
+        <message>
             <location filename="../../engine/model/device.py" />
             <source>Choose device 'cpu', or install an NVIDIA driver and a CUDA build of torch.</source>
             <translation>Wählen Sie das Gerät „cpu“, oder installieren Sie einen Treiber von NVIDIA und torch für CUDA.</translation>
@@ -9614,16 +9624,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/model/gguf/contents.py" />
             <source>Choose another version of the model, or update Coppice.</source>
             <translation>Wählen Sie eine andere Fassung des Modells, oder aktualisieren Sie Coppice.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/grid_decoders.py" />
-            <source>This transformers ({version}) has no tables of GGUF's types of one to three bits.</source>
-            <translation>Dieses transformers ({version}) hat keine Tabellen für GGUFs Typen mit einem bis drei Bit.</translation>
-        </message>
-        <message>
-            <location filename="../../engine/model/gguf/grid_decoders.py" />
-            <source>Update transformers, or choose a model in another type.</source>
-            <translation>Aktualisieren Sie transformers, oder wählen Sie ein Modell in einem anderen Typ.</translation>
         </message>
         <message>
             <location filename="../../engine/model/gguf/header.py" />
@@ -11212,8 +11212,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
+            <source>Pairs differ: the best tree may give {least} to {most} tokens/s.</source>
+            <translation type="unfinished" />
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
             <source>Seconds of a pass are those that this pair's rounds took.</source>
             <translation>Die Sekunden eines Durchgangs sind die, welche die Runden dieses Paars dauerten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>Texts differ: its last answers had {least} to {most} tokens per pass.</source>
+            <translation type="unfinished" />
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
