@@ -72,7 +72,8 @@ class Routed:
             nodes.append(node)
         choice = self.trees[id(place)][nodes]
         _, layers, chosen = choice.shape
-        return sum(len(np.unique(choice[:, layer])) for layer in range(layers)) / (layers * chosen)
+        distinct = sum(len(np.unique(choice[:, layer])) for layer in range(layers))
+        return distinct / float(layers * chosen)
 
 
 @dataclass
