@@ -72,8 +72,7 @@ class Routed:
             nodes.append(node)
         choice = self.trees[id(place)][nodes]
         _, layers, chosen = choice.shape
-        distinct = sum(len(np.unique(choice[:, layer])) for layer in range(layers))
-        return distinct / float(layers * chosen)
+        return sum(len(np.unique(choice[:, layer])) for layer in range(layers)) / (layers * chosen)
 
 
 @dataclass

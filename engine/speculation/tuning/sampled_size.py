@@ -23,7 +23,7 @@ class Mixture:
 
         As if reading weights were all that takes time, and each expert were read that some row touches.
         """
-        touched: float = self.count * (1.0 - (1.0 - self.chosen / self.count) ** rows)
+        touched = self.count * (1.0 - (1.0 - self.chosen / self.count) ** rows)
         return 1.0 - self.share + self.share * touched / self.chosen
 
 

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from engine.speculation.interfaces import Choice, MarginalCost, RoundResult
+from engine.speculation.interfaces import Choice, MarginalCost, RoundResult, Routing
 from engine.speculation.trees.arrays import Integers, Numbers
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
@@ -120,6 +120,11 @@ class Machine:
         drafting = sum(self._draft_seconds(tree, levels) for tree, levels in grown)
         passes = sum(self.pass_seconds(len(tree)) + self.rest_seconds for tree, _ in grown)
         return tokens / len(grown), ((1 - self.hidden) * drafting + passes) / len(grown)
+
+    @property
+    def routing(self) -> Routing | None:
+        """Of its last pass: no mixture."""
+        return None
 
     def rate(self, budget: int, depth: int) -> float:
         """True tokens per second of a fixed choice."""
