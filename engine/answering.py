@@ -50,6 +50,7 @@ class Answering:
             device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
             observer=watcher,
             largest_tree=loaded.weights.plan.largest_tree,
+            routing=lambda: loaded.routing,
             mixture=loaded.mixture,
         )
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)

@@ -19,6 +19,7 @@ from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.trees.tree_program import AcceptanceVector, checked
+from engine.speculation.tuning.expert_costs import ExpertCosts
 from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
 
@@ -140,13 +141,14 @@ def settings_of(options: GenerateOptions) -> dict[str, Any]:
 
 
 class Learned:
-    """What one engine has learned. What a pass takes is the same for every way of sampling."""
+    """What one engine has learned. What a pass takes, and its experts, is the same for every way of sampling."""
 
     def __init__(self, files: LearnedFiles | None = None) -> None:
         """`files`: None to forget it all."""
         self.complaint = ""  # why what was learnt before cannot be used; for the answer at hand
         self._files = files
         self._passes: MeasuredPasses | None = None
+        self._experts = ExpertCosts()
         self._states: dict[Hashable, tuple[GenerateOptions, LearnedState]] = {}
         self._kept: dict[Hashable, int] = {}  # how much of each had been learnt when it was last written
 
@@ -159,6 +161,7 @@ class Learned:
             state = found or LearnedState()
             throughput = state.throughput
             self._passes = throughput.passes = self._passes or throughput.passes
+            throughput.experts = self._experts
             self._states[key], self._kept[key] = (options, state), state.size
         self._states[key] = self._states.pop(key)  # the newest last
         return self._states[key][1]

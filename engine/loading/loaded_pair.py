@@ -54,6 +54,7 @@ from engine.weights.planning.arrangement import streamed_layers
 from engine.weights.planning.machine import gib, memory_now
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Plan
+from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_store import HostShare
 from engine.weights.streaming.layer_stream import LayerStream
 from engine.weights.streaming.stored_weight import NarrowWeight
@@ -65,7 +66,8 @@ class LoadedPair:
 
     `good`: what memory has shown to work; `learned`: by earlier answers; `limit`: the tree sizes that memory allows;
     `texts`: what was read before the present one; `translation`: of the target's tokens for a draft with another
-    vocabulary; `merged`: heads that draft beside a draft model; `mixture`: what is known of a target that is one.
+    vocabulary; `merged`: heads that draft beside a draft model; `routing`: of the target's last pass, if it is a
+    mixture, and what is known of it.
     """
 
     pair: Pair
@@ -79,6 +81,7 @@ class LoadedPair:
     texts: KeptTexts
     translation: Translation | None = None
     merged: HeadContext | None = None
+    routing: RoutingRecord | None = None
     mixture: Mixture | None = None
 
     @property
@@ -266,6 +269,7 @@ def _load(
             texts.on_disk = TextsOnDisk(model_names((target, pair.target), drafts, weights.stored_as))
         return LoadedPair(
             pair, weights, target, draft, plan.context_tokens, good, learned, limit, texts, translation, heads,
+            weights.stream.routing if weights.stream else RoutingRecord.of(weights.network.layers),
             mixture_of(pair.target, pair.draft) if pair.draft else None,
         )  # fmt: skip
     except BaseException:

@@ -13,6 +13,31 @@ from engine.speculation.trees.arrays import Numbers, isotonic
 from engine.speculation.trees.tree import Path, Tree
 
 
+class Routing(Protocol):
+    """What a mixture's routers chose in the target's last pass."""
+
+    @property
+    def layers(self) -> Sequence[int]:
+        """The layers that have experts; none before the first pass."""
+
+    @property
+    def count(self) -> int:
+        """Experts of a layer."""
+
+    def chosen(self, layer: int) -> Tensor:
+        """int64 [rows, experts of a token], in host memory; rows as the pass had them."""
+
+
+class NodePrices(Protocol):
+    """What single nodes cost besides their rows, such as experts that only they touch."""
+
+    def worthwhile(self, tree: Tree, rows: Numbers) -> list[int] | None:
+        """The nodes of the part of `tree` that is worth most, ascending, the root left out; None if that is not known.
+
+        `rows`: see `MarginalCost`.
+        """
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class MarginalCost:
     """Tokens that could have been written in the time that something takes, at the rate that is paid for it.
@@ -23,13 +48,15 @@ class MarginalCost:
 
     `level`: of one draft pass, and `node`: of a node in it; `carried`: how much of the chance of reaching a level is
     still found in the next one; `rows`: float64 [n + 1], rising, of a pass of the target over the root and 0 to n
-    nodes, with what drafting these nodes takes.
+    nodes, with what drafting these nodes takes. `nodes`: what a node costs beyond that, or less than it, where nodes
+    differ; the size of a tree that is still growing follows from `rows` alone.
     """
 
     level: float
     node: float
     carried: float
     rows: Numbers
+    nodes: NodePrices | None = None
     _hull: Numbers = field(init=False)  # the lower convex hull of `rows`
 
     def __post_init__(self) -> None:
@@ -81,6 +108,15 @@ class TreeBounds:
     def size_so_far(self, probabilities: Callable[[], Numbers]) -> int:
         """Nodes that the tree would have by now, while further levels may follow."""
         return min(self.budget, self.price.hopeful_size(probabilities())) if self.price else self.budget
+
+    def worthwhile(self, tree: Callable[[], Tree]) -> list[int] | None:
+        """Of a tree within the bounds, the nodes to keep where these have prices of their own; None where not.
+
+        Ascending, closed under ancestors, the root left out; `size` says how many to keep where it is None.
+        """
+        if self.price is None or self.price.nodes is None:
+            return None
+        return self.price.nodes.worthwhile(tree(), self.price.rows[: self.budget + 1])
 
     def is_worth_reading(self, probabilities: Callable[[], Numbers]) -> bool:
         """Whether one more draft pass is expected to pay, over nodes that are accepted with these probabilities."""

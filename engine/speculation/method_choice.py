@@ -9,7 +9,7 @@ import torch
 from engine.errors import InputError
 from engine.protocol.options import UNMEASURED, GenerateOptions
 from engine.protocol.sentences import say
-from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Sampling, Scorer, Strategy
+from engine.speculation.interfaces import Fixed, Method, NullObserver, Observer, Routing, Sampling, Scorer, Strategy
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.rng import Rng
@@ -73,7 +73,8 @@ class MethodInputs:
     `draft`: None without a draft model; `forgets`: it keeps of a tree only what the target read before it was grown.
     `vocabulary`: the target's.
     `counts`: how the draft's children were accepted so far. `learned` and `measured` may read files: they are called
-    only for a method that needs them. `mixture`: what a target is that is one, as far as that is known.
+    only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
+    mixture; `mixture`: what such a target is, as far as that is known.
     """
 
     sampling: Sampling
@@ -87,6 +88,7 @@ class MethodInputs:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     observer: Observer = field(default_factory=NullObserver)
     largest_tree: int = LARGEST
+    routing: Callable[[], Routing | None] = lambda: None
     mixture: Mixture | None = None
 
 
@@ -144,7 +146,7 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
             methods.append(Lookup(plain, "lookup"))
     largest = min(LARGEST, inputs.largest_tree)
     throughput = inputs.learned().throughput
-    return Auto(methods, plain, throughput, largest, speculation.depth)
+    return Auto(methods, plain, throughput, largest, speculation.depth, routing=inputs.routing)
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:

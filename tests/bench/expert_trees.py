@@ -1,4 +1,4 @@
-"""The sizes that `auto` gives the trees of a mixture, against every fixed budget: replayed on machines that are known.
+"""Trees that know which experts their nodes touch, against trees that do not: replayed on machines that are known.
 
 python -m tests.bench.expert_trees [--prompt-count 8] [--max-new-tokens 64] [--starts 4] [--temperatures 0,0.6]
     [--json]
@@ -20,7 +20,9 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from engine.cli.progress import say
 from engine.engine import Engine
@@ -29,8 +31,8 @@ from engine.speculation.interfaces import Choice, MarginalCost, RoundResult
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.throughput_model import ThroughputModel
+from engine.weights.streaming.experts.routing import RoutingRecord
 from tests.bench.auto_replay import DEEPEST, Place, Text, recorded
-from tests.engine.routing_record import RoutingRecord
 from tests.engine.speculation.simulation import Named
 from tests.hybrid_pair.corpus import EMBEDDED
 from tests.mixture_pair.folders import assemble
@@ -48,9 +50,14 @@ Choices = NDArray[np.int64]
 
 @dataclass
 class Routed:
-    """What the routers chose for every node of the trees at all places."""
+    """What the routers chose for every node of the trees at all places, and the last pass of a replay.
 
+    It is told as `engine.speculation.interfaces.Routing` tells of a pass.
+    """
+
+    count: int = 0
     trees: dict[int, Choices] = field(default_factory=dict)  # by the identity of a place
+    choice: Choices = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.int64))
     _record: RoutingRecord | None = None
 
     def watch(self, engine: Engine, text: Sequence[int], place: Place) -> None:
@@ -61,18 +68,32 @@ class Routed:
         target.prefill(text[:-1])
         target.score(place.tree.tokens, place.tree.parents)
         target.keep([])
+        self.count = record.count
         self.trees[id(place)] = np.stack([record.chosen(layer).numpy() for layer in record.layers], 1)
 
-    def times(self, place: Place, tree: Tree) -> float:
-        """Different experts of a pass over a part of a place's tree, for every one that a row touches."""
+    @property
+    def layers(self) -> range:
+        """Those of the last pass."""
+        return range(self.choice.shape[1] if len(self.choice) else 0)
+
+    def chosen(self, layer: int) -> Tensor:
+        """int64 [rows, chosen]."""
+        return torch.from_numpy(self.choice[:, layer])
+
+    def read(self, place: Place, tree: Tree) -> None:
+        """A pass over a part of a place's tree."""
         nodes = [0]
         for parent, token in zip(tree.parents[1:], tree.tokens[1:], strict=True):
             node = place.tree.child(nodes[parent], token)
             assert node is not None
             nodes.append(node)
-        choice = self.trees[id(place)][nodes]
-        _, layers, chosen = choice.shape
-        return sum(len(np.unique(choice[:, layer])) for layer in range(layers)) / (layers * chosen)
+        self.choice = self.trees[id(place)][nodes]
+
+    @property
+    def times(self) -> float:
+        """Different experts of the last pass, for every one that a row touches."""
+        alone = len(self.layers) * self.choice.shape[2]
+        return sum(len(np.unique(self.choice[:, layer])) for layer in self.layers) / alone
 
 
 @dataclass
@@ -91,8 +112,9 @@ class Replay:
         if choice.budget and depth > 0:
             grown = _grown(places[at], choice, depth)
         tree, nodes, levels = grown
+        self.record.read(places[at], tree)
         draft = levels * LEVEL + tree.drafted * NODE
-        target = 1.0 - self.share + ROW * tree.drafted + self.share * self.record.times(places[at], tree)
+        target = 1.0 - self.share + ROW * tree.drafted + self.share * self.record.times
         target *= chance.lognormvariate(0.0, NOISE) if chance else 1.0
         path = Path(nodes, bonus=answer[at + len(nodes) - 1])
         return RoundResult(choice, tree, path, draft, target, draft + target)
@@ -102,11 +124,14 @@ class Replay:
         choice = Choice(Named("specexec"), budget, DEEPEST)
         return self._rate(self.texts, lambda _: choice, lambda _: None, None)[0]
 
-    def auto_rate(self, seed: int) -> tuple[float, float]:
+    def auto_rate(self, seed: int, knows: bool) -> tuple[float, float]:
         """Tokens per second of `auto`, and nodes of its trees, the median; the first rounds do not count."""
         chance, order = random.Random(seed), list(self.texts) * REPEATS
         chance.shuffle(order)
-        auto = Auto([Named("specexec")], Named("none"), ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0)
+        auto = Auto(
+            [Named("specexec")], Named("none"), ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0,
+            routing=lambda: self.record if knows else None,
+        )  # fmt: skip
         auto.prefill([0])
         return self._rate(order, lambda room: auto.choose([0, 0], room), auto.learn, chance, LEARNING_ROUNDS)
 
@@ -147,10 +172,13 @@ def measure(texts: Sequence[Text], record: Routed, temperature: float, starts: i
         fixed = {budget: replay.fixed_rate(budget) for budget in BUDGETS}
         best = max(fixed, key=fixed.__getitem__)
         row = {"temperature": temperature, "share": share, "best_budget": best}
-        found = [replay.auto_rate(seed) for seed in range(starts)]
-        row |= {"plain": fixed[0], "best_fixed": fixed[best], "auto": mean(rate for rate, _ in found)}
-        rows.append({**row, "nodes": mean(nodes for _, nodes in found)})
-        say(_line(rows[-1]).rstrip())
+        row |= {"plain": fixed[0], "best_fixed": fixed[best]}
+        for knows, name in ((True, "knowing"), (False, "without")):
+            found = [replay.auto_rate(seed, knows) for seed in range(starts)]
+            row[name] = mean(rate for rate, _ in found)
+            row[f"{name}_nodes"] = mean(nodes for _, nodes in found)
+        rows.append(row)
+        say(_line(row).rstrip())
     return rows
 
 
@@ -176,7 +204,7 @@ def main() -> None:
 def _line(row: dict[str, Any]) -> str:
     line = (
         "T = {temperature:<4g}{share:>4.0%}  one token {plain:.3f}  best fixed ({best_budget:>2}) {best_fixed:.3f}"
-        "  auto {auto:.3f} ({nodes:.1f} nodes)\n"
+        "  auto {without:.3f} ({without_nodes:.1f} nodes)  knowing experts {knowing:.3f} ({knowing_nodes:.1f} nodes)\n"
     )
     return line.format(**row)
 

@@ -10,10 +10,10 @@ from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.protocol.options import LoadOptions
 from engine.weights.planning.needs import expected_distinct
+from engine.weights.streaming.experts.routing import RoutingRecord
 from tests.bench.grown_mixture import MixtureShape, grow_mixture, shape_of
 from tests.campaigns.extent import for_the_proofs
 from tests.engine.resident import load_resident
-from tests.engine.routing_record import RoutingRecord
 from tests.engine.test_hybrid_pair import PLAIN, TREES, answers, tokens_per_pass
 from tests.hybrid_pair.corpus import EMBEDDED
 from tests.mixture_pair.conversion import CHOSEN, EXPERTS, clusters

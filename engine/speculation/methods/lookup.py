@@ -73,7 +73,11 @@ class Lookup:
         branches = self._index.branches(bounds.budget, bounds.depth, least)
         self._merged = merge(drafted, branches, bounds.budget)
         if bounds.price:
-            self._merged = merge(drafted, branches, bounds.size(partial(_probabilities, self._merged.tree)))
+            chosen = bounds.worthwhile(partial(getattr, self._merged, "tree"))
+            if chosen is None:
+                self._merged = merge(drafted, branches, bounds.size(partial(_probabilities, self._merged.tree)))
+            else:
+                self._merged = self._merged.cut(chosen)
         return self._merged.tree
 
     def keep_drafting(self) -> bool:

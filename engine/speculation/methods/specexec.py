@@ -101,7 +101,7 @@ class SpecExec:
             self._expand(search, frontier, bounds.budget, tokens)
             size = bounds.size_so_far(probabilities)
             self._tell(search, size)
-        kept = search.best(bounds.size(probabilities), depth)
+        kept = _worthwhile(search, bounds, depth)
         self._kept = kept.tolist()
         return search.tree(kept)
 
@@ -204,6 +204,14 @@ class SpecExec:
             self._ranks.observe_ranks(ranks, listed.shape[1])
         if self._calibration:
             self._calibration.observe(np.stack([read.log_probs[read.row] for read, _ in reads]), ranks)
+
+
+def _worthwhile(search: BestFirst, bounds: TreeBounds, depth: int) -> Integers:
+    """The nodes of the finished tree: those worth their own prices, else the most probable ones."""
+    chosen = bounds.worthwhile(lambda: search.tree(search.best(bounds.budget, depth)))
+    if chosen is None:
+        return search.best(bounds.size(partial(search.probabilities, depth)), depth)
+    return search.best(bounds.budget, depth)[[0, *chosen]]
 
 
 class BorrowingSpecExec(SpecExec):

@@ -84,6 +84,10 @@ class Merged:
     tree: Tree
     origins: tuple[int | None, ...]
 
+    def cut(self, nodes: Sequence[int]) -> "Merged":
+        """Of these nodes alone; see `Tree.cut`."""
+        return Merged(self.tree.cut(nodes), (self.origins[0], *(self.origins[node] for node in nodes)))
+
 
 def merge(drafted: Tree, branches: Tree, budget: int) -> Merged:
     """The `budget` nodes with the best scores of both trees, whose roots are the same.

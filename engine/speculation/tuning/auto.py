@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from engine.protocol.sentences import Amount, opening, say
-from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult
+from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
 from engine.speculation.tuning.pass_time import ENOUGH, STEP
 from engine.speculation.tuning.throughput_model import Plan, ThroughputModel
 
@@ -34,15 +34,16 @@ class Auto:
         largest: int,
         deepest: int,
         clock: Callable[[], float] = time.perf_counter,
+        routing: Callable[[], Routing | None] = lambda: None,
     ) -> None:
         """`methods`, the likeliest best one first; `plain` writes a token per pass; None: there is always a tree.
 
-        `largest`, `deepest`: no tree has more nodes, or levels.
+        `largest`, `deepest`: no tree has more nodes, or levels. `routing`: of a mixture, what its routers chose last.
         """
         self._names, self._plain, self._model = [method.name for method in methods], plain, model
         self._methods = {method.name: method for method in (*methods, *filter(None, [plain]))}
         self._largest, self._deepest = largest, deepest
-        self._clock = clock
+        self._clock, self._routing = clock, routing
         self._asked = 0  # nodes
         self._is_empty = False  # whether the last tree sized itself to nothing
         self._reader: Method | None = None  # the method that has read the text so far
@@ -79,7 +80,7 @@ class Auto:
 
     def learn(self, result: RoundResult) -> None:
         """Every round tells something about the machine, and about the method that drafted."""
-        self._model.observe(result, self._once_seconds, self._planned == 0.0)
+        self._model.observe(result, self._once_seconds, self._planned == 0.0, self._routing())
         self._planned += result.seconds
         self._is_empty = result.choice.price is not None and not result.tree.drafted
         if result.choice.budget < self._asked:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from engine.speculation.experts.routed_sets import expected_distinct
 from engine.speculation.trees.tree_program import MOST_LEVELS, AcceptanceVector, program_for
 
 
@@ -23,7 +26,7 @@ class Mixture:
 
         As if reading weights were all that takes time, and each expert were read that some row touches.
         """
-        touched = self.count * (1.0 - (1.0 - self.chosen / self.count) ** rows)
+        touched = float(expected_distinct(self.count, self.chosen, np.array([rows]))[0])
         return 1.0 - self.share + self.share * touched / self.chosen
 
 

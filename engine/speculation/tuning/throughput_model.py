@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.speculation.interfaces import MarginalCost, RoundResult
+from engine.speculation.interfaces import MarginalCost, RoundResult, Routing
 from engine.speculation.trees.arrays import Integers, Numbers, State, figure, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.tuning.expert_costs import ExpertCosts, ExpertPrices
 from engine.speculation.tuning.pass_time import MeasuredPasses
 
 BUDGETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -137,7 +138,7 @@ class ThroughputModel:
     """How long passes take here, and every method's trees; outlives an answer.
 
     A round is drafting and all the rest, which counts as a pass over the tree's rows. `savings`: seconds that may be
-    lost to exploration; `turn`: what it has come to.
+    lost to exploration; `turn`: what it has come to. `experts`: of a target that is a mixture.
     """
 
     rounds: int = 0
@@ -146,6 +147,7 @@ class ThroughputModel:
     methods: defaultdict[str, MethodStats] = field(default_factory=lambda: defaultdict(MethodStats))
     savings: float = 0.0
     turn: int = 0
+    experts: ExpertCosts = field(default_factory=ExpertCosts)
 
     @property
     def state(self) -> State:
@@ -167,11 +169,17 @@ class ThroughputModel:
             model.methods[str(name)] = MethodStats(trees, drafting, int(figure(kept["rounds"], 0)))
         return model
 
-    def observe(self, result: RoundResult, once_seconds: float, is_studied: bool = True) -> None:
-        """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too."""
+    def observe(
+        self, result: RoundResult, once_seconds: float, is_studied: bool = True, routing: Routing | None = None
+    ) -> None:
+        """One round; `once_seconds`: of its drafting, what a change of method took; `is_studied`: its tree, too.
+
+        `routing`: what the routers of a mixture chose in it.
+        """
         tree, drafting = result.tree, max(0.0, result.draft_seconds - once_seconds)
         self.rounds += 1
         seconds = result.seconds - result.draft_seconds
+        seconds -= self.experts.observe(result, routing, seconds + self.passes.hidden * drafting)
         if self.passes.observe(len(tree), seconds, drafting):
             self.learning_until = self.rounds + LEARNING_ROUNDS
             for stats in self.methods.values():
@@ -205,7 +213,8 @@ class ThroughputModel:
         node = float(wide_level - level) / (wide - 1.0)
         passes = rate * self.passes.time.over(rows) + node * (rows - 1.0)
         carried = stats.acceptance.carried(max(plan.budget, TELLING))
-        return MarginalCost(float(level) - node, node, carried, passes)
+        prices = ExpertPrices(self.experts, rate) if self.experts.predictor else None
+        return MarginalCost(float(level) - node, node, carried, passes, prices)
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""

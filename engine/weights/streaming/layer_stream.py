@@ -16,6 +16,7 @@ from engine.weights.streaming.binding import Binding, Decoded, Scratch, Views
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.clocks import clock_for
 from engine.weights.streaming.experts.followed import Use
+from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.experts.setup import ExpertSetup, split_layers
 from engine.weights.streaming.experts.stream import ExpertStream
 from engine.weights.streaming.layer_store import HostShare, LayerStore, RingSlots
@@ -65,6 +66,7 @@ class LayerStream:
         `decoders`: one for each layer; None: the stored bytes are the weights.
         """
         self.on_wait: OnWait | None = None
+        self.routing = RoutingRecord.of(layers)  # None where the layers are no mixture
         options = options or StreamOptions()
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
         self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
@@ -120,6 +122,8 @@ class LayerStream:
         """Detach from the layers, end the threads, close the files, give pinned memory back."""
         for hook in self._hooks:
             hook.remove()
+        if self.routing:
+            self.routing.close()
         if self._experts:
             self._experts.close()
         self._store.close()

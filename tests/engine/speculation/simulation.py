@@ -59,6 +59,11 @@ def worthwhile(tree: Tree, price: MarginalCost, depth: int) -> tuple[list[int], 
         known = depths <= levels
         size = price.hopeful_size(chances[known])
         last = chances[known][:size][depths[known][:size] == levels]
+    if price.nodes:
+        among = np.sort(order[known][: len(price.rows) - 1])
+        chosen = price.nodes.worthwhile(tree.cut(among.tolist()), price.rows)
+        if chosen is not None:
+            return [int(among[node - 1]) for node in chosen], levels
     return np.sort(order[known][: price.best_size(chances[known])]).tolist(), levels
 
 
@@ -194,9 +199,12 @@ class Trial:
     def __init__(self, machine: Machine, throughput: ThroughputModel | None = None) -> None:
         self.machine = machine
         self.throughput = throughput or ThroughputModel()
-        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, lambda: 0.0)
+        self.auto = Auto([Named("specexec")], Named("none"), self.throughput, 1024, 32, lambda: 0.0, self._routing)
         self.results: list[RoundResult] = []
         self.auto.prefill([0])
+
+    def _routing(self) -> Routing | None:
+        return self.machine.routing if isinstance(self.machine, Machine) else None
 
     def run(self, count: int) -> list[RoundResult]:
         """So many rounds; returns their results."""

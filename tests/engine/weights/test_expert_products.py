@@ -22,12 +22,12 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay
 from engine.weights.streaming.experts.binding import find_experts
 from engine.weights.streaming.experts.followed import FollowedExperts, Use, is_followed
+from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
 from tests.engine.family_models import tiny_config
 from tests.engine.gguf_files import write_gguf
 from tests.engine.packed_models import packed_model
-from tests.engine.routing_record import RoutingRecord
 from tests.engine.tiny_models import save_tiny_model, tiny_model
 from tests.engine.weights.reading import cache_use
 from tests.engine.weights.stand_in import StandInCopyStream
@@ -338,14 +338,13 @@ def test_the_record_is_what_the_routers_chose_in_the_last_pass(qwen: Mixture) ->
         stream = qwen.stream(
             qwen.layouts, ["ssd"] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=few_rows
         )
-        record = RoutingRecord.of(qwen.streamable.network.layers)
-        assert record
+        record = stream.routing
+        assert isinstance(record, RoutingRecord)
         assert (record.layers, record.count) == ((0, 1, 2, 3), 8)
         assert record.chosen(0).numel() == 0
         passes(qwen.context)
         for index in record.layers:
             assert record.chosen(index).shape == (8, 2)
             assert torch.equal(record.chosen(index), seen[index])
-        record.close()
         stream.close()
         qwen.context.rewind(0)

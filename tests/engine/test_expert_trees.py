@@ -1,4 +1,4 @@
-"""A loaded mixture's answers: the text stays its own, and sampled trees are small where experts are dear."""
+"""A loaded mixture's answers: trees are grown by what its routers chose, and the text stays its own."""
 
 import shutil
 from collections.abc import Iterator
@@ -12,6 +12,10 @@ from engine.errors import Cancellation
 from engine.loading.pair import open_pair
 from engine.protocol.messages import Finished, Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
+from engine.speculation.experts.accuracy import Accuracy
+from engine.speculation.trees.tree import Tree
+from engine.speculation.tuning.expert_costs import ExpertPrices
+from engine.speculation.tuning.expert_time import ExpertTime
 from engine.text.prompt import Prompt
 from tests.campaigns.extent import choose
 from tests.engine.tiny_models import save_tiny_model
@@ -57,8 +61,23 @@ def answered(engine: Engine, method: str, temperature: float = 0.0) -> list[int]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_trees_of_a_loaded_mixture_write_its_own_text(engine: Engine, temperature: float) -> None:
-    assert answered(engine, "specexec", temperature) == answered(engine, "none", temperature)
+def test_trees_of_a_loaded_mixture_know_its_experts(
+    engine: Engine, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown: list[int] = []
+    grow = ExpertPrices.worthwhile
+
+    def counted(prices: ExpertPrices, tree: Tree, rows: object) -> list[int] | None:
+        found = grow(prices, tree, rows)  # type: ignore[arg-type]
+        grown.extend([] if found is None else [len(found)])
+        return found
+
+    monkeypatch.setattr(ExpertPrices, "worthwhile", counted)
+    monkeypatch.setattr(ExpertTime, "seconds_per_expert", 1e-6)  # whatever this machine does meanwhile
+    monkeypatch.setattr(Accuracy, "is_better", True)
+    expected = answered(engine, "none", temperature)
+    assert answered(engine, "specexec", temperature) == expected
+    assert grown, "no tree was grown by its experts"
 
 
 def test_sampled_trees_of_a_mixture_are_small(engine: Engine) -> None:
