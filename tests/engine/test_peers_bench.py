@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench import peers
+from tests.bench import peer_files, peers
 from tests.bench.memory_group import GroupError, held_to
 from tests.bench.peer_files import Files
 from tests.bench.peers import best_size, in_turns
@@ -91,6 +91,27 @@ def test_from_disk_each_has_a_file_and_a_group_of_its_own(case: Case, monkeypatc
         peers._ask(cold, running[0], PROMPTS[0], 4)
     assert groups == [7] * len(RATES)
     assert not any(Path(file).exists() for file in files)
+
+
+def test_files_that_are_ready_are_opened_and_missing_ones_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def write(_folder: Path, path: Path, kind: str) -> Path:
+        written.append(kind)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"GGUF")
+        return path
+
+    monkeypatch.setattr(peer_files, "_write_gguf", write)
+    monkeypatch.setattr(peer_files, "grown", lambda folder, *_: folder.mkdir())
+    files = Files(tmp_path, "mixture", 1.6)
+    (tmp_path / "draft-BF16.gguf").write_bytes(b"GGUF")
+    files.write_all(["Q4_0", "Q8_0", "Q4_0"])
+    assert written == ["Q4_0", "Q8_0"]
+    assert files.target("Q8_0") == tmp_path / "Q8_0" / "target.gguf"
+    assert written == ["Q4_0", "Q8_0"]
 
 
 def test_without_groups_the_reason_is_noted(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
