@@ -108,7 +108,7 @@ def test_weights_that_share_a_place_are_decoded_when_they_are_needed(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Counting, "product", lambda *_: None)
-    other, place, turn = Counting(torch.randn(512, 256)), torch.zeros(512, 256), [None]
+    other, place, turn = Counting(torch.randn(512, 256)), torch.zeros(512, 256), list[object]([None])
     one, two = (StoredWeight(NAME, each, place, 8, turn=turn) for each in (counting, other))
     one.point(counting.stored)
     two.point(other.stored)
