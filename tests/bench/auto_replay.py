@@ -5,8 +5,10 @@ python -m tests.bench.auto_replay [--prompt-count 16] [--max-new-tokens 96] [--s
 On a real machine a few percent drown in noise. Here the embedded pair drafts a tree at every place of every answer
 once; what any budget and depth would have drafted there, and what the target would have accepted, is read off it. Only
 the seconds are a model's: of a machine that streams from a disk, of one with half the disk's rate, and of one with
-all weights in memory, each with noise. `auto` starts cold; its first 20 rounds are left out. Every start takes the
-answers in another order, twice.
+all weights in memory, of processors where every row costs, each with noise. `auto` starts cold, and is told what the
+plan would expect of passes, wrong by some factor (`--expectation 0`: nothing); its first 20 rounds are left out, and
+its first 30 are told apart, beside the best fixed budget over the same tokens. Every start takes the answers in
+another order, twice.
 """
 
 import argparse
@@ -31,6 +33,7 @@ from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.trees.tree import Path, Tree, root_only
 from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
 from tests.engine.speculation.simulation import Named, worthwhile
 
@@ -38,6 +41,8 @@ WIDEST = 512  # nodes of the recorded trees
 BUDGETS = (2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384)
 DEEPEST = 32
 LEARNING_ROUNDS = 20
+FIRST_ROUNDS = 30
+EXPECTED_ROWS = (1, 5, 17, 33, 65, 129, 257, 513)
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ PACES = (
     Pace("resident", lambda rows: 0.0075 + 0.0002 * rows, 0.0027, 0.0005, 0.004),
     Pace("ssd", lambda rows: max(0.3, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
     Pace("half", lambda rows: max(0.6, 0.165 + 0.00125 * rows), 0.003, 0.0001, 0.008, hidden=1.0),
+    Pace("processor", lambda rows: 0.1 + 0.016 * rows, 0.006, 0.0005, 0.01),
+    Pace("ssd, dear rows", lambda rows: max(0.85, 0.3 + 0.03 * rows), 0.006, 0.0003, 0.01, hidden=1.0),
 )
 
 
@@ -173,23 +180,54 @@ def fixed_rate(texts: Sequence[Text], budget: int, pace: Pace) -> float:
     return tokens / seconds
 
 
-def auto_over_best(texts: Sequence[Text], pace: Pace, best_budget: int, seed: int) -> float:
-    """The rate of `auto` over that of the budget that is best for all texts, on the texts after its first rounds."""
+def expected(pace: Pace, wrong_by: float, chance: random.Random) -> PassTime | None:
+    """What a plan would have told of its passes: seconds and rows each wrong by some factor; None for 0."""
+    if not wrong_by:
+        return None
+    rows, cost = (chance.lognormvariate(0.0, wrong_by) for _ in range(2))
+    seconds = tuple(cost * pace.target(round(1 + (each - 1) * rows)) for each in EXPECTED_ROWS)
+    return PassTime(tuple(map(float, EXPECTED_ROWS)), seconds)
+
+
+def auto_over_best(
+    texts: Sequence[Text], pace: Pace, best_budget: int, seed: int, wrong_by: float
+) -> tuple[float, float]:
+    """The rate of `auto` over that of the budget that is best for all texts: on the texts after its first rounds, and
+    in its first rounds.
+    """
     chance = random.Random(seed)
-    order = list(texts) * 2
+    order, none = list(texts) * 2, Named("none")
     chance.shuffle(order)
-    auto = Auto([Named("specexec")], Named("none"), ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0)
+    told = expected(pace, wrong_by, random.Random(1000 + seed))
+    auto = Auto([Named("specexec")], none, ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0, expected=told)
     auto.prefill([0])
-    rounds, seconds, counted = 0, 0.0, []
+    rounds, tokens, seconds, first, counted = 0, 0, 0.0, 0.0, []
     for text in order:
         is_counted, place = rounds >= LEARNING_ROUNDS, 0
         while place < len(text[0]):
             result = played(text, place, auto.choose([0, 0], len(text[0]) - place), pace, chance)
             auto.learn(result)
+            taken = played(text, place, result.choice, pace, None).seconds
             rounds, place = rounds + 1, place + len(result.tokens)
-            seconds += played(text, place - len(result.tokens), result.choice, pace, None).seconds * is_counted
+            seconds += taken * is_counted
+            if rounds <= FIRST_ROUNDS:
+                first, tokens = first + taken, tokens + len(result.tokens)
         counted += [text] * is_counted
-    return sum(len(answer) for answer, _ in counted) / seconds / fixed_rate(counted, best_budget, pace)
+    later = sum(len(answer) for answer, _ in counted) / seconds / fixed_rate(counted, best_budget, pace)
+    return later, fixed_seconds(order, best_budget, pace, tokens) / first
+
+
+def fixed_seconds(texts: Sequence[Text], budget: int, pace: Pace, tokens: int) -> float:
+    """What one budget takes for so many tokens of these texts; the last round counts as far as it is needed."""
+    choice, seconds = Choice(Named("specexec"), budget, DEEPEST), 0.0
+    for text in texts:
+        place = 0
+        while place < len(text[0]) and tokens > 0:
+            result = played(text, place, choice, pace, None)
+            place += len(result.tokens)
+            seconds += result.seconds * min(1.0, tokens / len(result.tokens))
+            tokens -= len(result.tokens)
+    return seconds
 
 
 def main() -> None:
@@ -199,6 +237,7 @@ def main() -> None:
     parser.add_argument("--max-new-tokens", type=int, default=96)
     parser.add_argument("--starts", type=int, default=8)
     parser.add_argument("--temperatures", default="0,0.6")
+    parser.add_argument("--expectation", type=float, default=0.3, help="how wrong the plan's pass times are; 0: none")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -206,15 +245,22 @@ def main() -> None:
         texts = recorded(temperature, arguments)
         for pace in PACES:
             best = max((0, *BUDGETS), key=lambda budget: fixed_rate(texts, budget, pace))
-            found = sorted(auto_over_best(texts, pace, best, seed) for seed in range(arguments.starts))
+            starts = [
+                auto_over_best(texts, pace, best, seed, arguments.expectation) for seed in range(arguments.starts)
+            ]
+            found, first = (sorted(each) for each in zip(*starts, strict=True))
             row = {"machine": pace.name, "temperature": temperature, "best_budget": best}
-            rows.append({**row, "over_best": mean(found), "least": found[0], "most": found[-1]})
-            say("{machine:<9} T = {temperature:g}: {over_best:.3f} ({least:.2f} to {most:.2f})".format(**rows[-1]))
+            row |= {"over_best": mean(found), "least": found[0], "most": found[-1]}
+            rows.append({**row, "first": mean(first), "first_least": first[0]})
+            say("{machine:<14} T = {temperature:g}: {over_best:.3f} ({least:.2f} to {most:.2f})".format(**rows[-1]))
     sys.stdout.write(json.dumps({"rows": rows}) + "\n" if arguments.json else "".join(map(_line, rows)))
 
 
 def _line(row: dict[str, Any]) -> str:
-    line = "{machine:<9}{temperature:>5g}  best fixed {best_budget:>4}  {over_best:.3f}, from {least:.2f} to {most:.2f}"
+    line = (
+        "{machine:<14}{temperature:>5g}  best fixed {best_budget:>4}  {over_best:.3f}, from {least:.2f} to {most:.2f}"
+    )
+    line += "; in the first rounds {first:.3f}, from {first_least:.2f}"
     return line.format(**row) + "\n"
 
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
-from engine.speculation.tuning.pass_time import ENOUGH, STEP, PassTime
+from engine.speculation.tuning.pass_time import ENOUGH, STEP, UNUSUAL, PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, Plan, ThroughputModel
 
 FIRST_BUDGET = 24  # where nothing is expected of passes: two over more rows might take as long as a short answer
@@ -131,7 +131,9 @@ class Auto:
     @property
     def _reach(self) -> int:
         """Nodes of the largest tree that may be chosen by now."""
-        return min(self._largest, int(STEP * self._model.passes.largest))
+        passes = self._model.passes
+        is_steep = passes.time(passes.largest) > UNUSUAL * passes.time(1.0)
+        return min(self._largest, int(passes.largest * (2 if is_steep else STEP)))
 
     def _hoped(self, plan: Plan) -> float:
         """Its rate, with optimism for a method of which few trees were seen: double where they were just enough."""

@@ -14,7 +14,7 @@ WINDOW = 8  # the last measurements of a size that an estimate rests on
 ENOUGH = 2  # measurements of a size that it is judged by, and that are kept for another start
 UNUSUAL = 1.4  # by this factor a measurement must differ to be an outlier, or three in a row to mean a change
 STEP = 4  # so many times the largest size measured, an estimate goes on along its last slope
-HIDING_PENALTY = 16.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
+HIDING_PENALTY = 15.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
 
 
 @dataclass(frozen=True, slots=True)

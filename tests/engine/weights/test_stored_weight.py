@@ -105,7 +105,8 @@ def test_whatever_else_is_done_with_it_finds_the_numbers(counting: Counting) -> 
 
 
 def test_weights_that_share_a_place_are_decoded_when_they_are_needed(counting: Counting) -> None:
-    other, place, turn = Counting(torch.randn(512, 256)), torch.zeros(512, 256, dtype=torch.bfloat16), [None]
+    other, place = Counting(torch.randn(512, 256)), torch.zeros(512, 256, dtype=torch.bfloat16)
+    turn = list[object]([None])
     one, two = (StoredWeight(NAME, each, place, 8, turn=turn) for each in (counting, other))
     one.point(counting.stored)
     two.point(other.stored)
