@@ -9,6 +9,7 @@ from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.fields import bits, byte_at, spread
 from engine.model.products.layouts import Array, Unit
+from engine.model.products.lookups import scaled_short_levels, stretched_four_bits
 from engine.model.products.vectors import (
     field,
     first,
@@ -23,7 +24,6 @@ from engine.model.products.vectors import (
     nibbles,
     placed,
     shifted,
-    short_levels_of,
     signed,
     sixteen,
     splat,
@@ -71,13 +71,13 @@ def _bare_q4_0(parts: Any, row: int, at: int) -> Unit:
     """The same numbers with fewer operations; but none of them is a negative zero."""
     line, i = parts.blocks[row], 18 * at
     scale, codes = spread_half(line, i), sixteen(line, i + 2)
-    return stretched(masked(codes, 15), shifted(codes, 4), scale, times(scale, splat(np.float32(-8))))
+    return stretched_four_bits(masked(codes, 15), shifted(codes, 4), scale, times(scale, splat(np.float32(-8))))
 
 
 def _q4_1(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 20 * at
     codes = sixteen(line, i + 4)
-    return stretched(masked(codes, 15), shifted(codes, 4), spread_half(line, i), spread_half(line, i + 2))
+    return stretched_four_bits(masked(codes, 15), shifted(codes, 4), spread_half(line, i), spread_half(line, i + 2))
 
 
 @compiled
@@ -118,8 +118,8 @@ def _q8_0(parts: Any, row: int, at: int) -> Unit:
 @compiled
 def levels_times(line: Array, i: int, levels: Array, scale: Any) -> Unit:
     """32 levels, which are bfloat16, and whose codes begin at a byte, times a scale."""
-    found = short_levels_of(levels, nibbles(line, i))
-    return times(found[0], scale), times(found[1], scale), times(found[2], scale), times(found[3], scale)
+    codes = sixteen(line, i)
+    return scaled_short_levels(levels, masked(codes, 15), shifted(codes, 4), scale)
 
 
 def _iq4_nl(parts: Any, row: int, at: int) -> Unit:

@@ -3,40 +3,34 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from engine.model.products import layouts
 from engine.model.products.block_units import signed_numbers
 from engine.model.products.compiling import compiled
 from engine.model.products.fields import as_numbers, eight_apart, fields_of, words_plus
 from engine.model.products.layouts import Array, Unit
+from engine.model.products.lookups import scaled_levels, scaled_short_levels
 from engine.model.products.vectors import (
     e4m3,
     less,
-    levels_of,
     masked,
     number,
     shifted,
-    short_levels_of,
     sixteen,
     splat,
     stacked,
     times,
-    united,
     woven_first,
     woven_last,
 )
 
 
 @compiled
-def _times(found: Unit, factor: Any) -> Unit:
-    scale = splat(factor)
-    return times(found[0], scale), times(found[1], scale), times(found[2], scale), times(found[3], scale)
-
-
-@compiled
 def _levels_high_first(line: Array, at: int, levels: Array, factor: Any) -> Unit:
     codes = sixteen(line, 16 * at)
     high, low = shifted(codes, 4), masked(codes, 15)
-    return _times(levels_of(levels, united(woven_first(high, low), woven_last(high, low))), factor)
+    return scaled_levels(levels, woven_first(high, low), woven_last(high, low), splat(factor))
 
 
 def _levels(parts: Any, row: int, at: int) -> Unit:
@@ -53,7 +47,7 @@ def _nested_levels(parts: Any, row: int, at: int) -> Unit:
 def _scaled_levels(parts: Any, row: int, at: int) -> Unit:
     codes, levels, scales = sixteen(parts.codes[row], 16 * at), parts.levels, parts.scales[row]
     low, high = masked(codes, 15), shifted(codes, 4)
-    found = short_levels_of(levels, united(woven_first(low, high), woven_last(low, high)))
+    found = scaled_short_levels(levels, woven_first(low, high), woven_last(low, high), splat(np.float32(1)))
     factor = splat(parts.steps[scales[32 * at >> parts.group]])
     other = splat(parts.steps[scales[32 * at + 16 >> parts.group]])
     return times(found[0], factor), times(found[1], factor), times(found[2], other), times(found[3], other)

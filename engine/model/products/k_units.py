@@ -150,7 +150,7 @@ PREPARE: dict[type, Prepare] = {
 SCALED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
     layouts.Q2K: prepared_units.stretched_by_two,
     layouts.Q3K: prepared_units.signed_by_two,
-    layouts.Q4K: prepared_units.stretched_by_one,
+    layouts.Q4K: prepared_units.four_bits_by_one,
     layouts.Q5K: prepared_units.stretched_by_one,
     layouts.Q6K: prepared_units.signed_by_two,
     layouts.Iq4Xs: _iq4_xs,

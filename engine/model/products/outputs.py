@@ -18,6 +18,14 @@ MOST_IN_GROUP = 1 << 12  # columns: more would leave the caches while they are d
 class Outputs(Stored):
     """A matrix [rows, columns] in one of the layouts that `output_kernels` multiply: rows in eights."""
 
+    def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
+        """See `Product`."""
+        return Stored.begin(self, x.float(), batch)
+
+    def wide(self, x: Tensor) -> Tensor | None:
+        """None: a block of rows would touch every line of the cache that holds codes."""
+        del x
+
     def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
         """See `Stored.add`."""
         kernels = _kernels()

@@ -11,6 +11,7 @@ from engine.model.products.block_units import stretched
 from engine.model.products.compiling import compiled
 from engine.model.products.fields import spread
 from engine.model.products.layouts import Array, Unit
+from engine.model.products.lookups import stretched_four_bits
 from engine.model.products.vectors import first, first_high, fused, last, last_high, sixteen, times
 
 OFFSETS, CODES = 16, 32  # items of the array in which a block is prepared: before them are its factors
@@ -55,6 +56,14 @@ def stretched_by_one(parts: Any, row: int, at: int, scales: Array, own: int) -> 
     """Bytes without a sign times the unit's factor plus its offset."""
     i, place = codes_at(own, at & 7), own + (at & 7)
     return stretched(sixteen(scales, i), sixteen(scales, i + 4), spread(scales, place), spread(scales, place + OFFSETS))
+
+
+def four_bits_by_one(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:  # noqa: ARG001
+    """The same of codes of 4 bits."""
+    i, place = codes_at(own, at & 7), own + (at & 7)
+    return stretched_four_bits(
+        sixteen(scales, i), sixteen(scales, i + 4), spread(scales, place), spread(scales, place + OFFSETS)
+    )
 
 
 def stretched_by_two(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:  # noqa: ARG001

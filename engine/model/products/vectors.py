@@ -7,7 +7,6 @@ operation is one that is named, so that the bits of results are the same whereve
 Indices count the array's own items. Nothing is checked: what is loaded must be there.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -209,24 +208,26 @@ def _eight_of(begin: int, place: int) -> Any:
     def sign(_context: Any, _bytes: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             is_wide = "+avx2" in context.codegen().magic_tuple()[2]
-            return builder.sitofp((_brought if is_wide else _widened)(builder, values[0], begin, place), eight(F32))
+            return builder.sitofp((brought if is_wide else widened)(builder, values[0], begin, place), eight(F32))
 
         return EIGHT_NUMBERS(SIXTEEN_BYTES), generate
 
     return intrinsic(with_arguments(sign, 1))
 
 
-def _brought(builder: Any, vector: Any, begin: int, place: int) -> Any:
+def brought(builder: Any, vector: Any, begin: int, place: int) -> Any:
+    """Eight of sixteen bytes, each at a byte of a number of 32 bits, by an instruction of AVX2."""
     control = [(begin + at // 4 if at % 4 == place else 128) for at in range(MANY)]
-    return builder.bitcast(_looked_up(builder, vector, ir.Constant(vector.type, control)), eight(I32))
+    return builder.bitcast(looked_up(builder, vector, ir.Constant(vector.type, control)), eight(I32))
 
 
-def _widened(builder: Any, vector: Any, begin: int, place: int) -> Any:
+def widened(builder: Any, vector: Any, begin: int, place: int) -> Any:
+    """The same anywhere."""
     some = chosen(builder, vector, undefined(vector), list(range(begin, begin + LANES)))
     return builder.shl(builder.zext(some, eight(I32)), constant(eight(I32), 8 * place))
 
 
-def _looked_up(builder: Any, table: Any, codes: Any) -> Any:
+def looked_up(builder: Any, table: Any, codes: Any) -> Any:
     """In each half of a register: of the sixteen bytes there those that codes stand for, 0 for 128."""
     kind = ir.FunctionType(codes.type, [codes.type, codes.type])
     name = "llvm.x86.avx2.pshuf.b"
@@ -238,76 +239,6 @@ first, last = _eight_of(0, 0), _eight_of(LANES, 0)
 """The first, or the last, eight bytes as numbers."""
 first_high, last_high = _eight_of(0, 3), _eight_of(LANES, 3)
 """The first, or the last, eight bytes as numbers with a sign, times 2 ** 24: as much work as without a sign."""
-
-
-def _four(build: Callable[..., list[Any]]) -> Any:
-    """An operation on a table and thirty-two bytes to four vectors of eight numbers."""
-    result = types.UniTuple(EIGHT_NUMBERS, 4)
-
-    def by_table(_context: Any, array: Any, _codes: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            zero = ir.Constant(ir.IntType(64), 0)
-            data = place_of(context, builder, signature.args[0], (values[0], zero), I8)
-            is_wide = "+avx2" in context.codegen().magic_tuple()[2]
-            return context.make_tuple(builder, result, build(builder, data, values[1], is_wide))
-
-        return result(array, MANY_BYTES), generate
-
-    return intrinsic(with_arguments(by_table, 2))
-
-
-def _levels(planes: int) -> Callable[..., list[Any]]:
-    def build(builder: Any, data: Any, codes: Any, is_wide: bool) -> list[Any]:
-        return _by_planes(builder, data, codes, planes) if is_wide else _one_by_one(builder, data, codes)
-
-    return build
-
-
-def _by_planes(builder: Any, data: Any, codes: Any, count: int) -> list[Any]:
-    """Each byte of the numbers is looked up for all codes at once; then the four of a number are brought together.
-
-    Of the four only the highest `count` are: the others are 0.
-    Instructions work on both halves of a register alike: so the first half gets the first four codes of every eight.
-    """
-    places = [place for half in (0, 4) for begin in range(half, MANY, 8) for place in range(begin, begin + 4)]
-    codes = chosen(builder, codes, undefined(codes), places)
-    nothing = constant(codes.type, 0)
-    planes = [nothing] * (4 - count)
-    for plane in range(4 - count, 4):
-        place = builder.gep(data, [ir.Constant(I32, 64 + BYTES * plane)])
-        loaded = builder.load(builder.bitcast(place, ir.VectorType(I8, BYTES).as_pointer()), align=1)
-        planes.append(_looked_up(builder, twice(builder, loaded), codes))
-    lower = _woven_halves(builder, planes[0], planes[1], 1) if count > 2 else [nothing] * 2
-    upper = _woven_halves(builder, planes[2], planes[3], 1)
-    found = [_woven_halves(builder, low, high, 2) for low, high in zip(lower, upper, strict=True)]
-    return [builder.bitcast(each, eight(F32)) for pair in found for each in pair]
-
-
-def _woven_halves(builder: Any, first: Any, second: Any, size: int) -> list[Any]:
-    """Items of so many bytes of both in turns, in each half of a register: those of the lower parts, of the upper."""
-    found = []
-    for part in (0, 8):
-        begins = [half + part + at for half in (0, BYTES) for at in range(0, 8, size)]
-        places = [at + i for begin in begins for at in (begin, begin + MANY) for i in range(size)]
-        found.append(chosen(builder, first, second, places))
-    return found
-
-
-def _one_by_one(builder: Any, data: Any, codes: Any) -> list[Any]:
-    table, found = builder.bitcast(data, F32.as_pointer()), []
-    for begin in range(0, MANY, LANES):
-        some = ir.Constant(eight(F32), ir.Undefined)
-        for lane in range(LANES):
-            code = builder.zext(builder.extract_element(codes, ir.Constant(I32, begin + lane)), I32)
-            some = builder.insert_element(some, builder.load(builder.gep(table, [code])), ir.Constant(I32, lane))
-        found.append(some)
-    return found
-
-
-levels_of = _four(_levels(4))
-"""(table of `layouts.levels`, thirty-two bytes, less than 16 each) to the numbers that they stand for."""
-short_levels_of = _four(_levels(2))
-"""The same of numbers that are bfloat16: half as much work."""
 
 
 def _store() -> Any:
