@@ -115,7 +115,9 @@ class Decoded:
         self, stored: dict[str, Tensor]
     ) -> tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]:
         """What lies in a buffer; weights that are stored in the network's number type are used where they lie."""
-        ready = [name for name, weight in self._weights.items() if name in stored and stored[name].dtype == weight.dtype]
+        ready = [
+            name for name, weight in self._weights.items() if name in stored and stored[name].dtype == weight.dtype
+        ]
         return stored, {}, [_place(self._layer, name, stored[name]) for name in ready]
 
 
