@@ -42,8 +42,9 @@ def member_of(product: Product | None) -> Member | None:
 def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     """Rows of x, float32 [rows, columns], times the turned matrices [out, columns]: float32 [rows, out].
 
-    Of x all rows are contiguous, or the same one where each group has one (`expand`). All members have pieces alike. Rows of no group are left as they are, without any meaning. A row's bits depend on it
-    and its matrix alone, as those of `Product`.
+    Of x all rows are contiguous, or the same one where each group has one (`expand`). All members have pieces alike.
+    Rows of no group are left as they are, without any meaning. A row's bits depend on it and its matrix alone, as those
+    of `Product`.
     """
     first = groups[0].member
     is_one = len(x) > 1 and x.stride(0) == 0

@@ -40,7 +40,7 @@ def _at(builder: Any, address: Any, kind: ir.Type = _I64) -> Any:
 
 
 @intrinsic
-def _look(_context: Any, address: Any) -> Any:
+def _look(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An integer in memory, as other threads left it."""
     return types.int64(types.int64), lambda _c, builder, _s, values: builder.load_atomic(
         _at(builder, values[0]), "seq_cst", 8
@@ -48,7 +48,7 @@ def _look(_context: Any, address: Any) -> Any:
 
 
 @intrinsic
-def _write(_context: Any, address: Any, value: Any) -> Any:
+def _write(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An integer to memory, behind all that was written before."""
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -59,7 +59,7 @@ def _write(_context: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
-def _add(_context: Any, address: Any, value: Any) -> Any:
+def _add(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """Add to an integer in memory; returns what it was."""
     return types.int64(types.int64, types.int64), lambda _c, builder, _s, values: builder.atomic_rmw(
         "add", _at(builder, values[0]), values[1], "seq_cst"
@@ -87,7 +87,7 @@ def _architecture() -> str:
 
 
 @intrinsic
-def _call(_context: Any, address: Any, share: Any) -> Any:
+def _call(_context: Any, address: Any, share: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """Call a loop for a share, both by their addresses."""
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -99,7 +99,7 @@ def _call(_context: Any, address: Any, share: Any) -> Any:
 
 
 @intrinsic
-def _value(_context: Any, kind: Any, address: Any) -> Any:
+def _value(_context: Any, kind: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """What was told in `told`, as a value of this type."""
     found = kind.instance_type
 
@@ -110,7 +110,7 @@ def _value(_context: Any, kind: Any, address: Any) -> Any:
 
 
 @intrinsic
-def _floats(_context: Any, address: Any) -> Any:
+def _floats(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An address as a pointer to float32."""
     return types.CPointer(types.float32)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _F32)
 

@@ -135,7 +135,7 @@ class Stored:
 
     def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
         """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
-        assert x.flags.c_contiguous and y.flags.c_contiguous, "loops read and write one number behind the other"
+        assert all(each.flags.c_contiguous for each in (x, y)), "loops read and write one number behind the other"
         batch.multiply(self, x.ctypes.data, y.ctypes.data, len(x))
 
     def decode(self, out: Tensor) -> None:
