@@ -79,7 +79,12 @@ def test_a_large_head_makes_no_pass_heavy_as_it_asks_for_threads_itself(monkeypa
     seen: list[int] = []
     head = nn.Linear(LIGHT // 64 + 1, 64, bias=False)
     own = head.forward
-    monkeypatch.setattr(head, "forward", lambda states: (seen.append(torch.get_num_threads()), own(states))[1])
+
+    def noted(states: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.get_num_threads())
+        return own(states)
+
+    monkeypatch.setattr(head, "forward", noted)
     model = _WithHead(head)
     assert light_rows(model) == 0
     apart = share_out_head(model)

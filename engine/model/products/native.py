@@ -25,6 +25,7 @@ SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the 
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 STATE = 64
 
+_operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
 _I64, _F32 = ir.IntType(64), ir.FloatType()
 
 PAUSES: dict[str, tuple[str, list[Any]]] = {
@@ -39,7 +40,7 @@ def _at(builder: Any, address: Any, kind: ir.Type = _I64) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-@intrinsic
+@_operation
 def _look(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An integer in memory, as other threads left it."""
     return types.int64(types.int64), lambda _c, builder, _s, values: builder.load_atomic(
@@ -47,7 +48,7 @@ def _look(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at
     )
 
 
-@intrinsic
+@_operation
 def _write(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An integer to memory, behind all that was written before."""
 
@@ -58,7 +59,7 @@ def _write(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # n
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic
+@_operation
 def _add(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """Add to an integer in memory; returns what it was."""
     return types.int64(types.int64, types.int64), lambda _c, builder, _s, values: builder.atomic_rmw(
@@ -66,7 +67,7 @@ def _add(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # num
     )
 
 
-@intrinsic
+@_operation
 def _pause(_context: Any) -> Any:
     """Tell the processor that a thread waits in a loop."""
 
@@ -86,7 +87,7 @@ def _architecture() -> str:
     return str(binding.get_process_triple()).partition("-")[0]
 
 
-@intrinsic
+@_operation
 def _call(_context: Any, address: Any, share: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """Call a loop for a share, both by their addresses."""
 
@@ -98,7 +99,7 @@ def _call(_context: Any, address: Any, share: Any) -> Any:  # noqa: ARG001  # nu
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic
+@_operation
 def _value(_context: Any, kind: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """What was told in `told`, as a value of this type."""
     found = kind.instance_type
@@ -109,7 +110,7 @@ def _value(_context: Any, kind: Any, address: Any) -> Any:  # noqa: ARG001  # nu
     return found(kind, types.int64), generate
 
 
-@intrinsic
+@_operation
 def _floats(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An address as a pointer to float32."""
     return types.CPointer(types.float32)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _F32)
@@ -188,13 +189,13 @@ def lead(state: int, table: int, count: int, patience: int) -> bool:
     while _look(state + 8 * BUSY) and patience > 0:
         _pause()
         patience -= 1
-    return _look(state + 8 * BUSY) == 0
+    return bool(_look(state + 8 * BUSY) == 0)
 
 
 @compiled
 def is_over(state: int) -> bool:
     """Whether nobody works on shares of a run that has ended."""
-    return _look(state + 8 * BUSY) == 0
+    return bool(_look(state + 8 * BUSY) == 0)
 
 
 @compiled

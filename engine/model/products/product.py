@@ -215,7 +215,7 @@ def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> S
         return None
     if not all(tensor.device.type == "cpu" and tensor.is_contiguous() for tensor in tensors):
         return None
-    return Stored(make(), *shape) if has_compiler() else None
+    return Stored(make(), shape[0], shape[1]) if has_compiler() else None
 
 
 def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:

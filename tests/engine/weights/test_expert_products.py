@@ -213,8 +213,11 @@ def test_layers_share_the_memory_for_what_they_decode(qwen: Mixture) -> None:
 
 
 def test_views_are_kept_of_layers_that_stay_and_of_no_others(qwen: Mixture) -> None:
-    for tiers, kept in ((["device"] * 4, 4), (["ssd"] * 4, 0)):
-        stream = qwen.stream(qwen.layouts, tiers, expert_cache_bytes=PLENTY, choose=lambda _: "whole", few_rows=64)
+    places: list[tuple[Tier, int]] = [("device", 4), ("ssd", 0)]
+    for place, kept in places:
+        stream = qwen.stream(
+            qwen.layouts, [place] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "whole", few_rows=64
+        )
         for _ in range(3):
             passes(qwen.context)
             qwen.context.rewind(0)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.products import product, team
+from engine.model.products import product
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, native, plain, times_all
 from engine.model.products.team import Team
@@ -98,7 +98,7 @@ def test_an_interrupt_is_raised_once_nobody_reads_the_table(monkeypatch: pytest.
         ours._state[native().BUSY] = 0  # the helper has done its share
 
     ours._state[native().BUSY] = 1
-    monkeypatch.setattr(team.time, "sleep", interrupted)
+    monkeypatch.setattr(time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ours._settle()
     assert waits == 2
