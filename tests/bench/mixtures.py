@@ -35,8 +35,11 @@ from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import Choose, ExpertWay, fastest_way
 from engine.weights.planning.machine import FEW_ROWS
+from engine.weights.streaming import layer_stream
+from engine.weights.streaming.binding import Scratch
 from engine.weights.streaming.experts import setup
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from engine.weights.streaming.stored_weight import light_rows, share_out_head
 from tests.bench.experts import tree
 from tests.bench.mixtures_table import as_text
 from tests.bench.peers import in_turns
@@ -51,6 +54,7 @@ AUTO = "auto"
 WAYS: tuple[ExpertWay, ...] = ("whole", "single", "computed")
 DECODED = ("whole", "single")  # as on a device; the processor, left alone, multiplies experts of few rows as they are
 TIERS: dict[str, Tier] = {"memory": "device", "ssd": "ssd"}
+SCRATCH = Scratch(CPU)  # of all contenders, which take turns: decoded layers of the real width take gigabytes
 PEER_TOKENS = 16
 PEER_TURNS = 3
 
@@ -141,12 +145,15 @@ class Contender:
         with ExitStack() as stack:
             if way in DECODED:
                 stack.enter_context(patch.object(setup, "is_followed", return_value=False))
+            stack.enter_context(patch.object(layer_stream, "Scratch", return_value=SCRATCH))
             self.stream = LayerStream(layers, stored.layouts, tiers, stored.decoders, options=options)
         for _ in self.stream.load():
             pass
         if way == "whole" and place == "memory":
             _decode_all(self.stream)
-        self._context = Context(streamable.network, CAPACITY)
+        apart = {*self.stream.followed_modules, *share_out_head(streamable.network.model)}
+        network = replace(streamable.network, light_rows=light_rows(streamable.network.model, apart))
+        self._context = Context(network, CAPACITY)
         self._context.prefill(PREFIX)
 
     def score(self, tokens: Sequence[int], parents: Sequence[int]) -> Asked:

@@ -86,7 +86,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def config_of(shape: Shape, nbytes: int, least: int = LAYERS) -> Any:
-    """A config of about so many bytes in its mixture's layers: as wide as published, or narrower with `least` layers."""
+    """A config of so many bytes, about, in its mixture's layers: as wide as published, or narrower with `least`."""
     widths = (*range(STEP, shape.width, STEP), shape.width)
     width = max((each for each in widths if least * _layer_bytes(shape, each) <= nbytes), default=STEP)
     layers = max(least, nbytes // _layer_bytes(shape, width))

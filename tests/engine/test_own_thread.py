@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from engine.own_thread import in_all_threads, in_own_thread, threads_allowed, threads_for
-from engine.weights.streaming.stored_weight import LIGHT, LIGHT_PRODUCTS, NarrowWeight, light_rows
+from engine.weights.streaming.stored_weight import LIGHT, LIGHT_PRODUCTS, NarrowWeight, light_rows, share_out_head
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +78,37 @@ def test_rows_are_few_for_the_matrix_that_is_worth_most() -> None:
     narrow = NarrowWeight.of(torch.zeros(64, LIGHT // 64 + 64), torch.bfloat16, few_rows=16)
     large._parameters["weight"] = narrow  # type: ignore[assignment]  # as `narrow_weights` does
     assert light_rows(nn.ModuleList([small, large])) == 16
+
+
+class _WithHead(nn.Module):
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.head
+
+
+def test_a_large_head_makes_no_pass_heavy_as_it_asks_for_threads_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(3)
+    seen: list[int] = []
+    head = nn.Linear(LIGHT // 64 + 1, 64, bias=False)
+    own = head.forward
+
+    def noted(states: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.get_num_threads())
+        return own(states)
+
+    monkeypatch.setattr(head, "forward", noted)
+    model = _WithHead(head)
+    assert light_rows(model) == 0
+    apart = share_out_head(model)
+    assert apart == (head,)
+    assert light_rows(nn.ModuleList([nn.Linear(64, 64), model]), apart) == LIGHT_PRODUCTS // 64**2
+    x = torch.randn(1, LIGHT // 64 + 1)
+    expected = own(x)
+    with in_own_thread():
+        assert torch.equal(head(x), expected)
+        assert torch.get_num_threads() == 1
+    assert seen == [3]
+    assert share_out_head(_WithHead(nn.Embedding(4, 4))) == ()

@@ -25,6 +25,7 @@ SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the 
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 STATE = 64
 
+_operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
 _I64, _F32 = ir.IntType(64), ir.FloatType()
 
 PAUSES: dict[str, tuple[str, list[Any]]] = {
@@ -39,16 +40,16 @@ def _at(builder: Any, address: Any, kind: ir.Type = _I64) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-@intrinsic
-def _look(_context: Any, address: Any) -> Any:
+@_operation
+def _look(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An integer in memory, as other threads left it."""
     return types.int64(types.int64), lambda _c, builder, _s, values: builder.load_atomic(
         _at(builder, values[0]), "seq_cst", 8
     )
 
 
-@intrinsic
-def _write(_context: Any, address: Any, value: Any) -> Any:
+@_operation
+def _write(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An integer to memory, behind all that was written before."""
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -58,15 +59,15 @@ def _write(_context: Any, address: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic
-def _add(_context: Any, address: Any, value: Any) -> Any:
+@_operation
+def _add(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """Add to an integer in memory; returns what it was."""
     return types.int64(types.int64, types.int64), lambda _c, builder, _s, values: builder.atomic_rmw(
         "add", _at(builder, values[0]), values[1], "seq_cst"
     )
 
 
-@intrinsic
+@_operation
 def _pause(_context: Any) -> Any:
     """Tell the processor that a thread waits in a loop."""
 
@@ -86,8 +87,8 @@ def _architecture() -> str:
     return str(binding.get_process_triple()).partition("-")[0]
 
 
-@intrinsic
-def _call(_context: Any, address: Any, share: Any) -> Any:
+@_operation
+def _call(_context: Any, address: Any, share: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """Call a loop for a share, both by their addresses."""
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -98,8 +99,8 @@ def _call(_context: Any, address: Any, share: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic
-def _value(_context: Any, kind: Any, address: Any) -> Any:
+@_operation
+def _value(_context: Any, kind: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """What was told in `told`, as a value of this type."""
     found = kind.instance_type
 
@@ -109,8 +110,8 @@ def _value(_context: Any, kind: Any, address: Any) -> Any:
     return found(kind, types.int64), generate
 
 
-@intrinsic
-def _floats(_context: Any, address: Any) -> Any:
+@_operation
+def _floats(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An address as a pointer to float32."""
     return types.CPointer(types.float32)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _F32)
 
@@ -188,13 +189,13 @@ def lead(state: int, table: int, count: int, patience: int) -> bool:
     while _look(state + 8 * BUSY) and patience > 0:
         _pause()
         patience -= 1
-    return _look(state + 8 * BUSY) == 0
+    return bool(_look(state + 8 * BUSY) == 0)
 
 
 @compiled
 def is_over(state: int) -> bool:
     """Whether nobody works on shares of a run that has ended."""
-    return _look(state + 8 * BUSY) == 0
+    return bool(_look(state + 8 * BUSY) == 0)
 
 
 @compiled

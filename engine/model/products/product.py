@@ -166,8 +166,7 @@ class Stored:
 
     def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
         """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
-        assert x.flags.c_contiguous, "loops read one number behind the other"
-        assert y.flags.c_contiguous, "loops write one number behind the other"
+        assert all(each.flags.c_contiguous for each in (x, y)), "loops read and write one number behind the other"
         batch.multiply(self, x.ctypes.data, y.ctypes.data, len(x))
 
     def add_tiles(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
@@ -289,7 +288,7 @@ def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> S
         return None
     if not all(tensor.device.type == "cpu" and tensor.is_contiguous() for tensor in tensors):
         return None
-    return Stored(make(), *shape) if has_compiler() else None
+    return Stored(make(), shape[0], shape[1]) if has_compiler() else None
 
 
 def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:

@@ -118,13 +118,16 @@ class SlotWatch:
                 raise OutOfTimeError(
                     f"{user} uses a slot that was released\n{told(slot.changed)}\nand is used\n{told(stack_here())}"
                 )
-            self.clock += 1
-            self._used[span_of(tensor)] = self.clock, stack_here()
+            with self._lock:
+                self.clock += 1
+                self._used[span_of(tensor)] = self.clock, stack_here()
 
     def require_passed(self, target: Tensor, after: int | None) -> None:
         """Raise `OutOfTimeError` if the computation uses it behind the event that a copy into it waits for."""
         span = span_of(target)
-        for used, (clock, where) in list(self._used.items()):
+        with self._lock:
+            uses = list(self._used.items())
+        for used, (clock, where) in uses:
             if clock > (after or 0) and overlap(used, span):
                 raise OutOfTimeError(
                     f"A copy overtakes the computation, which was told to read the slot\n{told(where)}\n"

@@ -1,6 +1,7 @@
 """Experts that are multiplied as they are stored: the same bits wherever they lie, and what transformers computes."""
 
 import random
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,20 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.network import find_layers
 from engine.model.products import product
-from engine.model.products.grouped import Group, Member, member_of, multiply
+from engine.model.products.grouped import Group, Member, member_of, mixed, multiply
 from engine.model.products.product import Alternating, Joined, plain
 from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay
 from engine.weights.streaming.experts.binding import find_experts
-from engine.weights.streaming.experts.followed import FollowedExperts, Use, is_followed
+from engine.weights.streaming.experts.followed import (
+    FollowedExperts,
+    LastingParts,
+    Pairs,
+    Use,
+    is_followed,
+    weighted_sum,
+)
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose
@@ -157,6 +165,83 @@ def test_a_shared_call_gives_the_bits_of_single_ones(kind: str, threads: int, mo
         torch.set_num_threads(before)
 
 
+def test_outputs_are_added_up_in_the_order_of_the_choice() -> None:
+    chance = torch.Generator().manual_seed(3)
+    choice = torch.rand(5, 7, generator=chance).topk(3).indices
+    pairs, weights = Pairs.of(choice), torch.rand(5, 3, generator=chance)
+    experts = choice.flatten()[pairs.order]
+    assert experts.tolist() == sorted(experts.tolist())
+    for run in pairs.runs:
+        assert set(experts[run.begin : run.end].tolist()) == {run.expert}
+        assert pairs.rows[run.begin : run.end].tolist() == sorted(pairs.rows[run.begin : run.end].tolist())
+    outputs = torch.randn(15, 33, generator=chance)
+    by_row = {(int(row), int(expert)): out for row, expert, out in zip(pairs.rows, experts, outputs, strict=True)}
+    expected = torch.zeros(5, 33)
+    for row in range(5):
+        for k in range(3):
+            expected[row] += by_row[row, int(choice[row, k])] * weights[row, k]
+    assert torch.equal(mixed(outputs, pairs.order, weights), expected)
+    torch.testing.assert_close(weighted_sum(outputs, pairs.order, weights), expected)
+
+
+@pytest.mark.parametrize("family", ["qwen3_moe", "mixtral", "gpt_oss"])
+def test_one_row_alone_has_the_bits_that_it_has_beside_others(family: str) -> None:
+    """Alone it is not copied for each of its experts, and its experts' biases are added all at once."""
+    layers = find_layers(tiny_model(family, **WIDTHS[family]))
+    experts = next(each for layer in layers if (each := find_experts(layer)))
+    followed = FollowedExperts(experts, None, 8, Use())
+    width = dict(experts.module.named_parameters())["down_proj"].shape[1 if not experts.module.is_transposed else 2]
+    hidden, weights = torch.randn(3, int(width)), torch.rand(3, 2)
+    choice = torch.tensor([[0, 3], [3, 1], [1, 0]])
+    stacks = {
+        experts.prefix + name: stack.bfloat16() if stack.ndim > 2 else stack
+        for name, stack in experts.module.named_parameters()
+    }
+
+    def parts_of(expert: int) -> dict[str, Tensor]:
+        return {name: stacks[name][expert] for name in stacks}
+
+    together = followed(hidden, choice, weights, parts_of)
+    for row in range(3):
+        alone = slice(row, row + 1)
+        own = followed(hidden[alone], choice[alone], weights[alone], parts_of)
+        if experts.module.is_transposed:  # not multiplied as they are stored here, and torch's bits depend on rows
+            torch.testing.assert_close(own, together[alone], rtol=1e-5, atol=1e-4)
+        else:
+            assert torch.equal(own, together[alone])
+    lasting = [LastingParts(parts_of(expert)) for expert in range(4)]
+    assert torch.equal(followed(hidden, choice, weights, lasting.__getitem__), together)
+
+
+def test_layers_share_the_memory_for_what_they_decode(qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, ["ram"] * 4, few_rows=FEW_ROWS)
+    assert stream._experts
+    layers = [layer.followed for layer in stream._experts._layers.values() if layer.followed]
+    assert len(layers) == 4
+    assert len({id(layer._scratch) for layer in layers}) == 1
+    assert set(stream.followed_modules) == {layer._module for layer in layers}
+    one = layers[0]._scratch
+    assert one.place((3, 4), torch.float32) is one.place((3, 4), torch.float32)
+    assert one.place((3, 4), torch.bfloat16).dtype == torch.bfloat16
+    stream.close()
+
+
+def test_views_are_kept_of_layers_that_stay_and_of_no_others(qwen: Mixture) -> None:
+    places: list[tuple[Tier, int]] = [("device", 4), ("ssd", 0)]
+    for place, kept in places:
+        stream = qwen.stream(
+            qwen.layouts, [place] * 4, expert_cache_bytes=PLENTY, choose=lambda _: "whole", few_rows=64
+        )
+        for _ in range(3):
+            passes(qwen.context)
+            qwen.context.rewind(0)
+        assert stream._experts
+        views = stream._experts._views
+        assert sum(len(own) > 0 for _, own in views.values()) == kept
+        assert all(len(own) <= 8 for _, own in views.values()), "no more than a layer has experts"
+        stream.close()
+
+
 # ---- wherever they lie ----------------------------------------------------------------------------------------------
 
 PLACES: list[list[Tier]] = [["ram"] * 4, ["ssd"] * 4, ["device", "ram", "ssd", "ssd"]]
@@ -258,8 +343,41 @@ def test_an_expert_that_cannot_be_read_fails_the_pass_with_a_sentence(tmp_path: 
     )
     path = tmp_path / "2.safetensors"
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=r"2\.safetensors.*\."):
         passes(model.context)
+    stream.close()
+
+
+@pytest.mark.parametrize("way", ["whole", "single", "computed"])
+@pytest.mark.parametrize("place", ["device", "ssd"])
+def test_a_pass_that_is_cancelled_in_a_layer_runs_no_other(way: ExpertWay, place: Tier, qwen: Mixture) -> None:
+    stream = qwen.stream(qwen.layouts, [place] * 4, expert_cache_bytes=PLENTY, choose=lambda _: way, few_rows=FEW_ROWS)
+    stopped, ran = threading.Event(), []
+    hooks = []
+
+    def between_layers() -> None:
+        if stopped.is_set():
+            raise Cancelled
+
+    context = Context(qwen.streamable.network, 160, between_layers)
+    for number, layer in enumerate(qwen.streamable.network.layers):
+        experts = find_experts(layer)
+        assert experts
+
+        def note(_module: object, _inputs: object, _output: object, number: int = number) -> None:
+            ran.append(number)
+            if number == 1:
+                stopped.set()  # as a command that comes while the layer computes
+
+        hooks.append(experts.module.register_forward_hook(note))
+    with pytest.raises(Cancelled):
+        context.score([5, 6, 7], [-1, 0, 0])
+    assert ran == [0, 1]
+    for hook in hooks:
+        hook.remove()
+    stopped.clear()
+    context.rewind(0)
+    assert_near(passes(context), qwen.expected)
     stream.close()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.errors import Cancelled, ModelError
@@ -17,6 +19,7 @@ from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay, Situation
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.experts.binding import find_experts
+from engine.weights.streaming.experts.setup import cache_slots, split_layers
 from engine.weights.streaming.experts.split_layout import slot_shape, split_layout
 from engine.weights.streaming.layer_stream import LayerStream
 from tests.campaigns.extent import choose
@@ -259,6 +262,18 @@ def test_a_pass_cancelled_between_layers_does_not_harm_the_next(
     hook.remove()
     assert_same(passes(qwen.context), qwen.expected)
     stream.close()
+
+
+@given(allowed=st.integers(0, 1 << 20))
+@settings(max_examples=choose(50, 300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_slots_never_take_more_bytes_than_the_cache_may(allowed: int, qwen: Mixture) -> None:
+    parts = split_layers(
+        list(qwen.streamable.network.layers), qwen.layouts, ["ssd"] * 4, False, True, allowed, few_rows=4
+    )
+    sizes = {part.split.shape: slot_shape(part.split).nbytes for part in parts.values()}
+    slots = cache_slots(parts.values(), allowed)
+    assert sum(count * sizes[shape] for shape, count in slots.items()) <= allowed
+    assert all(count <= 4 * 8 for count in slots.values()), "no more than there are experts"
 
 
 def test_the_cache_takes_no_more_of_the_device_than_it_may(qwen: Mixture) -> None:

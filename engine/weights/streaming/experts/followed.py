@@ -113,7 +113,7 @@ def is_followed(experts: Experts) -> bool:
 
 
 class OneExpert:
-    """Memory for the decoded weights of one expert, shared by all layers: the next matrix of a shape takes its place."""
+    """Memory for decoded weights of one expert, shared by all layers: the next matrix of a shape takes its place."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[tuple[int, ...], torch.dtype], Tensor] = {}

@@ -72,7 +72,7 @@ class ExpertStream:
             int, Parts
         ]().__getitem__  # where the experts that are followed are found
         self._is_beside = False  # the layer that is running is computed by the processor, too
-        self._views: dict[tuple[int, ...], dict[int, Parts]] = {}  # by layer and buffers
+        self._views: dict[int, tuple[tuple[int, ...], dict[int, Parts]]] = {}  # by layer: where it lies, its experts
         self._in_bulk: Tensor | None = None  # all experts of the layer that is running, which must be released
         self._bytes_in_bulk = 0
         self._last = -1
@@ -191,15 +191,21 @@ class ExpertStream:
         self._parts_of = self._in(layer, self._in_bulk)
 
     def _in(self, layer: ExpertLayer, bulk: Tensor) -> Callable[[int], Parts]:
-        """The experts in a buffer that holds all of a layer; their views are made once for each buffer."""
+        """The experts in a buffer that holds all of a layer.
+
+        Where all of it stays in memory, views of those in use are made once, some kilobytes for each; others last as
+        long as the layer runs.
+        """
         own = self._companions
         place = layer.index, bulk.data_ptr(), *(stack.data_ptr() for stack in own.values())
-        views = self._views.setdefault(place, {})
+        stays = layer.slots is None and place == self._views.setdefault(layer.index, (place, {}))[0]
+        views: dict[int, Parts] = self._views[layer.index][1] if stays else {}
+        make = LastingParts if stays else dict
 
         def parts_of(expert: int) -> Parts:
             if expert not in views:
                 of_bulk = {part.name: part.view(bulk[part.in_bulk(expert)]) for part in layer.split.parts}
-                views[expert] = LastingParts(of_bulk | {name: stack[expert] for name, stack in own.items()})
+                views[expert] = make(of_bulk | {name: stack[expert] for name, stack in own.items()})
             return views[expert]
 
         return parts_of
