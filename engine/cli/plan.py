@@ -98,7 +98,10 @@ def plan(arguments: argparse.Namespace) -> None:
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
-        json.dump({**_document(found, None if arguments.budget else told.best, pair, measured, last_answer), **further}, sys.stdout)
+        json.dump(
+            {**_document(found, None if arguments.budget else told.best, pair, measured, last_answer), **further},
+            sys.stdout,
+        )
         sys.stdout.write("\n")
     else:
         if formats and not found.arrangement.ready:

@@ -11106,6 +11106,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Die Parameter des Werkzeugs „{name}“ sind kein JSON-Objekt.</translation>
         </message>
         <message>
+            <location filename="../../engine/trial.py" />
+            <source>Measuring this pair</source>
+            <translation>Dieses Paar wird gemessen</translation>
+        </message>
+        <message>
             <location filename="../../engine/weights/codecs/codec.py" />
             <source>There is no weight codec '{name}'.</source>
             <translation>Es gibt keine Verpackung der Gewichte „{name}“.</translation>
@@ -11182,8 +11187,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
+            <source>Pairs differ: the best tree may give {least} to {most} tokens/s.</source>
+            <translation>Paare sind verschieden: Der beste Baum bringt vielleicht {least} bis {most} Tokens/s.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
             <source>Seconds of a pass are those that this pair's rounds took.</source>
             <translation>Die Sekunden eines Durchgangs sind die, welche die Runden dieses Paars dauerten.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>Texts differ: its last answers had {least} to {most} tokens per pass.</source>
+            <translation>Texte sind verschieden: Seine letzten Antworten hatten {least} bis {most} Tokens je Durchlauf.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
