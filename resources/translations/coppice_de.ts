@@ -11188,7 +11188,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
             <source>Pairs differ: the best tree may give {least} to {most} tokens/s.</source>
-            <translation>Paare sind verschieden: Der beste Baum bringt vielleicht {least} bis {most} Tokens/s.</translation>
+            <translation>Paare sind verschieden: Der beste Baum bringt vielleicht {least} bis {most} Token/s.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
@@ -11198,7 +11198,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
             <source>Texts differ: its last answers had {least} to {most} tokens per pass.</source>
-            <translation>Texte sind verschieden: Seine letzten Antworten hatten {least} bis {most} Tokens je Durchlauf.</translation>
+            <translation>Texte sind verschieden: Seine letzten Antworten hatten {least} bis {most} Token je Durchlauf.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
