@@ -98,13 +98,14 @@ def plan(arguments: argparse.Namespace) -> None:
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
-        json.dump({**_document(found, None if arguments.budget else told.best, pair, measured, last_answer), **further}, sys.stdout)
+        best = None if arguments.budget else told.best
+        json.dump({**_document(found, best, pair, measured, last_answer), **further}, sys.stdout)
         sys.stdout.write("\n")
     else:
         if formats and not found.arrangement.ready:
             sys.stdout.write(f"Layers stay as they are stored, in {', '.join(formats)}, until they run.\n")
-        sys.stdout.writelines(f"{line}\n" for line in _lines(found, pair, common, measured, last_answer))
-        sys.stdout.writelines(f"{line}\n" for line in _lines_of_ways(told))
+        lines = (*_lines(found, pair, common, measured, last_answer), *_lines_of_ways(told))
+        sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def _options(arguments: argparse.Namespace) -> LoadOptions:

@@ -10,7 +10,7 @@ import torch
 from engine.loading.measurements.arithmetic import recall_arithmetic
 from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.pair import PairIdentity
-from engine.loading.planning import Question, case_of, needs_of, tree_yields, usual_rates, with_kv
+from engine.loading.planning import Question, case_of, needs_of, tree_yields, with_kv
 from engine.loading.preparation import COMPRESSED
 from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
@@ -96,7 +96,7 @@ def _formats(asked: Case, target: Checkpoint, device: torch.device, question: Qu
         if sum(layer.stored_bytes for layer in needs.layers) >= sum(each.stored_bytes for each in asked.target.layers):
             continue
         measured = benchmark_of(target, name, device, cache, question.arithmetic).recall()
-        rates = measured.rates if measured else _unmeasured(asked.machine.rates, usual_rates(device))
+        rates = measured.rates if measured else _unmeasured(asked)
         yield replace(
             asked,
             name=name,
@@ -112,9 +112,12 @@ def _drafting_of(seen: Seen | None) -> Seen | None:
     return replace(seen, tiers=(-1, -1, -1)) if seen else None
 
 
-def _unmeasured(rates: Rates, usual: Rates) -> Rates:
-    """Of other weights on the same machine: how fast these are unpacked is not known."""
-    return replace(rates, decode=usual.decode, stored=None)
+def _unmeasured(asked: Case) -> Rates:
+    """Of fewer bits on the same machine: they are decoded as fast as weights in 4 bits were when it was measured.
+
+    How fast they are multiplied as they are stored, which is faster with a few rows, is not known.
+    """
+    return replace(asked.machine.rates, stored=None)
 
 
 def _with_all_memory(asked: Case, device: torch.device) -> Iterator[Case]:

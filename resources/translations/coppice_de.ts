@@ -11133,7 +11133,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/trial.py" />
             <source>Measuring this pair</source>
-            <translation type="unfinished" />
+            <translation>Dieses Paar wird gemessen</translation>
         </message>
         <message>
             <location filename="../../engine/weights/codecs/codec.py" />
@@ -11213,7 +11213,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
             <source>Pairs differ: the best tree may give {least} to {most} tokens/s.</source>
-            <translation type="unfinished" />
+            <translation>Paare sind verschieden: Der beste Baum bringt vielleicht {least} bis {most} Token/s.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
@@ -11223,7 +11223,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
             <source>Texts differ: its last answers had {least} to {most} tokens per pass.</source>
-            <translation type="unfinished" />
+            <translation>Texte sind verschieden: Seine letzten Antworten hatten {least} bis {most} Token je Durchlauf.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />

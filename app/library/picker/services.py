@@ -22,7 +22,7 @@ from app.system.paths import Folders
 from app.ui.jobs import Jobs
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised, Event
-from engine.protocol.options import LoadOptions
+from engine.protocol.options import EMBEDDED, NO_DRAFT, LoadOptions
 
 
 class RowPrices(QObject):
@@ -38,6 +38,7 @@ class RowPrices(QObject):
         self._shown: list[Entry] = []
         self._chosen: Entry | None = None
         self._told: set[str] = set()  # whose variants are to be chosen among first
+        self._pairs: dict[str, Appraised] = {}  # with the draft and the terms that were chosen for them
         facts.arrived.connect(self._on_facts)
         facts.failed.connect(self._on_failed)
         estimator.priced.connect(self._on_priced)
@@ -68,7 +69,20 @@ class RowPrices(QObject):
 
     def refresh(self) -> None:
         """Terms or memory have changed."""
+        self._pairs.clear()
         self._estimator.refresh()
+
+    def set_terms(self, terms: Terms) -> None:
+        """How models would be loaded, from now on."""
+        self._pairs.clear()
+        self._estimator.set_terms(terms)
+
+    def follow(self, key: str, found: Appraised) -> None:
+        """An entry was priced as the pair that would be loaded: its line tells the same."""
+        if self._pairs.get(key) != found:
+            self._pairs[key] = found
+            if any(each.key == key for each in self._shown):
+                self.judged.emit(key, priced(found))
 
     def _asks_hub(self, entry: Entry) -> bool:
         return entry.of_hub and not self.source(entry) and (entry.suggestion is None or entry == self._chosen)
@@ -77,9 +91,13 @@ class RowPrices(QObject):
         return self._facts.failures.get(entry.source) if entry.of_hub and not self.source(entry) else None
 
     def _ask(self) -> None:
-        asked = [Pricing(each.key, source) for each in self._shown if (source := self.source(each))]
+        asked = [
+            Pricing(each.key, source, "auto" if source == EMBEDDED else NO_DRAFT)
+            for each in self._shown
+            if (source := self.source(each))
+        ]
         for each in asked:
-            known = self._estimator.price(each)
+            known = self._pairs.get(each.key) or self._estimator.price(each)
             self.judged.emit(each.key, priced(known) if known else asking())
         self._estimator.show(asked)
 
@@ -93,7 +111,7 @@ class RowPrices(QObject):
                 self.judged.emit(each.key, unpriced(error))
 
     def _on_priced(self, key: str, found: Appraised) -> None:
-        self.judged.emit(key, priced(found))
+        self.judged.emit(key, priced(self._pairs.get(key, found)))
 
 
 class ModelLibrary(QObject):
@@ -137,7 +155,8 @@ class ModelLibrary(QObject):
             self,
         )
         self._jobs = Jobs(1, "token", self)
-        self.pair_choice.terms_chosen.connect(self._row_estimator.set_terms)
+        self.pair_choice.terms_chosen.connect(self.prices.set_terms)
+        self.pair_choice.changed.connect(self._on_pair_changed)
 
     def _complete(self, options: LoadOptions) -> LoadOptions:
         """As Preferences have it at that moment."""
@@ -155,8 +174,13 @@ class ModelLibrary(QObject):
 
     def price_again(self) -> None:
         """What is free has changed, as after a load."""
-        self._row_estimator.refresh()
+        self.prices.refresh()
         self._pair_estimator.refresh()
+
+    def _on_pair_changed(self) -> None:
+        entry, price = self.pair_choice.entry, self.pair_choice.price
+        if entry is not None and price is not None:
+            self.prices.follow(entry.key, price)
 
     def keep_token(self, secret: str) -> None:
         """Put it into the keyring, which may take a while; then what was refused is asked for again."""

@@ -52,6 +52,7 @@ from engine.weights.streaming.copy_stream import CudaCopyStream
 
 GIGA, TERA = 1e9, 1e12
 MATRIX = 2  # dimensions
+FEWER_BITS = "nf4"  # what weights in 16 bits may be compressed to
 WORTH_TELLING = 0.1  # of a checkpoint's packed weights, from which a format counts
 
 
@@ -111,7 +112,7 @@ class Benchmark:
             ssd=like.ssd if like else self._disk_rate(check) or usual.ssd,
             memory=like.memory if like else copy_rate(timer) / GIGA,
             tflops=2 * rows * GIGA / seconds / TERA,
-            decode=self._decode_rate(timer) or usual.decode,
+            decode=self._decode_rate(timer),
             call_seconds=calls.layer(1.0),
             products=products,
             attention=attention_time(self.needs, timer),
@@ -151,13 +152,13 @@ class Benchmark:
             return packed_samples(self.packed)
         return coded_samples(needs.codec, needs.shape.hidden, needs.shape.widest, self.stored)
 
-    def _decode_rate(self, timer: DeviceTimer) -> float | None:
-        """1e9 weights a second; None where none are packed."""
+    def _decode_rate(self, timer: DeviceTimer) -> float:
+        """1e9 weights a second; where none are packed, in 4 bits, as the plan tells of these ways too."""
         if self.packed:
             whole = sum(part for part, _ in self.packed)
             parts = [(part, packed_rate(weights[PACKED_SIZES[1]], timer)) for part, weights in self.packed]
             return whole / sum(part / rate for part, rate in parts) / GIGA
-        return unpacking_rate(self.needs.codec, timer) / GIGA if self.needs.is_packed else None
+        return unpacking_rate(self.needs.codec if self.needs.is_packed else FEWER_BITS, timer) / GIGA
 
     def _link_rate(self, timer: DeviceTimer) -> float | None:
         """1e9 bytes a second; None where weights are computed with where they are."""
