@@ -26,6 +26,7 @@ from engine.cli.progress import say
 from tests.bench import formats
 from tests.bench.cuda import WEIGHTS, ModelRun, measure_apart
 from tests.bench.first_light_page import machine, write_page
+from tests.bench.folders import made_folder
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, SHAPES, Shape
 from tests.bench.time_budget import Outcome, Step, run_limited, run_steps
 
@@ -70,7 +71,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--quick", action="store_true", help="tiny shapes: a rehearsal")
-    parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         sys.stderr.write("There is no CUDA device here: rehearse with --device cpu --quick.\n")

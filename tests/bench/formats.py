@@ -36,6 +36,7 @@ from engine.weights.store.layout import layout_of_shards
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
+from tests.bench.folders import made_folder
 from tests.engine.model.formats import packers
 
 PRODUCT_ROWS = (1, 16)
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=50)
     parser.add_argument("--dtype", default="bfloat16", choices=computed_types())
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where samples are written (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

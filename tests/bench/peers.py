@@ -32,6 +32,7 @@ from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.contenders import forget
 from engine.cli.progress import say
 from engine.text.tokenizer import Tokenizer
+from tests.bench.folders import made_folder
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, Shape, grow
 from tests.bench.grown_mixture import grow_mixture, shape_of
 from tests.bench.inflate import EMBEDDED, inflate
@@ -72,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", default="auto", help="the number type that Coppice computes in")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--held", type=float, default=0.75, help="memory from disk, as a part of the file")
-    parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     parser.add_argument("--save", type=Path, default=None)
     parser.add_argument("--json", action="store_true")
     return parser
