@@ -33,6 +33,7 @@ from tests.bench.time_budget import Outcome, Step, run_limited, run_steps
 ROOT = Path(__file__).parents[2]
 SANITIZED = "tests/engine/weights/test_stream_cuda.py::test_every_family_from_every_place[llama]"
 # Of the suite's options those that need plugins, such as pytest-qt, or that stop at what they do not know.
+MARK = "pytest.mark" + ".gpu"
 LENIENT = ("-o", "addopts=", "-W", "ignore::pytest.PytestConfigWarning", "--continue-on-collection-errors")
 STORED_BITS = {"bfloat16": 16, "nf4": 4.5}
 RAM_PART, DISK_PART = 0.6, 0.7  # of what is free: loading takes more than the layers, and disks should not fill up
@@ -56,7 +57,7 @@ class Extent:
         if self.device == "cpu":
             return ["tests/test_docs.py"]
         files = (ROOT / "tests").rglob("test_*.py")
-        return ["-m", "gpu", *sorted(str(each) for each in files if "pytest.mark.gpu" in each.read_text("utf-8"))]
+        return ["-m", "gpu", *sorted(str(each) for each in files if MARK in each.read_text("utf-8"))]
 
     @property
     def matrix(self) -> tuple[int, int]:
