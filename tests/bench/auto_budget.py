@@ -37,6 +37,7 @@ from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOption
 from engine.text.prompt import Prompt
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout
+from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
 
 DRAFT = EMBEDDED.parent / "demo-draft"
@@ -97,7 +98,7 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=math.inf, help="begin no more prompts after so long, each time"
     )
-    parser.add_argument("--folder", type=Path, default=None, help="where the model is made, or lies already")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where the model is made, or lies already")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows = []

@@ -35,6 +35,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SpeculationOptions
 from engine.weights.planning.machine import peak_rss_bytes, process_bytes
 from engine.weights.planning.placement import Override, Plan
+from tests.bench.folders import made_folder
 from tests.bench.grown import OWN_LAYERS, SHAPES, Shape, grow
 from tests.bench.inflate import EMBEDDED
 from tests.bench.time_budget import run_limited
@@ -122,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budgets", default="1,16,64,256,1024")
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--noise", action="store_true", help="random weights instead of zeros: much more disk")
-    parser.add_argument("--folder", type=Path, default=None, help="where models are made")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where models are made")
     parser.add_argument("--layers", type=int, default=0, help="no more layers than these (default: all of the shape)")
     parser.add_argument("--seconds", type=float, default=math.inf, help="how long each model may take")
     parser.add_argument("--rival", action="store_true", help="time accelerate's offload, too")

@@ -28,6 +28,7 @@ from engine.cli.contenders import Contender, Run, contenders
 from engine.cli.progress import say
 from engine.cli.session import Session
 from engine.model.checkpoint import open_checkpoint
+from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.engine.resident import load_resident
 
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--temperatures", default="0,0.6")
     parser.add_argument("--calibrate", action="store_true", help="measure first how the pair accepts, for Sequoia")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no more prompts after so long")
-    parser.add_argument("--folder", type=Path, default=None, help="where the model is made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where the model is made (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:

@@ -25,6 +25,7 @@ from engine.model.network import Network, find_layers, wrap
 from engine.weights.store.layer_file import read_layout, write_layer
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from tests.bench.folders import made_folder
 from tests.engine.weights.reading import cache_use
 
 CPU, DTYPE = torch.device("cpu"), torch.bfloat16
@@ -56,7 +57,9 @@ def main() -> None:
     parser.add_argument("--rows", default="1,8,64", help="tokens per pass")
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--cache", type=float, default=0.25, help="the part of all experts that the cache holds")
-    parser.add_argument("--folder", type=Path, default=None, help="where the layers are written and read (a real disk)")
+    parser.add_argument(
+        "--folder", type=made_folder, default=None, help="where the layers are written and read (a real disk)"
+    )
     parser.add_argument("--json", action="store_true", help="on one line")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:

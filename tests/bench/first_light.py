@@ -6,6 +6,9 @@ python -m tests.bench.first_light --out DIR --device cpu --quick     a rehearsal
 The page has the tests that need a GPU, compute-sanitizer's word where it is installed, how fast every packed format is
 decoded there, and figures of `tests.bench.cuda`: layers in the shape of a 30B (bfloat16) and a 70B (NF4), as many as
 memory and time allow. Steps share the time; what did not fit is said on the page. Without a GPU: exit code 2.
+
+Needed are torch, transformers, accelerate, tokenizers, safetensors, jinja2, numba, psutil, and pytest with xdist and
+hypothesis. Without bitsandbytes, gguf or compressed-tensors what needs them is left out, without PySide6 the pictures.
 """
 
 import argparse
@@ -26,13 +29,16 @@ from engine.cli.progress import say
 from tests.bench import formats
 from tests.bench.cuda import WEIGHTS, ModelRun, measure_apart
 from tests.bench.first_light_page import machine, write_page
+from tests.bench.folders import made_folder
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, SHAPES, Shape
 from tests.bench.time_budget import Outcome, Step, run_limited, run_steps
 
 ROOT = Path(__file__).parents[2]
 SANITIZED = "tests/engine/weights/test_stream_cuda.py::test_every_family_from_every_place[llama]"
-# Of the suite's options those that need plugins, such as pytest-qt, or that stop at what they do not know.
-LENIENT = ("-o", "addopts=", "-W", "ignore::pytest.PytestConfigWarning", "--continue-on-collection-errors")
+MARK = "pytest.mark" + ".gpu"  # of tests that need one; written so that this file has none
+# The suite's options, but for those that need plugins, such as pytest-qt, or stop at what they do not know. Warnings of
+# other versions of libraries are no errors here.
+LENIENT = ("-o", "addopts=", "-o", "filterwarnings=default", "--continue-on-collection-errors")
 STORED_BITS = {"bfloat16": 16, "nf4": 4.5}
 RAM_PART, DISK_PART = 0.6, 0.7  # of what is free: loading takes more than the layers, and disks should not fill up
 PREPARED_BYTES_PER_SECOND = 5e8  # assumed of reading, packing and writing 16 bits weights, to choose how many layers
@@ -55,7 +61,7 @@ class Extent:
         if self.device == "cpu":
             return ["tests/test_docs.py"]
         files = (ROOT / "tests").rglob("test_*.py")
-        return ["-m", "gpu", *sorted(str(each) for each in files if "pytest.mark.gpu" in each.read_text("utf-8"))]
+        return ["-m", "gpu", *sorted(str(each) for each in files if MARK in each.read_text("utf-8"))]
 
     @property
     def matrix(self) -> tuple[int, int]:
@@ -70,7 +76,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--quick", action="store_true", help="tiny shapes: a rehearsal")
-    parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         sys.stderr.write("There is no CUDA device here: rehearse with --device cpu --quick.\n")

@@ -36,6 +36,7 @@ from engine.weights.store.layout import layout_of_shards
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
+from tests.bench.folders import made_folder
 from tests.engine.model.formats import packers
 
 PRODUCT_ROWS = (1, 16)
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=50)
     parser.add_argument("--dtype", default="bfloat16", choices=computed_types())
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--folder", type=Path, default=None, help="where samples are written (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where samples are written (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -159,18 +160,21 @@ def main() -> None:
         print(f"| {row['format']} | {row['bits']:.2f} | {rates} | {times} | {products} |")
 
 
-def measure_all(
-    folder: Path, shape: tuple[int, int], turns: int, dtype_name: str = "bfloat16", device_name: str = "cpu"
-) -> list[dict[str, Any]]:
-    """A row for a matrix of this shape in every format, GGUF's types of blocks among them.
-
-    Without formats whose samples a package makes that is not there.
-    """
-    dtype, device = computed_types()[dtype_name], torch.device(device_name)
+def samples_here(rows: int, columns: int) -> list[Sample]:
+    """A matrix of this shape in every format, but for those whose samples a package makes that is not there."""
     samples: list[Sample] = []
     for make in SAMPLES.values():
         with suppress(pytest.skip.Exception):  # no `Exception`: it would end the program
-            samples += make(*shape)
+            samples += make(rows, columns)
+    return samples
+
+
+def measure_all(
+    folder: Path, shape: tuple[int, int], turns: int, dtype_name: str = "bfloat16", device_name: str = "cpu"
+) -> list[dict[str, Any]]:
+    """A row for a matrix of this shape in every format, GGUF's types of blocks among them."""
+    dtype, device = computed_types()[dtype_name], torch.device(device_name)
+    samples = samples_here(*shape)
     blocks = gguf_weights(folder, *shape)
     found = measure(folder, samples, dtype, turns, device)
     for each in blocks:

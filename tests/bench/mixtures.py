@@ -41,6 +41,7 @@ from engine.weights.streaming.experts import setup
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from engine.weights.streaming.stored_weight import light_rows, share_out_head
 from tests.bench.experts import tree
+from tests.bench.folders import made_folder
 from tests.bench.mixtures_table import as_text
 from tests.bench.peers import in_turns
 from tests.bench.peers_table import PEER, Case, machine, ratio
@@ -82,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--few-rows", type=int, default=FEW_ROWS, help="that are multiplied as weights are stored")
     parser.add_argument("--peer", action="store_true", help="llama.cpp on the same file, too")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=None, help="where the files are written and kept (a real disk)")
+    parser.add_argument(
+        "--folder", type=made_folder, default=None, help="where the files are written and kept (a real disk)"
+    )
     parser.add_argument("--save", type=Path, default=None)
     parser.add_argument("--json", action="store_true")
     return parser

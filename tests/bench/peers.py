@@ -34,6 +34,7 @@ from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.contenders import forget
 from engine.cli.progress import say
 from engine.text.tokenizer import Tokenizer
+from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED
 from tests.bench.memory_group import GroupError, held_to
 from tests.bench.peer_files import Files
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", default="auto", help="the number type that Coppice computes in")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--held", type=float, default=0.75, help="memory from disk, as a part of the file")
-    parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     parser.add_argument("--files", type=Path, default=None, help="where models lie, or are left for the next run")
     parser.add_argument("--write-only", action="store_true", help="write the files, and measure nothing")
     parser.add_argument("--save", type=Path, default=None)

@@ -29,6 +29,7 @@ from engine.model.device import choose_device
 from engine.protocol.options import LoadOptions, Place
 from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Override
+from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.plan_ways import ways_table
 from tests.engine.tiny_models import tiny_model
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", default="speed,memory")
-    parser.add_argument("--folder", type=Path, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     parser.add_argument("--places", default="device,ssd", help="of the ways")
     parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
     parser.add_argument("--kept", type=Path, default=None, help="where models of the ways stay for another run")

@@ -19,6 +19,7 @@ from engine.model.context import PREFILL_ROWS, Context
 from engine.model.device import choose_device
 from engine.protocol.options import LoadOptions
 from engine.weights.streaming.layer_stream import LayerStream
+from tests.bench.folders import made_folder
 from tests.bench.inflate import inflate
 from tests.bench.plan_accuracy import loaded_target
 
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--weights", default="bfloat16", help="as of the engine: bfloat16, float32, nf4, ...")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--folder", type=Path, default=None, help="where the model is made (a real disk)")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where the model is made (a real disk)")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:

@@ -18,6 +18,7 @@ from engine.protocol.messages import Finished, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.text.prompt import Prompt
 from engine.weights.planning.machine import peak_rss_bytes
+from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.taking_turns import loaded
 
@@ -33,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the decoder layers, which stream")
     parser.add_argument("--tokens", type=int, default=8000, help="of the chat")
-    parser.add_argument("--folder", type=Path, default=None, help="where the model is made and texts are kept")
+    parser.add_argument("--folder", type=made_folder, default=None, help="where the model is made and texts are kept")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--part", choices=("first", "kept", "fresh"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

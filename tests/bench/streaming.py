@@ -29,6 +29,7 @@ from engine.protocol.options import NO_DRAFT, LoadOptions, Place
 from engine.weights.store.disk import PIECE_BYTES, DiskReader
 from engine.weights.store.layout import LayerLayout, layout_of_shards
 from engine.weights.streaming.host_memory import HostArena
+from tests.bench.folders import made_folder
 from tests.bench.inflate import inflate
 
 CPU, DTYPE = torch.device("cpu"), torch.bfloat16
@@ -43,7 +44,9 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=1.5, help="bytes of the decoder layers")
     parser.add_argument("--rows", default="1,64", help="tokens per pass")
     parser.add_argument("--passes", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None, help="where the model is made and kept (a real disk)")
+    parser.add_argument(
+        "--folder", type=made_folder, default=None, help="where the model is made and kept (a real disk)"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,6 @@ from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.engine.exact_products import exact_products
 from tests.engine.family_models import random_model, tiny_config
-from tests.engine.gguf_files import write_gguf
 from tests.engine.model.state.test_hybrid_context import PROMPT, made, path_to, random_tree
 from tests.engine.other_drafts import permuted, reduced
 from tests.engine.packed_models import packed_model
@@ -106,10 +106,18 @@ def test_prepared_weights(codec: str, tmp_path: Path) -> None:
     assert_close(found[1], found[0])
 
 
+def _write_gguf(*arguments: Any, **options: Any) -> Path:
+    """Without the package that writes such files, the other tests of this file run."""
+    pytest.importorskip("gguf", reason="the package that writes GGUF files is not there")
+    from tests.engine.gguf_files import write_gguf
+
+    return write_gguf(*arguments, **options)
+
+
 @pytest.mark.parametrize("kind", ["Q4_0", "Q4_K", "Q6_K", "Q8_0", "BF16"])
 def test_gguf_files(kind: str, tmp_path: Path) -> None:
     model = tiny_model("llama", hidden_size=256, intermediate_size=256)
-    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "model.gguf", model, kind)))
+    checkpoint = open_checkpoint(str(_write_gguf(tmp_path / "model.gguf", model, kind)))
     expected = streamed(checkpoint, MIXES[0], CPU)
     for tiers in MIXES:
         assert_close(streamed(checkpoint, tiers, DEVICE), expected)
@@ -152,7 +160,7 @@ def test_a_gguf_pair_answers_as_its_folder(tmp_path: Path) -> None:
     for role in ("target", "draft"):
         folder = EMBEDDED.parent / f"demo-{role}"
         model = transformers.AutoModelForCausalLM.from_pretrained(folder)
-        files[role] = str(write_gguf(tmp_path / f"{role}.gguf", model, "BF16", tokenizer=folder))
+        files[role] = str(_write_gguf(tmp_path / f"{role}.gguf", model, "BF16", tokenizer=folder))
     texts = []
     for target, draft in (("embedded", "auto"), (files["target"], files["draft"])):
         engine, _ = loaded(options(target, draft, "ram", tmp_path))

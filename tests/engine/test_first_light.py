@@ -55,6 +55,21 @@ def test_a_rehearsal_writes_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         assert (tmp_path / "out" / f"first_light-{name}.png").stat().st_size > 1000
 
 
+def test_a_sample_that_cannot_be_made_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_rows: int, _columns: int) -> Any:
+        pytest.skip("its package is not there")
+
+    monkeypatch.setattr(formats, "SAMPLES", {"gone": missing, "fp8": formats.SAMPLES["fp8"]})
+    assert formats.samples_here(64, 256)
+
+
+def test_on_a_gpu_only_files_with_tests_for_one_are_collected() -> None:
+    told = first_light.Extent("cuda", quick=False, folder=None).tests
+    assert told[:2] == ["-m", "gpu"]
+    assert any(each.endswith("test_stream_cuda.py") for each in told[2:])
+    assert all(first_light.MARK in Path(each).read_text("utf-8") for each in told[2:])
+
+
 @for_the_proofs
 def test_a_whole_rehearsal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, qapp: object) -> None:
     code, page, steps = rehearse(monkeypatch, tmp_path)

@@ -6,13 +6,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.errors import InputError
+from engine import engine as engines
+from engine.cli.serving_log import ServingLog
+from engine.errors import Cancellation, InputError
+from engine.loading import planning
 from engine.loading.kept.model_names import model_names
+from engine.loading.pair import open_pair
 from engine.loading.planning import LEAST_CONTEXT, Question, needs_of, plan_pair, with_kv
 from engine.model.checkpoint import Checkpoint
 from engine.model.context import Context
 from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS
 from engine.model.shape import model_sizes
+from engine.protocol.messages import Loaded
 from engine.protocol.options import LoadOptions
 from engine.weights.planning.machine import Memory
 from engine.weights.planning.needs import Workload
@@ -69,6 +74,21 @@ def test_a_context_that_does_not_fit_is_shortened_where_it_was_left_open_and_tol
     nothing = plan_pair(long, None, CPU, Question("float32", memory=Memory(1000)))
     assert (nothing.verdict, nothing.context_tokens) == ("no", 8192)
     assert "context of" not in nothing.reason
+
+
+def test_what_is_unusual_about_the_context_is_told_once_it_is_loaded_also_by_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = "The context is 2048 tokens long, as no more fits."
+    monkeypatch.setattr(planning, "words_of_kv", lambda _form: told)
+    pair = open_pair(LoadOptions(draft="none", cache_dir=str(tmp_path)))
+    cancellation = Cancellation()
+    cancellation.begin(1)
+    events = list(engines.load(1, pair, cancellation))
+    loaded = next(event for event in events if isinstance(event, Loaded))
+    assert told in loaded.target.note
+    ServingLog(quiet=False).tell_load(loaded)
+    assert told in capsys.readouterr().err
 
 
 def test_unpacking_costs_time_in_the_forecast(long: Checkpoint) -> None:

@@ -5,6 +5,7 @@ desktops have, and its Q4_K ran at a third of the speed of the plain operations.
 """
 
 import logging
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -55,7 +56,13 @@ class Compiled:
         try:
             if self._compiled is None:
                 self._compiled = torch.compile(self._step, backend=self._backend, dynamic=True, fullgraph=True)
-            return self._compiled(*arguments)
+            if self._is_checked:
+                return self._compiled(*arguments)
+            with (
+                warnings.catch_warnings()
+            ):  # compilers advise, say to switch TF32 on; where warnings are errors they end
+                warnings.simplefilter("ignore")
+                return self._compiled(*arguments)
         except torch.OutOfMemoryError:
             raise
         except FAULTS as error:

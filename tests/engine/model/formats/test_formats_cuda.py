@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.model.formats.packed import PackedWeight
 from engine.model.weight_loader import LazyTensor, stored_dtype
-from tests.bench.formats import SAMPLES, gguf_weights, packed_weights
+from tests.bench.formats import gguf_weights, packed_weights, samples_here
 
 pytestmark = pytest.mark.gpu
 
@@ -20,8 +20,7 @@ def parts_of(weight: PackedWeight) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_every_format_has_the_bits_of_the_cpu(dtype: torch.dtype, tmp_path: Path) -> None:
-    samples = [sample for make in SAMPLES.values() for sample in make(256, 512)]
-    for weight in [*packed_weights(tmp_path, samples), *gguf_weights(tmp_path, 256, 512)]:
+    for weight in [*packed_weights(tmp_path, samples_here(256, 512)), *gguf_weights(tmp_path, 256, 512)]:
         parts = parts_of(weight)
         expected = torch.empty(weight.shape, dtype=dtype)
         weight.format.decode(parts, expected)
