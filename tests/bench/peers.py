@@ -54,8 +54,6 @@ def main() -> None:
     except ImportError:
         raise SystemExit("llama.cpp is not here: pip install xllamacpp") from None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # or programs, files and groups would be left
-    if arguments.folder:
-        arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as made:
         files = Files(arguments.files or Path(made), arguments.shape, arguments.gigabytes)
         if arguments.write_only:
