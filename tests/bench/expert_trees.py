@@ -93,7 +93,8 @@ class Routed:
     def times(self) -> float:
         """Different experts of the last pass, for every one that a row touches."""
         alone = len(self.layers) * self.choice.shape[2]
-        return sum(len(np.unique(self.choice[:, layer])) for layer in self.layers) / alone
+        distinct = sum(len(np.unique(self.choice[:, layer])) for layer in self.layers)
+        return distinct / float(alone)
 
 
 @dataclass

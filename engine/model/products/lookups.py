@@ -4,6 +4,7 @@ With AVX-512 a table lies in two registers, times what scales it, and one instru
 each byte of the numbers is looked up for all codes; elsewhere number by number. The bits are the same.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -28,6 +29,7 @@ from engine.model.products.building import (
     undefined,
     with_arguments,
 )
+from engine.model.products.layouts import Unit
 from engine.model.products.vectors import brought, looked_up, widened
 
 FOUR = types.UniTuple(EIGHT_NUMBERS, 4)
@@ -72,7 +74,7 @@ def _stretched_four_bits() -> Any:
     return intrinsic(with_arguments(sign, 4))
 
 
-stretched_four_bits = _stretched_four_bits()
+stretched_four_bits: Callable[..., Unit] = _stretched_four_bits()
 """(codes, codes, factor, offset): twice sixteen codes less than 16 times a factor plus an offset, rounded once."""
 
 
@@ -137,7 +139,7 @@ def _one_by_one(builder: Any, data: Any, codes: Any) -> list[Any]:
     return found
 
 
-scaled_levels = _scaled_levels(4)
+scaled_levels: Callable[..., Unit] = _scaled_levels(4)
 """(table of `layouts.levels`, codes, codes, scale): what twice sixteen codes less than 16 stand for, times a scale."""
-scaled_short_levels = _scaled_levels(2)
+scaled_short_levels: Callable[..., Unit] = _scaled_levels(2)
 """The same of numbers that are bfloat16: with AVX2 less work."""
