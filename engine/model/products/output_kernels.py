@@ -12,7 +12,8 @@ from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import (
+from engine.model.products.layouts import Array
+from engine.model.products.units.fields import (
     as_numbers,
     cut,
     eight_scales,
@@ -24,7 +25,6 @@ from engine.model.products.fields import (
     words_minus,
     words_plus,
 )
-from engine.model.products.layouts import Array
 from engine.model.products.vectors import fetch, fused, number, numbers, splat, store
 
 WORD = 8  # rows of the matrix whose codes lie in one word

@@ -36,7 +36,7 @@ from engine.model.products.tile_operations import (
     shapes,
     store_bfloats,
 )  # fmt: skip
-from engine.model.products.units import SHARED, bytes_of_a_row, find_scales, unit
+from engine.model.products.units.by_layout import SHARED, bytes_of_a_row, find_scales, unit
 from engine.model.products.vectors import fetch
 
 GROUP = 32  # rows of the matrix at a time: two tiles

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from engine.model.products import layouts, prepared_units
-from engine.model.products.block_units import HIGH, levels_times
+from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import (
+from engine.model.products.layouts import Array, Unit
+from engine.model.products.units import prepared
+from engine.model.products.units.blocks import HIGH, levels_times
+from engine.model.products.units.fields import (
     as_numbers,
     fields,
     joined,
@@ -17,8 +19,7 @@ from engine.model.products.fields import (
     store_bytes,
     word_at,
 )
-from engine.model.products.layouts import Array, Unit
-from engine.model.products.prepared_units import OFFSETS, Prepare, codes_at
+from engine.model.products.units.prepared import OFFSETS, Prepare, codes_at
 from engine.model.products.vectors import (
     field,
     first,
@@ -148,11 +149,11 @@ PREPARE: dict[type, Prepare] = {
 """What is done for all 256 numbers of a block."""
 
 SCALED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
-    layouts.Q2K: prepared_units.stretched_by_two,
-    layouts.Q3K: prepared_units.signed_by_two,
-    layouts.Q4K: prepared_units.four_bits_by_one,
-    layouts.Q5K: prepared_units.stretched_by_one,
-    layouts.Q6K: prepared_units.signed_by_two,
+    layouts.Q2K: prepared.stretched_by_two,
+    layouts.Q3K: prepared.signed_by_two,
+    layouts.Q4K: prepared.four_bits_by_one,
+    layouts.Q5K: prepared.stretched_by_one,
+    layouts.Q6K: prepared.signed_by_two,
     layouts.Iq4Xs: _iq4_xs,
 }
 """Units of such blocks."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from engine.model.products import block_units, code_units, grid_units, k_units, layouts
+from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
-from engine.model.products.prepared_units import PREPARED
+from engine.model.products.units import blocks, codes, grids, k_blocks
+from engine.model.products.units.prepared import PREPARED
 from engine.model.products.vectors import bfloats, halves, signed, splat, times
 
 SHARED = PREPARED  # numbers at most that are found at once for 256 columns
@@ -84,13 +85,13 @@ UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
     layouts.Bfloats: _bfloats,
     layouts.Halves: _halves,
     layouts.Integers: _integers,
-    **block_units.UNITS,
-    **code_units.UNITS,
+    **blocks.UNITS,
+    **codes.UNITS,
 }
 
-PREPARE, SCALED = k_units.PREPARE | grid_units.PREPARE, k_units.SCALED | grid_units.SCALED
+PREPARE, SCALED = k_blocks.PREPARE | grids.PREPARE, k_blocks.SCALED | grids.SCALED
 
-BARE: dict[type, Callable[[Any, int, int], Unit]] = {layouts.Integers: _bare_integers, **block_units.BARE}
+BARE: dict[type, Callable[[Any, int, int], Unit]] = {layouts.Integers: _bare_integers, **blocks.BARE}
 """Where a whole row has one factor, units without it, and others that are faster in products."""
 
 APART = frozenset({layouts.TurnedGroups, layouts.Outputs, layouts.OutputsWithZeros})

@@ -7,9 +7,9 @@ import numpy as np
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import bits, byte_at, spread
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.lookups import scaled_short_levels, stretched_four_bits
+from engine.model.products.units.fields import bits, byte_at, spread
 from engine.model.products.vectors import (
     field,
     first,

@@ -7,11 +7,11 @@ is loaded is loaded once. What is prepared stays in the first-level cache.
 from collections.abc import Callable
 from typing import Any
 
-from engine.model.products.block_units import stretched
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import spread
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.lookups import stretched_four_bits
+from engine.model.products.units.blocks import stretched
+from engine.model.products.units.fields import spread
 from engine.model.products.vectors import first, first_high, fused, last, last_high, sixteen, times
 
 OFFSETS, CODES = 16, 32  # items of the array in which a block is prepared: before them are its factors

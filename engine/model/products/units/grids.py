@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from engine.model.decoding.grids import DELTA
-from engine.model.products import layouts, prepared_units
-from engine.model.products.block_units import HIGH
+from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import (
+from engine.model.products.layouts import Array, Unit
+from engine.model.products.units import prepared
+from engine.model.products.units.blocks import HIGH
+from engine.model.products.units.fields import (
     as_numbers,
     byte_at,
     eight_shorts,
@@ -28,8 +30,7 @@ from engine.model.products.fields import (
     triples,
     word_at,
 )
-from engine.model.products.layouts import Array, Unit
-from engine.model.products.prepared_units import Prepare, codes_at
+from engine.model.products.units.prepared import Prepare, codes_at
 from engine.model.products.vectors import fused, plus, splat, spread_half, store, times
 
 ONES = 0x0101010101010101  # one in every byte
@@ -164,12 +165,12 @@ PREPARE: dict[type, Prepare] = {
 """What is done for all 256 numbers of a block."""
 
 SCALED: dict[type, Callable[[Any, int, int, Array, int], Unit]] = {
-    layouts.Iq1S: prepared_units.signed_by_one,
-    layouts.Iq1M: prepared_units.signed_by_two,
-    layouts.Iq2Xxs: prepared_units.signed_by_one,
-    layouts.Iq2Xs: prepared_units.signed_by_two,
-    layouts.Iq2S: prepared_units.signed_by_two,
-    layouts.Iq3Xxs: prepared_units.signed_by_one,
-    layouts.Iq3S: prepared_units.signed_by_one,
+    layouts.Iq1S: prepared.signed_by_one,
+    layouts.Iq1M: prepared.signed_by_two,
+    layouts.Iq2Xxs: prepared.signed_by_one,
+    layouts.Iq2Xs: prepared.signed_by_two,
+    layouts.Iq2S: prepared.signed_by_two,
+    layouts.Iq3Xxs: prepared.signed_by_one,
+    layouts.Iq3S: prepared.signed_by_one,
 }
 """Units of such blocks."""

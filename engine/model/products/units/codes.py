@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from engine.model.products import layouts
-from engine.model.products.block_units import signed_numbers
 from engine.model.products.compiling import compiled
-from engine.model.products.fields import as_numbers, eight_apart, fields_of, words_plus
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.lookups import scaled_levels, scaled_short_levels
+from engine.model.products.units.blocks import signed_numbers
+from engine.model.products.units.fields import as_numbers, eight_apart, fields_of, words_plus
 from engine.model.products.vectors import (
     e4m3,
     less,
