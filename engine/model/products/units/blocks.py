@@ -71,13 +71,17 @@ def _bare_q4_0(parts: Any, row: int, at: int) -> Unit:
     """The same numbers with fewer operations; but none of them is a negative zero."""
     line, i = parts.blocks[row], 18 * at
     scale, codes = spread_half(line, i), sixteen(line, i + 2)
-    return stretched_four_bits(masked(codes, 15), shifted(codes, 4), scale, times(scale, splat(np.float32(-8))))
+    found: Unit = stretched_four_bits(masked(codes, 15), shifted(codes, 4), scale, times(scale, splat(np.float32(-8))))
+    return found
 
 
 def _q4_1(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 20 * at
     codes = sixteen(line, i + 4)
-    return stretched_four_bits(masked(codes, 15), shifted(codes, 4), spread_half(line, i), spread_half(line, i + 2))
+    found: Unit = stretched_four_bits(
+        masked(codes, 15), shifted(codes, 4), spread_half(line, i), spread_half(line, i + 2)
+    )
+    return found
 
 
 @compiled
@@ -119,7 +123,8 @@ def _q8_0(parts: Any, row: int, at: int) -> Unit:
 def levels_times(line: Array, i: int, levels: Array, scale: Any) -> Unit:
     """32 levels, which are bfloat16, and whose codes begin at a byte, times a scale."""
     codes = sixteen(line, i)
-    return scaled_short_levels(levels, masked(codes, 15), shifted(codes, 4), scale)
+    found: Unit = scaled_short_levels(levels, masked(codes, 15), shifted(codes, 4), scale)
+    return found
 
 
 def _iq4_nl(parts: Any, row: int, at: int) -> Unit:

@@ -30,7 +30,8 @@ from engine.model.products.vectors import (
 def _levels_high_first(line: Array, at: int, levels: Array, factor: Any) -> Unit:
     codes = sixteen(line, 16 * at)
     high, low = shifted(codes, 4), masked(codes, 15)
-    return scaled_levels(levels, woven_first(high, low), woven_last(high, low), splat(factor))
+    found: Unit = scaled_levels(levels, woven_first(high, low), woven_last(high, low), splat(factor))
+    return found
 
 
 def _levels(parts: Any, row: int, at: int) -> Unit:

@@ -61,9 +61,9 @@ def stretched_by_one(parts: Any, row: int, at: int, scales: Array, own: int) -> 
 def four_bits_by_one(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:  # noqa: ARG001
     """The same of codes of 4 bits."""
     i, place = codes_at(own, at & 7), own + (at & 7)
-    return stretched_four_bits(
-        sixteen(scales, i), sixteen(scales, i + 4), spread(scales, place), spread(scales, place + OFFSETS)
-    )
+    factor, offset = spread(scales, place), spread(scales, place + OFFSETS)
+    found: Unit = stretched_four_bits(sixteen(scales, i), sixteen(scales, i + 4), factor, offset)
+    return found
 
 
 def stretched_by_two(parts: Any, row: int, at: int, scales: Array, own: int) -> Unit:  # noqa: ARG001
