@@ -23,6 +23,7 @@ from engine.protocol.options import LoadOptions, SamplingOptions
 from engine.protocol.sentences import Amount, joined, opening, reason_of, say
 from engine.text.tools.tool_template import BARE_SYSTEM
 from engine.text.tools.turns import INSTRUCTIONS
+from engine.trial import QUESTIONS
 from tests.app.conftest import OpenWindow
 from tests.app.sources import Source, sources
 
@@ -212,6 +213,7 @@ NOT_SHOWN = {
     "error: engine.process is started by the application. Use `coppice-engine` on a terminal.",
     BARE_SYSTEM,  # models are told in English
     INSTRUCTIONS,
+    *QUESTIONS,
 }
 
 

@@ -79,7 +79,7 @@ def test_streamed_is_resident_wherever_the_weights_begin_in_their_file(
 
 def test_what_is_loaded_and_cannot_be_described_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where its checkpoint's files are gone by then; threads that stream would go on."""
-    loaded = Mock()
+    loaded = Mock(draft=None)
     loaded.describe.side_effect = ModelError("gone")
 
     def load_pair(*_: Any) -> Any:

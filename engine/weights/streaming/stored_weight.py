@@ -29,7 +29,7 @@ Products = dict[str, Product | None]
 
 _FACTS = {
     *(getattr(Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "nbytes", "layout")),
-    *(getattr(Tensor, name).__get__ for name in ("requires_grad", "is_meta")),
+    *(getattr(Tensor, name).__get__ for name in ("requires_grad", "is_meta", "itemsize")),
     *(Tensor.numel, Tensor.size, Tensor.dim, Tensor.element_size, Tensor.is_floating_point),
 }  # what is asked of a weight without touching its numbers
 

@@ -109,8 +109,8 @@ def test_a_system_without_threads_leaves_all_to_the_one_there_is(monkeypatch: py
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    ours, found = Team(), [torch.full((1, ROWS), torch.nan)]
-    ours.run(table_of([matrix(0)], torch.randn(1, COLUMNS), found), 3, more_follow=False)
+    ours, matrices, x, found = Team(), [matrix(0)], torch.randn(1, COLUMNS), [torch.full((1, ROWS), torch.nan)]
+    ours.run(table_of(matrices, x, found), 3, more_follow=False)
     assert not found[0].isnan().any()
 
 
