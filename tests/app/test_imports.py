@@ -71,7 +71,6 @@ def test_of_the_engine_there_is_only_what_both_use() -> None:
         "engine.protocol.sentences",
         "engine.protocol.serving",
         "engine.protocol.tools",
-        "engine.protocol.round_json",
         "engine.protocol.watching",
     }
 
