@@ -216,7 +216,7 @@ def _typical(checkpoint: Checkpoint, name: str, elements: int) -> PackedWeight:
     """A weight in the format called `name` that has about so many elements; of experts, one."""
     alike = [weight for weight in checkpoint.packed.values() if weight.format.name == name]
     found = min(alike, key=lambda weight: abs(weight.elements - elements))
-    return found.rows(0, 1) if found.is_stack else found
+    return found.member(0) if found.is_stack else found
 
 
 @contextmanager
