@@ -1,5 +1,6 @@
 """Layers packed by other programs: the numbers that those programs give, bit by bit."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine.model.decoding import chunks
+from engine.model.formats.mxfp4 import Mxfp4
+from engine.model.formats.packed import PackedWeight
+from engine.model.safetensors_header import TensorInfo
 from tests.campaigns.extent import choose
 from tests.engine.model.formats import packers
 from tests.engine.model.formats.packed_files import LAYER, find_in, require_decoded
@@ -135,3 +139,15 @@ def test_shapes_of_all_kinds(tmp_path: Path, variant: str, eights: int, groups: 
 ])  # fmt: skip
 def test_shapes_that_fill_no_block(variant: str, rows: int, columns: int, tmp_path: Path) -> None:
     require_same_numbers(tmp_path, variant, rows, columns)
+
+
+def test_a_member_of_a_stack_of_matrices_is_a_matrix(tmp_path: Path) -> None:
+    """What is measured of it holds for a mixture's experts; a stack in parts of more dimensions stays one."""
+    shard = tmp_path / "shard"
+    codes = TensorInfo("U8", (4, 8, 34), shard, 0, 4 * 8 * 34)
+    stack = PackedWeight("experts", (4, 8, 32), {"blocks": codes}, Mxfp4())
+    member = stack.member(2)
+    assert (member.shape, member.parts["blocks"].shape) == ((8, 32), (8, 34))
+    assert (member.parts["blocks"].begin, member.nbytes) == (2 * 8 * 34, 8 * 34)
+    deep = replace(stack, parts={"blocks": replace(codes, shape=(4, 8, 2, 17))})
+    assert deep.member(2).shape == (1, 8, 32)
