@@ -37,7 +37,7 @@ def is_due(loaded: LoadedPair) -> bool:
     if LEAST_ROUNDS * loaded.weights.plan.forecast.seconds_per_round > SECONDS:
         return False
     known = recall_answer(loaded.pair.identity, loaded.pair.options.budget)
-    return known is None or not sees(known, loaded.target.network.device, loaded.weights.tiers)
+    return known is None or not sees(known, loaded.place)
 
 
 def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) -> Iterator[Loading]:

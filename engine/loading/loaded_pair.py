@@ -167,8 +167,12 @@ class LoadedPair:
         self.learned.keep()
         if self.texts.on_disk:
             self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
-        place = LearningPlace(self.target.network.device, self.weights.tiers, self.weights.plan.kv_form)
-        remember_answer(self.pair, options.speculation, statistics, throughput, place)
+        remember_answer(self.pair, options.speculation, statistics, throughput, self.place)
+
+    @property
+    def place(self) -> LearningPlace:
+        """Where it learns what rounds take."""
+        return LearningPlace(self.target.network.device, self.weights.tiers, self.weights.plan.kv_form)
 
     def describe(self, request: int, seconds: float) -> Loaded:
         """What is loaded, as an event."""

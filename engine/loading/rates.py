@@ -36,6 +36,12 @@ class Place:
     tiers: Sequence[Tier]
     kv_form: KvForm = "computed"
 
+    @property
+    def layers(self) -> tuple[int, int, int]:
+        """How many of the target's layers are on the device, in RAM and on SSD."""
+        device, ram, ssd = (list(self.tiers).count(tier) for tier in ("device", "ram", "ssd"))
+        return device, ram, ssd
+
 
 def remember_answer(
     pair: Pair,
@@ -69,15 +75,15 @@ def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
     if passes is None:
         return None
     levels = stats.drafting.known if stats else None
-    device, ram, ssd = (list(place.tiers).count(tier) for tier in ("device", "ram", "ssd"))
-    rounds = Seen((device, ram, ssd), passes, learned.passes.hidden, levels, place.kv_form)
+    rounds = Seen(place.layers, passes, learned.passes.hidden, levels, place.kv_form)
     return SeenHere(machine_key(place.device), rounds)
 
 
-def sees(known: LastAnswer, device: torch.device, tiers: Sequence[Tier]) -> bool:
-    """Whether it tells what rounds take on this machine with each layer of the target in this tier."""
-    counts = tuple(list(tiers).count(tier) for tier in ("device", "ram", "ssd"))
-    return known.seen is not None and known.seen.machine == machine_key(device) and known.seen.rounds.tiers == counts
+def sees(known: LastAnswer, place: Place) -> bool:
+    """Whether it tells what rounds take in this place, on this machine."""
+    if known.seen is None or known.seen.machine != machine_key(place.device):
+        return False
+    return (known.seen.rounds.tiers, known.seen.rounds.kv_form) == (place.layers, place.kv_form)
 
 
 def _trees(learned: ThroughputModel) -> tuple[TreeYield, ...]:

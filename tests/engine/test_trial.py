@@ -57,8 +57,9 @@ def test_what_it_answered_is_known_to_the_plan(options: LoadOptions) -> None:
     assert known
     assert known.trees
     assert len(known.recent) > 1
-    assert sees(known, loaded.target.network.device, loaded.weights.tiers)
-    assert not sees(known, loaded.target.network.device, ["ssd"] * len(loaded.weights.tiers))
+    assert sees(known, loaded.place)
+    assert not sees(known, replace(loaded.place, tiers=["ssd"] * len(loaded.weights.tiers)))
+    assert not sees(known, replace(loaded.place, kv_form="8 bits"))
 
 
 def test_slow_pairs_and_those_without_a_draft_are_not_tried(
