@@ -96,6 +96,7 @@ def test_a_streamed_tree_wins_exactly_where_it_brings_more_tokens_than_bytes(exp
     gain = tokens * active / touched
     assume(abs(gain / (ram / link) - 1) > 0.01)
     slots = math.ceil(layer.distinct(nodes + 1))  # of one layer: none of the next one's are there already
+    assume(slots < chosen * len(target.layers))  # or those of one token would still be there when the next one comes
     cache = slots * (layer.expert_bytes // experts)
     streamed = of(target, nodes, ("single",), rates, cache)
     computed = of(target, 0, ("computed",), rates, cache)
