@@ -43,7 +43,7 @@ def start(checkout: Path, scratch: Path, _options: argparse.Namespace) -> Figure
     program.write_text(f'#!/bin/sh\ncd "{checkout}" && exec "{sys.executable}" -m app "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     command = ["bash", "packaging/linux/measure_start.sh", str(program), str(scratch / "data"), "--times", str(STARTS)]
-    said = subprocess.run(command, cwd=checkout, check=False, capture_output=True, text=True)
+    said = subprocess.run(command, cwd=checkout, env=_as_installed(), check=False, capture_output=True, text=True)
     found = re.search(r"median: window after (\d+) ms, engine ready after (\d+) ms", said.stdout)
     if found is None:
         sys.exit(f"error: no start of {checkout} was measured.\n{said.stdout}{said.stderr}")
@@ -81,13 +81,18 @@ MEASURES: dict[str, Measure] = {"start": start, "gap": gap, "tree": tree, "pass"
 
 
 def _json_of(checkout: Path, module: str, *arguments: str, **variables: str) -> dict[str, Any]:
-    environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, **variables}
+    environment = {"QT_QPA_PLATFORM": "offscreen", **_as_installed(), **variables}
     command = [sys.executable, "-m", module, *arguments]
     said = subprocess.run(command, cwd=checkout, env=environment, check=False, capture_output=True, text=True)
     if said.returncode:
         sys.exit(f"error: {module} of {checkout} ended with {said.returncode}.\n{said.stderr}")
     found: dict[str, Any] = json.loads(said.stdout)
     return found
+
+
+def _as_installed() -> dict[str, str]:
+    """The environment, in which Python keeps bytecode: else every start compiles every module, as no program does."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _direct_rate(model: Path) -> float:
