@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
 from PySide6.QtGui import QAction
@@ -9,8 +10,6 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.chat.archive.autosave import Autosave
 from app.chat.archive.chat_list import ChatList
-from app.chat.archive.formats import FORMATS, export_filters, import_patterns
-from app.chat.archive.importing import Imported
 from app.chat.archive.round_autosave import RoundAutosave
 from app.chat.generation.controller import ChatController
 from app.chat.history.records import ConversationRecord, SearchHit
@@ -21,6 +20,9 @@ from app.ui.actions import Actions
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import ask_where
+
+if TYPE_CHECKING:
+    from app.chat.archive.importing import Imported
 
 DELETED_NOTICE = "conversation-deleted"
 SAVING_NOTICE = "conversations-not-saved"
@@ -142,6 +144,8 @@ class Conversations(QObject):
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
+        from app.chat.archive.formats import FORMATS, export_filters  # noqa: PLC0415
+
         record = self.autosave.record(conversation)
         if record is None:
             return
@@ -154,6 +158,8 @@ class Conversations(QObject):
 
     def import_files(self) -> None:
         """Ask for files, and add what they hold to the list."""
+        from app.chat.archive.formats import import_patterns  # noqa: PLC0415
+
         paths, _ = QFileDialog.getOpenFileNames(
             self._window,
             tr("Import conversations"),
@@ -192,7 +198,7 @@ class Conversations(QObject):
     def _on_write_recovered(self) -> None:
         self.notice_withdrawn.emit(SAVING_NOTICE)
 
-    def _on_import_progressed(self, number: int, so_far: Imported) -> None:
+    def _on_import_progressed(self, number: int, so_far: "Imported") -> None:
         if number not in self._imports:
             return
         self._imports.remove(number)
@@ -204,7 +210,7 @@ class Conversations(QObject):
             Notice(IMPORT_NOTICE, words, action=tr("Stop"), tone=Tone.HINT, on_action=self.stop_import)
         )
 
-    def _on_imported(self, number: int, result: Imported, records: list[ConversationRecord]) -> None:
+    def _on_imported(self, number: int, result: "Imported", records: list[ConversationRecord]) -> None:
         if number not in self._imports:
             return
         self._imports.remove(number)
@@ -242,7 +248,7 @@ class Conversations(QObject):
         self.notice_raised.emit(Notice(SET_ASIDE_NOTICE, words, hint))
 
 
-def _import_notice(result: Imported) -> Notice:
+def _import_notice(result: "Imported") -> Notice:
     """What came of an import."""
     count = f"{Number(result.count):,}"
     if not result.count and result.problems and not result.is_stopped:

@@ -1,5 +1,6 @@
-"""Opens the comparison of two answers, and makes its window when it is first asked for."""
+"""Opens the comparison of two answers; session and window are made when they are first of use."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -7,15 +8,17 @@ from PySide6.QtWidgets import QWidget
 
 from app.chat.conversations import Conversations
 from app.chat.generation.controller import ChatController
-from app.comparison.session import ComparisonSession
 from app.engine.side_run import SideRun
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.ui.colors import Colors
 from app.ui.notices import Notice, Tone
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import GenerateOptions
 
 if TYPE_CHECKING:
     from app.comparison.dialog import ComparisonDialog
+    from app.comparison.session import ComparisonSession
 
 COMPARISON_NOTICE = "nothing-to-compare"
 
@@ -31,9 +34,20 @@ class ComparisonFeature(QObject):
     ) -> None:
         super().__init__(window)
         self._window, self._colors = window, colors
+        self._chat, self._conversations, self._run = chat, conversations, run
+        self._state = EngineState()
         self._dialog: ComparisonDialog | None = None
-        save = conversations.autosave.save
-        self.session = ComparisonSession(chat, run, conversations.archive, save, self)
+        chat.asked.connect(self._on_asked)
+
+    @cached_property
+    def session(self) -> "ComparisonSession":
+        """What is compared; made with the first question, whose options it keeps, or to compare an older answer."""
+        from app.comparison.session import ComparisonSession  # noqa: PLC0415
+
+        chats = self._conversations
+        made = ComparisonSession(self._chat, self._run, chats.archive, chats.autosave.save, self)
+        made.on_engine_state(self._state)
+        return made
 
     @property
     def dialog(self) -> "ComparisonDialog":
@@ -61,7 +75,12 @@ class ComparisonFeature(QObject):
 
     def on_engine_state(self, state: EngineState) -> None:
         """Other models may be loaded now."""
-        self.session.on_engine_state(state)
+        self._state = state
+        if "session" in vars(self):
+            self.session.on_engine_state(state)
+
+    def _on_asked(self, _request: int, _chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
+        self.session.on_asked(options)
 
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""

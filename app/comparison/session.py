@@ -65,7 +65,6 @@ class ComparisonSession(QObject):
         run.grew.connect(self._on_grew)
         run.ended.connect(self._on_ended)
         archive.times_read.connect(self._on_times_read)
-        chat.asked.connect(self._on_asked)
         chat.conversation_replaced.connect(self._on_replaced)
         chat.path_changed.connect(self._on_path_changed)
         chat.answering_changed.connect(self._on_path_changed)
@@ -177,7 +176,8 @@ class ComparisonSession(QObject):
                     self.choose(number, next(same, self.candidates[0]))
         self._tell_all()
 
-    def _on_asked(self, _request: int, _chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
+    def on_asked(self, options: GenerateOptions) -> None:
+        """Remember how the answer that begins was asked for."""
         answer = self._chat.conversation.last_answer
         if answer is not None:
             self._asked[answer.id] = options

@@ -16,7 +16,6 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.library.download_link import DownloadIndicator, DownloadLink, PairDownloads
 from app.library.estimates import TermsMemory, last_load
-from app.library.pairing.suggestions import Suggestion
 from app.library.picker.page import Page
 from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
@@ -28,6 +27,7 @@ from engine.protocol.messages import Event, Failed
 from engine.protocol.options import LoadOptions
 
 if TYPE_CHECKING:
+    from app.library.pairing.suggestions import Suggestion
     from app.library.picker.dialog import ModelsDialog
     from app.library.picker.services import ModelLibrary
 

@@ -15,7 +15,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFont, QKeyEvent, QPainter, QPalette, QTextLayout
+from PySide6.QtGui import QAction, QFont, QKeyEvent, QKeySequence, QPainter, QPalette, QTextLayout
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.translation import tr
+from app.ui.actions import plain
 from app.ui.theme import Colors
 from app.ui.widgets import label
 
@@ -118,6 +119,16 @@ def found(entries: Sequence[Entry], wanted: str, recent: Sequence[str]) -> list[
     scored = [(score, Hit(entry, places)) for entry in entries for score, places in _scores(entry, wanted)]
     scored.sort(key=lambda each: (-each[0], ages.get(each[1].entry.key, MOST_RECENT)))
     return [hit for _, hit in scored]
+
+
+def entry_of(action: QAction, menu: str) -> Entry:
+    """A command of the window; one that can be on or off tells which it is."""
+    name = plain(action.text())
+    if action.isCheckable():
+        state = tr("{action} (now on)") if action.isChecked() else tr("{action} (now off)")
+        name = state.format(action=name)
+    keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    return Entry(action.objectName(), name, menu, keys, action.trigger, action.isEnabled())
 
 
 def used(recent: Sequence[str], key: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ LATER = (
     "app.tree.panel",
     "app.chat.view.answer_view",
     "app.telemetry.panel",
+    "app.comparison.session",
     "app.preferences.pages",
     "app.library.picker.dialog",
 )

@@ -1,9 +1,11 @@
 """What serves every part of the window: the command palette, diagnostics, help, and the way between panes."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl, Signal
-from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication, QKeySequence
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.chat.conversations import Conversations
@@ -11,13 +13,15 @@ from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
 from app.settings.store import SettingsFile
-from app.shell.command_palette import CommandPalette, Entry, used
 from app.shell.keyboard import Panes, ShortcutGuard
 from app.system.paths import Folders
-from app.ui.actions import Actions, plain
+from app.ui.actions import Actions
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
 from engine import __version__
+
+if TYPE_CHECKING:
+    from app.shell.command_palette import CommandPalette, Entry
 
 DIAGNOSTICS_NOTICE = "diagnostics-copied"
 
@@ -31,10 +35,7 @@ class WindowTools(QObject):
 
     def __init__(self, window: QMainWindow, settings: SettingsFile, folders: Folders, theme: Theme) -> None:
         super().__init__(window)
-        self._window, self._settings, self._folders = window, settings, folders
-        self.palette = CommandPalette(theme.colors, window)
-        self.palette.chosen.connect(self._on_chosen)
-        theme.changed.connect(self.palette.set_theme)
+        self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
 
     def follow(self, actions: Actions, conversations: Conversations, library: LibraryController) -> None:
         """Connect the actions that are for here."""
@@ -54,16 +55,30 @@ class WindowTools(QObject):
 
     # ---- palette ----------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def palette(self) -> "CommandPalette":
+        """The command palette; made when it is first opened."""
+        from app.shell.command_palette import CommandPalette  # noqa: PLC0415
+
+        made = CommandPalette(self._theme.colors, self._window)
+        made.chosen.connect(self._on_chosen)
+        self._theme.changed.connect(made.set_theme)
+        return made
+
     def open_palette(self, actions: Actions, conversations: Conversations) -> None:
         """Show everything that can be done, and every conversation."""
-        entries = [_entry(action, menu) for action, menu in actions.commands if action is not actions.palette]
+        from app.shell.command_palette import Entry, entry_of  # noqa: PLC0415
+
+        entries = [entry_of(action, menu) for action, menu in actions.commands if action is not actions.palette]
         entries += [
             Entry(f"{_CHAT}{each.id}", each.shown_title, tr("Chat"), "", _opener(conversations, each.id))
             for each in conversations.autosave.records
         ]
         self.palette.open(entries, self._settings.current.recent_commands)
 
-    def _on_chosen(self, entry: Entry) -> None:
+    def _on_chosen(self, entry: "Entry") -> None:
+        from app.shell.command_palette import used  # noqa: PLC0415
+
         self._settings.change(recent_commands=used(self._settings.current.recent_commands, entry.key))
 
     # ---- help -------------------------------------------------------------------------------------------------------
@@ -91,15 +106,6 @@ class WindowTools(QObject):
 
     def _open_log_folder(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folders.logs)))
-
-
-def _entry(action: QAction, menu: str) -> Entry:
-    name = plain(action.text())
-    if action.isCheckable():
-        state = tr("{action} (now on)") if action.isChecked() else tr("{action} (now off)")
-        name = state.format(action=name)
-    keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-    return Entry(action.objectName(), name, menu, keys, action.trigger, action.isEnabled())
 
 
 def _opener(conversations: Conversations, conversation: int) -> Callable[[], None]:

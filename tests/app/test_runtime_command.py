@@ -19,7 +19,8 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RuntimeManager:
     monkeypatch.setattr("app.installation.runtime.hardware.look", lambda: Hardware("linux", "x86_64"))
     (tmp_path / "parts" / "locks").mkdir(parents=True)
     (tmp_path / "parts" / "locks" / "cpu.json").write_text(lock_of(tiny_wheels()).text())
-    made = RuntimeManager(RuntimeParts(tmp_path / "parts"), make_dependencies(tmp_path / "data"))
+    dependencies = make_dependencies(tmp_path / "data")
+    made = RuntimeManager(RuntimeParts(tmp_path / "parts"), dependencies.place, lambda: dependencies)
     monkeypatch.setattr("app.installation.command.runtime_manager", lambda folders: made)
     return made
 

@@ -266,6 +266,7 @@ def test_a_hardware_look_up_that_fails_leaves_every_engine_to_choose_from(
 
     monkeypatch.setattr("app.installation.runtime.hardware.look", fail)
     monkeypatch.setattr(RuntimeManager, "locks", {})
-    proposal = RuntimeManager(cast(Any, None), make_dependencies(tmp_path)).propose()
+    dependencies = make_dependencies(tmp_path)
+    proposal = RuntimeManager(cast(Any, None), dependencies.place, lambda: dependencies).propose()
     assert proposal is not UNKNOWN
     assert [type(each) for each in thread_errors] == [Panic]

@@ -6,13 +6,11 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.chat.archive.conversion import conversation_of
-from app.chat.archive.formats import write_conversation
-from app.chat.archive.importing import Importing
 from app.chat.archive.round_times import times_of
 from app.chat.archive.store import Store
 from app.chat.archive.text_index import ERRORS
@@ -22,6 +20,9 @@ from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
 from app.system.background import attempt, lasting, report
 from engine.protocol.messages import Round
+
+if TYPE_CHECKING:
+    from app.chat.archive.importing import Importing
 
 _log = logging.getLogger("coppice.archive")
 
@@ -127,6 +128,8 @@ class Archive(QThread):
         """Write the path that was last shown into a file; ask for `exported` or `export_failed`."""
 
         def work(store: Store) -> None:
+            from app.chat.archive.formats import write_conversation  # noqa: PLC0415
+
             write_conversation(path, conversation, conversation_of(conversation, store.messages(conversation.id)))
             self.exported.emit(path)
 
@@ -202,6 +205,8 @@ class Archive(QThread):
 
         `beginning`: the settings of a new conversation. Other orders are carried out in between.
         """
+        from app.chat.archive.importing import Importing  # noqa: PLC0415
+
         number = self._next_number()
         self._put_import(number, Importing(tuple(paths), beginning))
         return number
@@ -224,7 +229,7 @@ class Archive(QThread):
     def _put_mark(self, name: str, conversation: int, mark: Callable[[Store], None]) -> None:
         self._put_write(name, conversation, lambda: self._marks_back.update({conversation: mark}))
 
-    def _put_import(self, number: int, importing: Importing) -> None:
+    def _put_import(self, number: int, importing: "Importing") -> None:
         self._orders.put(
             _Order("import", partial(self._import, number, importing), lambda _: self._end_import(number, importing))
         )
@@ -294,7 +299,7 @@ class Archive(QThread):
         store.save_rounds(conversation, packed)
         self._rounds_back.pop(conversation, None)
 
-    def _import(self, number: int, importing: Importing, store: Store) -> None:
+    def _import(self, number: int, importing: "Importing", store: Store) -> None:
         """A step of it; the next one waits behind what was ordered meanwhile."""
         self._imports[number] = importing
         if number in self._stopped:
@@ -307,7 +312,7 @@ class Archive(QThread):
             self.import_progressed.emit(number, importing.so_far)
             self._put_import(number, importing)
 
-    def _end_import(self, number: int, importing: Importing) -> None:
+    def _end_import(self, number: int, importing: "Importing") -> None:
         self._imports.pop(number, None)
         self._stopped.discard(number)
         self.imported.emit(number, importing.so_far, importing.records)

@@ -2,15 +2,14 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.downloads.dependencies import Dependencies
 from app.installation.runtime.environment import engine_environment
 from app.installation.runtime.place import Installed, RuntimePlace, Wanted
-from app.installation.runtime.tools import InstallDependencies, tools_of
 from app.system.background import attempt
 from app.system.bundle import RuntimeParts, runtime_parts
 from app.system.paths import Folders
@@ -22,6 +21,7 @@ if TYPE_CHECKING:  # what making a runtime takes is read when one is made: most 
     from app.installation.runtime.hardware import Hardware
     from app.installation.runtime.installation import Installation
     from app.installation.runtime.lock import Lock
+    from app.installation.runtime.tools import InstallDependencies
 
 _log = logging.getLogger(__name__)
 
@@ -41,14 +41,15 @@ class MissingRuntimeError(CoppiceError):
 class RuntimeManager:
     """Made where a Coppice provisions its engine; where it runs from a checkout with torch, there is none."""
 
-    def __init__(self, parts: RuntimeParts, dependencies: InstallDependencies) -> None:
+    def __init__(self, parts: RuntimeParts, place: RuntimePlace, make: "Callable[[], InstallDependencies]") -> None:
+        """`place`: where runtimes lie. `make` is called when something is first installed or removed."""
         self._parts = parts
-        self._dependencies = dependencies
+        self.place = place
+        self._make = make
 
-    @property
-    def place(self) -> RuntimePlace:
-        """Where runtimes lie."""
-        return self._dependencies.place
+    @cached_property
+    def _dependencies(self) -> "InstallDependencies":
+        return self._make()
 
     @property
     def locks(self) -> "dict[Build, Lock]":
@@ -142,5 +143,10 @@ def runtime_manager(folders: Folders) -> RuntimeManager | None:
     if parts is None:
         return None
     place = RuntimePlace(folders.data / "runtime")
-    dependencies = InstallDependencies(place, folders.cache / "engine-wheels", tools_of(parts), Dependencies())
-    return RuntimeManager(parts, dependencies)
+
+    def make() -> "InstallDependencies":
+        from app.installation.runtime.tools import InstallDependencies, tools_of  # noqa: PLC0415
+
+        return InstallDependencies(place, folders.cache / "engine-wheels", tools_of(parts))
+
+    return RuntimeManager(parts, place, make)

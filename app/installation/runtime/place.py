@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.installation.runtime.progress import OccupiedError
 from app.system import json_text as json
 from app.system.files import write_private
+from engine.errors import CoppiceError
 from engine.files import remove, sync_folder
 from engine.protocol.sentences import say
 
@@ -29,6 +29,10 @@ _STAGING = ".staging-"
 _MARKER = "runtime.json"
 _FORMAT = 1
 _FOR_CARDS = ("cuda", "rocm")
+
+
+class OccupiedError(CoppiceError):
+    """Another Coppice of the same person is making the runtime."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,10 +86,6 @@ class UnfitError(CoppiceError):
     """The runtime is complete, and yet it does not work here."""
 
 
-class OccupiedError(CoppiceError):
-    """Another Coppice of the same person is making the runtime."""
-
-
 _MOST_NAMES = 3
 
 

@@ -36,7 +36,7 @@ def manager(tmp_path: Path, dependencies: InstallDependencies, monkeypatch: pyte
     locks.mkdir(parents=True)
     for build in ("cpu", "cuda"):
         (locks / f"{build}.json").write_text(lock_of(tiny_wheels(), build).text())
-    return RuntimeManager(RuntimeParts(tmp_path / "parts"), dependencies)
+    return RuntimeManager(RuntimeParts(tmp_path / "parts"), dependencies.place, lambda: dependencies)
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from app.downloads.disk import Check
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.installation import PYTHON_BYTES, Installation
 from app.installation.runtime.lock import Lock, Wheel
-from app.installation.runtime.place import Wanted
+from app.installation.runtime.place import OccupiedError, Wanted
 from app.installation.runtime.progress import (
     DamagedWheelError,
     MissingWheelsError,
-    OccupiedError,
     Stage,
     UncheckableError,
     UnfitError,
