@@ -91,8 +91,10 @@ def _json_of(checkout: Path, module: str, *arguments: str, **variables: str) -> 
 
 
 def _as_installed() -> dict[str, str]:
-    """The environment, in which Python keeps bytecode: else every start compiles every module, as no program does."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    """The environment, with bytecode and a screen: a program does not compile every module at every start."""
+    return {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONDONTWRITEBYTECODE", "QT_QPA_PLATFORM")
+    }
 
 
 def _direct_rate(model: Path) -> float:
