@@ -30,7 +30,6 @@ class FindingActions(QObject):
         self._expected: tuple[int, str, int] | None = None  # a conversation, words and a message: to be shown there
         self._soon = QTimer(self, singleShot=True, interval=0)  # when everybody knows the conversation
         self._soon.timeout.connect(self._show_expected)
-        panel.find_bar.closed.connect(self._on_closed)
         chats.hit_wanted.connect(self._on_hit_wanted)
         chat.conversation_replaced.connect(self._on_replaced)
 
@@ -39,6 +38,7 @@ class FindingActions(QObject):
         """What looks for it."""
         from app.chat.finding.finder import Finder  # noqa: PLC0415
 
+        self._panel.find_bar.closed.connect(self._on_closed)
         return Finder(self._chat, self._panel.view, self._panel.find_bar)
 
     def connect_actions(self, actions: Actions) -> None:
@@ -63,13 +63,13 @@ class FindingActions(QObject):
 
     def set_theme(self) -> None:
         """Mark in other colours, if anything is marked."""
-        if "finder" in self.__dict__:
+        if "finder" in vars(self):
             self.finder.set_theme()
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _step(self, step: int) -> None:
-        if not self._panel.find_bar.is_open:
+        if "finder" not in vars(self) or not self._panel.find_bar.is_open:
             self.find()
         else:
             self.finder.step(step)

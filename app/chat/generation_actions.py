@@ -1,18 +1,20 @@
 """Connects the generation settings, the token counter and the window's actions with the chat."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from app.chat.generation.controller import ChatController
 from app.chat.generation.counter import TokenCounter
-from app.chat.generation.popover import GenerationPopover
-from app.chat.generation.presets import Presets
 from app.chat.panel import ChatPanel
 from app.engine.interface import Answerer
 from app.settings.store import SettingsFile
 from app.ui.actions import Actions
+
+if TYPE_CHECKING:
+    from app.chat.generation.popover import GenerationPopover
 
 
 class GenerationActions(QObject):
@@ -32,8 +34,11 @@ class GenerationActions(QObject):
         self.counter.costs_changed.connect(self._composer.tray.show_costs)
 
     @cached_property
-    def popover(self) -> GenerationPopover:
+    def popover(self) -> "GenerationPopover":
         """The settings; made when they are first asked for, since that takes as long as a third of a window."""
+        from app.chat.generation.popover import GenerationPopover  # noqa: PLC0415
+        from app.chat.generation.presets import Presets  # noqa: PLC0415
+
         return GenerationPopover(self._chat, Presets(self._settings), self._window)
 
     def connect_actions(self, actions: Actions) -> None:

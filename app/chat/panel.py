@@ -1,12 +1,14 @@
 """The chat as one widget: the conversation or a welcome, and the composer below."""
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.chat.composer.composer import Composer
 from app.chat.composer.fields import files_of
-from app.chat.finding.bar import FindBar
 from app.chat.generation.context_use import ContextUse
 from app.chat.generation.controller import ChatController
 from app.chat.generation.speculation_state import speculation_state
@@ -20,6 +22,9 @@ from app.i18n.translation import tr
 from app.settings.generation import SUMMARISE
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
+
+if TYPE_CHECKING:
+    from app.chat.finding.bar import FindBar
 
 ATTACHMENT_NOTICE = "not-attached"
 
@@ -39,16 +44,15 @@ class ChatPanel(QWidget):
         self._controller: ChatController | None = None
         self.welcome = Welcome(self)
         self.view = ConversationView(colors, self)
-        self.find_bar = FindBar(colors, self)
+        self._colors = colors
         self.legend = TintLegend(colors, self)
         self.composer = Composer(colors, self)
         self._pages = QStackedWidget(self)
         self._pages.addWidget(self.welcome)
         self._pages.addWidget(self.view)
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.find_bar)
         column.addWidget(self._pages, 1)
         column.addLayout(self._foot(notices))
         self.composer.sent.connect(self.question_asked)
@@ -56,6 +60,15 @@ class ChatPanel(QWidget):
         self.composer.tray.refused.connect(lambda words: notices.add(Notice(ATTACHMENT_NOTICE, words)))
         self.welcome.example_chosen.connect(self._on_example_chosen)
         self.view.regenerate_requested.connect(self.regenerate_requested)
+
+    @cached_property
+    def find_bar(self) -> "FindBar":
+        """The bar that finds words, above the conversation; made when something is first looked for."""
+        from app.chat.finding.bar import FindBar  # noqa: PLC0415
+
+        made = FindBar(self._colors, self)
+        self._column.insertWidget(0, made)
+        return made
 
     def setFocus(self, reason: Qt.FocusReason = Qt.FocusReason.OtherFocusReason) -> None:  # noqa: N802
         """Write."""
@@ -120,7 +133,9 @@ class ChatPanel(QWidget):
         self.view.set_theme(colors)
         self.composer.set_theme(colors)
         self.legend.set_colors(colors)
-        self.find_bar.set_theme(colors)
+        self._colors = colors
+        if "find_bar" in vars(self):
+            self.find_bar.set_theme(colors)
 
     def leave(self) -> None:
         """The window closes: nothing more is drawn or read beside it."""

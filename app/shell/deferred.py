@@ -17,6 +17,7 @@ LATER = (
     "app.chat.view.answer_view",
     "app.telemetry.panel",
     "app.comparison.session",
+    "app.chat.generation.popover",
     "app.preferences.pages",
     "app.library.picker.dialog",
 )
