@@ -13,10 +13,8 @@ from engine.observing.watcher import Watcher
 from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Generate, Loaded, Loading
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
-from engine.protocol.tools import Tool, ToolChoice
-from engine.text.calling import divider_for, tool_constraint
+from engine.protocol.tools import Tool
 from engine.text.grammars.constrained_answer import check_constraint
-from engine.text.pieces import Divider
 from engine.text.prompt import Prompt, count_tokens, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
 from engine.trial import trial_answers
@@ -154,14 +152,6 @@ class Engine:
     def raw_prompt(self, text: str) -> Prompt:
         """The text as it stands, without a chat template, behind the token that begins every text, if there is one."""
         return Prompt(tuple(self._loaded.pair.tokenizer.encode_raw(text)))
-
-    def divider(self, tools: Sequence[Tool]) -> Divider:
-        """What finds the calls in the content of an answer whose request had these tools; one for each answer."""
-        return divider_for(self.tokenizer, tools)
-
-    def tool_constraint(self, tools: Sequence[Tool], choice: ToolChoice) -> Constraint | None:
-        """What holds an answer to this choice, None where it is free; see `engine.text.calling`."""
-        return tool_constraint(self.tokenizer, tools, choice)
 
     def check_constraint(self, constraint: Constraint) -> None:
         """Raise `InputError` for a constraint that cannot be used, or would take too much.

@@ -15,6 +15,7 @@ from engine.protocol.tools import Tool, ToolChoice
 from engine.serving.answers import Alive, Step, answer
 from engine.serving.context import Asker, Service
 from engine.serving.event_stream import SentEvent
+from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import CallArguments, CallBegun, Divider, Piece
 
 if TYPE_CHECKING:
@@ -71,14 +72,14 @@ async def held_to_its_choice(service: Service, question: Question) -> Question:
             say("An answer with a constraint cannot call tools as it likes."),
             say("Leave out the constraint or the tools, or choose whether tools are called."),
         )
-    engine = service.desk.engine_for(question.made_for)
-    held = await asyncio.to_thread(engine.tool_constraint, question.offered, question.choice)
+    tokenizer = service.desk.engine_for(question.made_for).tokenizer
+    held = await asyncio.to_thread(tool_constraint, tokenizer, question.offered, question.choice)
     return replace(question, options=replace(question.options, constraint=held)) if held else question
 
 
 def steps_of(service: Service, asker: Asker, question: Question) -> AsyncGenerator[Step, None]:
     """The steps of the answer, which tell calls of tools too; see `answer`."""
-    divider = service.desk.engine_for(question.made_for).divider(question.offered)
+    divider = divider_for(service.desk.engine_for(question.made_for).tokenizer, question.offered)
     if not question.choice.parallel:
         divider = FirstCall(divider)
     return answer(service, asker, question.request, divider, question.made_for)

@@ -10,6 +10,7 @@ from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Finished, Generate, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
 from engine.protocol.tools import Tool, ToolCall, ToolChoice
+from engine.text.calling import divider_for, tool_constraint
 from engine.text.pieces import AnswerPieces, CallArguments, CallBegun, Piece
 from engine.text.tools.character_reader import merged
 from tests.campaigns.extent import choose
@@ -25,7 +26,7 @@ ASKED = (ChatMessage("user", "Name a dragon."),)
 
 
 def answer(engine: Engine, request: Generate) -> tuple[list[Piece], Finished]:
-    pieces = AnswerPieces(engine.reasoning_marks, engine.divider(request.tools))
+    pieces = AnswerPieces(engine.reasoning_marks, divider_for(engine.tokenizer, request.tools))
     events = list(engine.generate(1, engine.prompt_of(request), request.options))
     texts = [event.text for event in events if isinstance(event, Round | Finished)]
     assert isinstance(events[-1], Finished)
@@ -40,7 +41,7 @@ def options(seed: int) -> GenerateOptions:
 @pytest.mark.parametrize("seed", range(choose(1, 40)))
 def test_calls_that_are_required_come_and_are_valid(engine: Engine, seed: int) -> None:
     choice = ToolChoice("required", parallel=False)
-    forced = replace(options(seed), constraint=engine.tool_constraint(TOOLS, choice))
+    forced = replace(options(seed), constraint=tool_constraint(engine.tokenizer, TOOLS, choice))
     pieces, finished = answer(engine, Generate(1, ASKED, forced, TOOLS))
     begun, arguments = pieces
     assert finished.reason == "stop"

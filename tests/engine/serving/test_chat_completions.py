@@ -225,7 +225,7 @@ class Caller:
 def test_calls_of_tools_are_told_whole_and_in_parts(
     running: Running, client: OpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(running.engine), "divider", lambda *_: Caller())
+    monkeypatch.setattr("engine.serving.question.divider_for", lambda *_: Caller())
     short: Any = {"stop": ",", "extra_body": {"coppice": {"method": "none"}}}
     tools: Any = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in CALLED]
     tool = ask(client, tools=tools, **short).choices[0].message

@@ -8,7 +8,6 @@ import anthropic
 import pytest
 from anthropic import Anthropic
 
-from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.tools import Tool, ToolChoice
@@ -99,7 +98,7 @@ def test_an_answer_that_is_begun_is_gone_on_with(running: Running, client: Anthr
 
 
 def test_a_tool_is_used_and_its_result_is_heard(client: Anthropic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "divider", lambda *_: Flying())
+    monkeypatch.setattr("engine.serving.question.divider_for", lambda *_: Flying())
     hearing = Hearing(monkeypatch)
     with client.messages.stream(**fields_of(tools=TOOLS, tool_choice={"type": "auto"}, max_tokens=1)) as stream:
         parts = [event.partial_json for event in stream if event.type == "input_json"]

@@ -8,7 +8,6 @@ import pytest
 from openai import OpenAI
 from pydantic import BaseModel
 
-from engine.engine import Engine
 from engine.protocol.messages import ChatMessage, Event, Finished
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.tools import Tool, ToolChoice
@@ -68,7 +67,7 @@ def test_sampling_is_the_engine_s(running: Running, client: OpenAI) -> None:
 
 
 def test_a_function_is_called_and_its_result_is_heard(client: OpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "divider", lambda *_: Flying())
+    monkeypatch.setattr("engine.serving.question.divider_for", lambda *_: Flying())
     hearing = Hearing(monkeypatch)
     whole = ask(client, tools=TOOLS, max_output_tokens=2)
     call = next(item for item in whole.output if item.type == "function_call")
