@@ -5,11 +5,6 @@ from dataclasses import dataclass
 SERVED = "served"  # the conversation of all that clients of the server ask
 
 
-def is_open(to: str, conversation: str) -> bool:
-    """Whether what was read for one conversation may be used in another: what clients can time is theirs alone."""
-    return to != SERVED or conversation == SERVED
-
-
 @dataclass(frozen=True, slots=True)
 class KeepTexts:
     """Keep what conversations have read in files below `cache_dir`, within `most_bytes`; a new engine is told anew.

@@ -15,7 +15,7 @@ from engine.errors import Cancelled
 from engine.loading.kept.texts_on_disk import TextsOnDisk
 from engine.model.context import same_tokens
 from engine.model.passes.kept_text import KeptText
-from engine.protocol.keeping import SERVED, is_open
+from engine.protocol.keeping import SERVED
 from engine.weights.planning.machine import memory_now
 from engine.weights.planning.placement import Plan
 
@@ -191,7 +191,7 @@ class KeptTexts:
 
     def _may_go_on(self, holder: TextHolder) -> bool:
         """Whether what it holds may be known in the present conversation."""
-        return is_open(self._conversation, self._read_for.get(holder, self._conversation))
+        return _is_open(self._conversation, self._read_for.get(holder, self._conversation))
 
     def _take_over(self, holder: TextHolder) -> None:
         """What it holds, and reads from now on, belongs to the present conversation."""
@@ -201,7 +201,7 @@ class KeptTexts:
 
     def _longest(self, holder: TextHolder, tokens: Sequence[int]) -> _Entry | None:
         of_holder = (entry for entry in self._entries if entry.holder is holder)
-        own = (entry for entry in of_holder if is_open(self._conversation, entry.conversation))
+        own = (entry for entry in of_holder if _is_open(self._conversation, entry.conversation))
         return max(own, key=lambda entry: holder.common_with(entry.text, tokens), default=None)
 
     def _keep(self, holder: TextHolder) -> None:
@@ -259,3 +259,8 @@ def texts_of(plan: Plan, device: str) -> KeptTexts:
 def _pays(tokens: int, copied: int) -> bool:
     """Whether not reading so many tokens is worth a copy of so many."""
     return tokens >= LEAST_TOKENS and tokens * COPIES_PER_READ >= copied
+
+
+def _is_open(to: str, conversation: str) -> bool:
+    """Whether what was read for one conversation may be used in another: what clients can time is theirs alone."""
+    return to != SERVED or conversation == SERVED

@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.speculation.trees.ngram_index import NgramIndex
+from engine.speculation.methods.lookup import NgramIndex
 from engine.speculation.trees.tree import Tree
 from tests.campaigns.extent import choose
 
