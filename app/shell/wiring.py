@@ -46,6 +46,7 @@ def build_window(
     connect_runtime(window.program, manager)
     sys.setswitchinterval(TURN_SECONDS)
     gc.freeze()  # what lives as long as the window need not be searched for garbage again and again: that took 40 ms
+    window.deferred.do(gc.freeze)  # the modules and the panel that came behind the first paint: another 27 ms
     garbage = Garbage(window.program)
     garbage.begin()
     window.program.closing.connect(garbage.end)

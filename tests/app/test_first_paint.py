@@ -44,7 +44,12 @@ HEAVY = {
         "app.downloads.download",
         "app.engine.remote.link",
         "app.hub.client",
+        "app.chat.archive.formats",
+        "app.chat.archive.importing",
+        "app.chat.finding.bar",
         "app.chat.finding.search",
+        "app.installation.runtime.tools",
+        "app.shell.command_palette",
         "PIL",
     ),
     *(("ctypes",) if sys.platform == "linux" else ()),
@@ -52,7 +57,7 @@ HEAVY = {
 }
 
 SCRIPT = """
-import json, sys
+import gc, json, sys
 from pathlib import Path
 from PySide6.QtCore import QEvent, QEventLoop, QObject
 from app.main import begin_engine, build_application, build_parser
@@ -75,9 +80,11 @@ class Watch(QObject):
 watch = Watch()
 window.chat_panel.welcome.installEventFilter(watch)
 window.show()
-while watch.seen is None or window.tree._panel is None:
+searched = []
+window.deferred.do(lambda: searched.append(any(each is window.tree._panel for each in gc.get_objects())))
+while watch.seen is None or window.tree._panel is None or not searched:
     application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
-print(json.dumps([had_window, engine, watch.seen, [*sys.modules]]))
+print(json.dumps([had_window, engine, watch.seen, [*sys.modules], *searched]))
 window.close()
 link.wait_closed()
 """
@@ -89,11 +96,12 @@ def test_the_first_paint_waits_for_nothing_heavy_and_the_rest_comes_by_itself(
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "data")]
     environment = os.environ | {"COPPICE_ENGINE_PYTHON": str(engine_python)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    had_window, engine, painted, settled = json.loads(done.stdout.splitlines()[-1])
+    had_window, engine, painted, settled, searched = json.loads(done.stdout.splitlines()[-1])
     assert not had_window, "the engine is started before the window is imported"
     assert engine, "and so it was"
     assert set(painted) & HEAVY == set()
     assert set(LATER) <= set(settled)
+    assert not searched, "the panel lives as long as the window: the search for garbage leaves it out"
 
 
 @pytest.fixture
