@@ -42,7 +42,8 @@ def start(checkout: Path, scratch: Path, _options: argparse.Namespace) -> Figure
     program = scratch / "program.sh"
     program.write_text(f'#!/bin/sh\ncd "{checkout}" && exec "{sys.executable}" -m app "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    command = ["bash", "packaging/linux/measure_start.sh", str(program), str(scratch / "data"), "--times", str(STARTS)]
+    measure = str(NEW / "packaging/linux/measure_start.sh")
+    command = ["bash", measure, str(program), str(scratch / "data"), "--times", str(STARTS)]
     said = subprocess.run(command, cwd=checkout, env=_as_installed(), check=False, capture_output=True, text=True)
     found = re.search(r"median: window after (\d+) ms, engine ready after (\d+) ms", said.stdout)
     if found is None:
