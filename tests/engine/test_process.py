@@ -14,6 +14,12 @@ from engine.protocol.options import GenerateOptions
 from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child
 
 
+def test_the_process_hears_commands_before_anything_heavy_is_read() -> None:
+    code = "import sys, engine.process; print([name for name in ('numpy', 'torch', 'transformers') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_conversation_in_which_failures_are_events(lasting: Child) -> None:
     """From before the first load; how a busy engine ends when it is told is seen at the end of `lasting`."""
     assert_torch_is_read_while_nobody_has_asked_for_anything(lasting)

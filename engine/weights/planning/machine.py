@@ -5,12 +5,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from engine import accelerator
 from engine.protocol.sentences import Amount
-from engine.speculation.tuning.pass_time import PassTime
+
+if TYPE_CHECKING:  # numpy comes with it: the process that answers commands asks for free memory before it needs that
+    from engine.speculation.tuning.pass_time import PassTime
 
 if sys.platform != "win32":
     import resource
@@ -92,15 +95,15 @@ class Rates:
     tflops: float
     decode: float
     call_seconds: float = 5e-4
-    products: PassTime | None = None
-    attention: PassTime | None = None
-    stored: PassTime | None = None
+    products: "PassTime | None" = None
+    attention: "PassTime | None" = None
+    stored: "PassTime | None" = None
     few_rows: int = FEW_ROWS
-    calls: PassTime | None = None
+    calls: "PassTime | None" = None
     pass_seconds: float = 0.0
     round_seconds: float = 0.0
-    levels: PassTime | None = None
-    host: PassTime | None = None
+    levels: "PassTime | None" = None
+    host: "PassTime | None" = None
     host_memory: float = 30.0
     host_tflops: float = 0.5
     unpack: float = 0.0
