@@ -15,7 +15,8 @@ from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child
 
 
 def test_the_process_hears_commands_before_anything_heavy_is_read() -> None:
-    code = "import sys, engine.process; print([name for name in ('numpy', 'torch', 'transformers') if name in sys.modules])"
+    heavy = "('numpy', 'torch', 'transformers')"
+    code = f"import sys, engine.process; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
 
