@@ -20,6 +20,8 @@ LATER = (
     "app.chat.generation.popover",
     "app.preferences.pages",
     "app.library.picker.dialog",
+    "numpy.ma",  # numpy reads it in the window's thread when the first chart or tree is drawn, for 8 ms
+    "pygments.styles.friendly",
 )
 """What the first question and the first clicks need, but the first picture of the window does not."""
 
