@@ -45,10 +45,13 @@ def build_window(
     window = connected_window(link, settings, folders, theme, wanted_pair(options, settings.current))
     connect_runtime(window.program, manager)
     sys.setswitchinterval(TURN_SECONDS)
-    gc.freeze()  # what lives as long as the window need not be searched for garbage again and again: that took 40 ms
-    window.deferred.do(gc.freeze)  # the modules and the panel that came behind the first paint: another 27 ms
+    # What lives as long as the window need not be searched for garbage again and again: that took 40 ms, and another 27
+    # for what comes behind the first paint. Until that is there, nothing is searched.
+    gc.disable()
+    gc.freeze()
     garbage = Garbage(window.program)
-    garbage.begin()
+    window.deferred.do(gc.freeze)
+    window.deferred.do(garbage.begin)
     window.program.closing.connect(garbage.end)
     return window
 
