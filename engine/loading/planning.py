@@ -14,6 +14,7 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
+from engine.model.families.own_products import multiplies_with_linear
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
@@ -315,7 +316,7 @@ def needs_of(
     states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
         codec=codec,
-        layers=tuple(_layer(layer, codec, dtype) for layer in sizes.layers),
+        layers=tuple(_layer(layer, codec, dtype, of_linear=multiplies_with_linear(checkpoint.config)) for layer in sizes.layers),
         rest_bytes=sizes.rest_elements * (own_dtype(checkpoint) if stays else dtype).itemsize,
         kv_bytes=sizes.kv_width * dtype.itemsize,
         shape=PassShape(
@@ -381,7 +382,7 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
     return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
 
 
-def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
+def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype, of_linear: bool = True) -> Layer:
     return Layer(
         stored_bytes=round_up(_kept_bytes(layer.weights, codec, dtype)),
         run_bytes=layer.elements * dtype.itemsize,
@@ -391,13 +392,13 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         attends=layer.kv_width > 0 or not layer.state,
         experts=layer.experts,
         chosen=layer.chosen,
-        matrix_bytes=0 if layer.experts else _largest_matrix(layer.weights) * dtype.itemsize,
+        matrix_bytes=0 if layer.experts or not of_linear else _largest_matrix(layer.weights) * dtype.itemsize,
     )
 
 
 def _largest_matrix(weights: Sequence[StoredWeight]) -> int:
-    """Its numbers, and those of all that is no matrix."""
-    matrices = [weight.elements for weight in weights if len(weight.shape) == 2]
+    """Its numbers, and those of all that is no matrix of a linear module, which are decoded beforehand."""
+    matrices = [weight.elements for weight in weights if len(weight.shape) == 2 and weight.name.endswith(".weight")]
     return max(matrices, default=0) + sum(weight.elements for weight in weights) - sum(matrices)
 
 
