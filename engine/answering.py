@@ -8,6 +8,8 @@ from engine import accelerator
 from engine.errors import Cancelled
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.planning import AUTO_BUDGET
+from engine.loading.rates import PLANNED
+from engine.loading.tree_record import recorded
 from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
@@ -62,7 +64,9 @@ class Answering:
         reach = partial(getattr, loaded.target, "reach")
         top = options.top_log_probs
         self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
-        self._rounds = counted(rounds(self._parts, tokens), counts, options.sampling.temperature == 0)
+        record = loaded.learned.state(options).record if draft else None
+        found = recorded(rounds(self._parts, tokens), record, PLANNED)
+        self._rounds = counted(found, counts, options.sampling.temperature == 0)
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
 

@@ -30,7 +30,15 @@ from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memor
 from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
-from engine.weights.planning.ways import NO_TREE, Case, TreeYield, expected_passes, fastest, outlook
+from engine.weights.planning.ways import (
+    NO_TREE,
+    Case,
+    TreeYield,
+    expected_passes,
+    fastest,
+    outlook,
+    seen_over_computed,
+)
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -43,6 +51,7 @@ LEAST_CONTEXT = (
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 MIXTURE_BUDGETS = (0, 4, 16)  # further trees that the placement of a mixture is planned for
+FASTER = 0.75  # of the seconds that rates say: rounds are never so much faster, so the rates are too low
 PAYS_FROM = 8  # rows that packed weights are multiplied with as they are, and the layers are kept so
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
@@ -105,6 +114,16 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         plans.append(found)
     last = replace(question, kv_form=forms[-1])
     return _with_shorter_context(target, draft, device, last, plans[0])
+
+
+def are_low(
+    target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question, found: Plan
+) -> bool:
+    """Whether rounds were so much faster than the rates say that these were measured on a busy machine."""
+    if question.rates is None:
+        return False
+    case = case_of(target, draft, device, replace(question, kv_form=found.kv_form, context_tokens=found.context_tokens))
+    return 0.0 < seen_over_computed(case, found) < FASTER
 
 
 def words_of_kv(form: KvForm) -> str:
@@ -316,7 +335,9 @@ def needs_of(
     states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
         codec=codec,
-        layers=tuple(_layer(layer, codec, dtype, of_linear=multiplies_with_linear(checkpoint.config)) for layer in sizes.layers),
+        layers=tuple(
+            _layer(layer, codec, dtype, of_linear=multiplies_with_linear(checkpoint.config)) for layer in sizes.layers
+        ),
         rest_bytes=sizes.rest_elements * (own_dtype(checkpoint) if stays else dtype).itemsize,
         kv_bytes=sizes.kv_width * dtype.itemsize,
         shape=PassShape(
