@@ -1,32 +1,37 @@
 """What trees of every size would have given over all answers of a pair, so that a plan foretells the mean of them.
 
-The automatic choice adapts to the text at hand and soon forgets the one before; a plan must not.
+The automatic choice cannot tell that: it adapts to the text at hand, and where its trees are small it sees little of
+larger ones. So the draft alone reads an answer once more when it is finished, and grows at each place the tree that
+would have been grown there: the answer says what the target would have accepted of it.
 """
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Sequence
 
 import numpy as np
 
-from engine.speculation.interfaces import RoundResult
+from engine.speculation.interfaces import Method, TreeBounds
 from engine.speculation.trees.arrays import Numbers, State, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, PRIOR_TOKENS, AcceptanceModel
 
 FADING = 0.998  # what a tree counts for when the next one is seen: 500 trees are some dozens of answers
-EVERY = 0.05  # seconds of decoding between two trees that are looked at, which takes 0.3 ms
+NODES = 16  # of the trees that are grown: they tell of smaller ones and of twice as large ones within some 6 %
+FEW = 100  # trees, up to which it takes up to so many
+SECONDS = 0.4  # for an answer; later on no more than this
+PART = 0.02  # of what the answer took
 
 
 class TreeRecord:
     """Tokens per pass against budget and depth, as in an `AcceptanceModel`, of answers instead of the last trees.
 
-    Every round counts, also the one that an answer ends in: its tokens are what comes, too.
+    Every tree counts, also the one that an answer ends in: its tokens are what comes, too.
     """
 
     def __init__(self) -> None:
         self._sums = np.zeros((len(BUDGETS), len(DEPTHS)))  # of the probabilities of drafted nodes
         self.levels = np.zeros_like(self._sums)
         self._trees = self._accepted = self._promised = 0.0
-        self._waited = EVERY
 
     @property
     def state(self) -> State:
@@ -53,13 +58,6 @@ class TreeRecord:
         honesty = (PRIOR_TOKENS + self._accepted) / (PRIOR_TOKENS + self._promised)
         return 1.0 + honesty * self._sums
 
-    def observe(self, result: RoundResult) -> None:
-        """A round, if it drafted, and if the last one that was looked at is some time ago."""
-        self._waited += result.seconds
-        if result.tree.drafted and self._waited >= EVERY:
-            self._waited = 0.0
-            self.add(result.tree, result.path, result.budget, result.depth)
-
     def add(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
         """A tree that was grown with these limits, and what was accepted of it."""
         alone = AcceptanceModel()
@@ -71,10 +69,29 @@ class TreeRecord:
         promised = float(np.exp(tree.scores or tree.log_probs)[1:].sum())
         self._promised = self._promised * FADING + promised
 
+    def replay(self, method: Method, prompt: Sequence[int], answer: Sequence[int], depth: int, seconds: float) -> None:
+        """Grow trees behind the prompt and along its answer, as long as there is time; what the method read is lost.
 
-def recorded(results: Iterable[RoundResult], record: TreeRecord | None, method: str) -> Iterator[RoundResult]:
-    """The same rounds; the trees of one method are recorded, if there is a record."""
-    for result in results:
-        if record is not None and result.choice.method.name == method:
-            record.observe(result)
-        yield result
+        `seconds` that writing the answer took.
+        """
+        end = time.perf_counter() + (SECONDS if self._trees < FEW else min(SECONDS, PART * seconds))
+        method.prefill(prompt[:-1])
+        done, text = 0, [*prompt, *answer]
+        while done < len(answer) and time.perf_counter() < end:
+            tree = method.grow(text[: len(prompt) + done], TreeBounds(NODES, depth))
+            path = _followed(tree, answer[done:])
+            method.keep(path)
+            if tree.drafted:
+                self.add(tree, path, NODES, depth)
+            done += len(path.nodes)
+
+
+def _followed(tree: Tree, answer: Sequence[int]) -> Path:
+    """The path that an answer takes through a tree; its last token is no node, even where there is one."""
+    nodes = [0]
+    for token in answer[:-1]:
+        child = tree.child(nodes[-1], token)
+        if child is None:
+            break
+        nodes.append(child)
+    return Path(tuple(nodes), answer[len(nodes) - 1])
