@@ -2,14 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median, median_low
 
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.seen import Given
 
 LEAST_PASSES = 48  # of all answers together, from which their mean counts more than what is computed from its parts
 LEAST_ANSWERS = 3
 USUAL = 1.3  # times the usual seconds of a pass, from which an answer was disturbed
 NEARLY_ALL = 0.1  # of answers on either side are left out of the range that is told
+
+
+def steadied(now: PassTime, before: Sequence[PassTime]) -> PassTime:
+    """Passes as they were taken last, at the pace that was usual: one answer on a busy machine says little.
+
+    `before`: what they took by the answers before. The lower median of the paces counts; those of other sizes say
+    nothing.
+    """
+    paces = [1.0]
+    for each in before:
+        common = [rows for rows in now.rows if each.rows[0] <= rows <= each.rows[-1]]
+        if common:
+            paces.append(fmean(each(rows) / now(rows) for rows in common))
+    pace = median_low(paces)
+    return PassTime(now.rows, tuple(pace * seconds for seconds in now.seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from engine.loading.answered import Answered, given_by
+from engine.loading.answered import Answered, given_by, steadied
 from engine.loading.learned import LearnedState
 from engine.loading.measurements.benchmark import benchmark_of, draft_benchmark, machine_key
 from engine.loading.measurements.rates_file import LastAnswer, Measured, RatesFile, SeenHere
@@ -28,6 +28,7 @@ from engine.weights.planning.ways import TreeYield
 
 LEAST_PASSES = 8  # of an answer that says something
 MOST_ANSWERS = 32  # that a plan rests on
+EARLIER = 4  # answers that say at what pace rounds usually go
 LEAST_TREES = 4  # that say something: each tells of trees of all sizes at once
 PLANNED = "specexec"  # the method whose trees plans are for
 
@@ -72,7 +73,7 @@ def remember_answer(
         return
     key = pair.identity.by_folders(speculation.budget, speculation.method)
     seconds = statistics.seconds.decode / statistics.passes
-    seen = seen_of(learned.throughput, place) if learned and place else None
+    seen = seen_of(learned, place) if learned and place else None
     file = RatesFile(cache_root(pair.options))
     before = file.recall_answer(key)
     answered = Answered(
@@ -83,20 +84,35 @@ def remember_answer(
         place.name if place else "",
     )
     answers = (*(before.answers if before else ()), answered)[-MOST_ANSWERS:]
-    if seen:
+    if seen and place:
         here = [each for each in answers if each.place == answered.place]
+        seen = _among(seen, before.seen if before and sees(before, place) else None)
         seen = replace(seen, rounds=replace(seen.rounds, given=given_by(here)))
     file.remember_answer(key, LastAnswer(statistics.tokens_per_pass, seconds, trees, seen, answers))
 
 
-def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
-    """What rounds took; None before two of one size."""
+def seen_of(state: LearnedState, place: Place) -> SeenHere | None:
+    """What rounds took; None before two of one size.
+
+    Trees that size themselves are often found in what was drafted before, so that they tell little of drafting others.
+    """
+    learned = state.throughput
     passes, stats = learned.passes.known, learned.methods.get(PLANNED)
     if passes is None:
         return None
-    levels = stats.drafting.known if stats else None
+    levels = state.record.drafting or (stats.drafting.known if stats else None)
     rounds = Seen(place.layers, passes, learned.passes.hidden, levels, place.kv_form)
     return SeenHere(machine_key(place.device), rounds)
+
+
+def _among(seen: SeenHere, before: SeenHere | None) -> SeenHere:
+    """The same beside what rounds took by the answers before, in the same place."""
+    earlier, now = before.earlier if before else (), seen.rounds.passes
+    return replace(
+        seen,
+        rounds=replace(seen.rounds, passes=steadied(now, earlier)),
+        earlier=(*earlier, now)[-EARLIER:],
+    )
 
 
 def sees(known: LastAnswer, place: Place) -> bool:

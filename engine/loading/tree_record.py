@@ -5,20 +5,27 @@ larger ones. So the draft alone reads an answer once more when it is finished, a
 would have been grown there: the answer says what the target would have accepted of it.
 """
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
 from engine.speculation.interfaces import Method, TreeBounds
 from engine.speculation.trees.arrays import Numbers, State, figures, shortened
 from engine.speculation.trees.tree import Path, Tree
+from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, PRIOR_TOKENS, AcceptanceModel
 
 FADING = 0.998  # what a tree counts for when the next one is seen: 500 trees are some dozens of answers
 NODES = 16  # of the trees that are grown: they tell of smaller ones and of twice as large ones within some 6 %
 FEW = 100  # trees, up to which it takes up to so many
-SECONDS = 0.4  # for an answer; later on no more than this
+SEGMENT = 32  # tokens that are read at a stretch
+GOLDEN = 0.618
+RECENT = 8  # answers that say how long drafting takes
+SECONDS = 0.5  # for an answer; later on no more than this
 PART = 0.02  # of what the answer took
 
 
@@ -32,12 +39,14 @@ class TreeRecord:
         self._sums = np.zeros((len(BUDGETS), len(DEPTHS)))  # of the probabilities of drafted nodes
         self.levels = np.zeros_like(self._sums)
         self._trees = self._accepted = self._promised = 0.0
+        self._drafting: list[tuple[float, float]] = []  # of the last answers: nodes and seconds of a level
 
     @property
     def state(self) -> State:
         """What was learnt, to be kept."""
         sizes = {"sums": shortened(self._sums), "levels": shortened(self.levels)}
-        return {**sizes, "counts": shortened([self._trees, self._accepted, self._promised])}
+        counts = {"counts": shortened([self._trees, self._accepted, self._promised])}
+        return {**sizes, **counts, "drafting": [shortened(list(each)) for each in self._drafting]}
 
     @classmethod
     def restored(cls, state: State) -> "TreeRecord":
@@ -45,6 +54,9 @@ class TreeRecord:
         record, shape = cls(), (len(BUDGETS), len(DEPTHS))
         record._sums, record.levels = figures(state["sums"], shape, 0.0), figures(state["levels"], shape, 0.0)
         record._trees, record._accepted, record._promised = figures(state["counts"], (3,), 0.0).tolist()
+        for each in state["drafting"]:
+            nodes, seconds = figures(each, (2,), 1e-9).tolist()
+            record._drafting.append((nodes, seconds))
         return record
 
     @property
@@ -57,6 +69,14 @@ class TreeRecord:
         """[len(BUDGETS), len(DEPTHS)]: tokens of a pass, the bonus token included."""
         honesty = (PRIOR_TOKENS + self._accepted) / (PRIOR_TOKENS + self._promised)
         return 1.0 + honesty * self._sums
+
+    @property
+    def drafting(self) -> PassTime | None:
+        """Seconds of a level against its nodes, of trees that go on with what was found before; None before any."""
+        if not self._drafting:
+            return None
+        nodes, seconds = (median(column) for column in zip(*self._drafting, strict=True))
+        return PassTime((max(1.0, nodes),), (seconds,))
 
     def add(self, tree: Tree, path: Path, budget: int, depth: int) -> None:
         """A tree that was grown with these limits, and what was accepted of it."""
@@ -72,18 +92,55 @@ class TreeRecord:
     def replay(self, method: Method, prompt: Sequence[int], answer: Sequence[int], depth: int, seconds: float) -> None:
         """Grow trees behind the prompt and along its answer, as long as there is time; what the method read is lost.
 
-        `seconds` that writing the answer took.
+        All parts of the answer are as likely to be read: the beginning is not like the rest. `seconds` that writing the
+        answer took.
         """
-        end = time.perf_counter() + (SECONDS if self._trees < FEW else min(SECONDS, PART * seconds))
-        method.prefill(prompt[:-1])
-        done, text = 0, [*prompt, *answer]
-        while done < len(answer) and time.perf_counter() < end:
-            tree = method.grow(text[: len(prompt) + done], TreeBounds(NODES, depth))
-            path = _followed(tree, answer[done:])
+        most = SECONDS if self._trees < FEW else min(SECONDS, PART * seconds)
+        end, spent = time.perf_counter() + most, _Drafting()
+        for begin in _in_turns(range(0, len(answer), SEGMENT), int(self._trees)):
+            if time.perf_counter() >= end:
+                break
+            self._replay(method, [*prompt, *answer], len(prompt) + begin, depth, spent)
+        if spent.levels:
+            self._drafting = [*self._drafting, (spent.nodes / spent.levels, spent.seconds / spent.levels)][-RECENT:]
+
+    def _replay(self, method: Method, text: Sequence[int], begin: int, depth: int, spent: "_Drafting") -> None:
+        """The same from one place of the text, for a segment."""
+        method.prefill(text[: begin - 1])
+        done, end = begin, min(begin + SEGMENT, len(text))
+        while done < end:
+            start = time.perf_counter()
+            tree = method.grow(text[:done], TreeBounds(NODES, depth))
+            seconds = time.perf_counter() - start
+            path = _followed(tree, text[done:])
             method.keep(path)
             if tree.drafted:
                 self.add(tree, path, NODES, depth)
+                if done > begin:  # the first one reads what is before it, too
+                    spent.add(tree, seconds)
             done += len(path.nodes)
+
+
+@dataclass(slots=True)
+class _Drafting:
+    """Nodes, levels and seconds of some trees."""
+
+    nodes: int = 0
+    levels: int = 0
+    seconds: float = 0.0
+
+    def add(self, tree: Tree, seconds: float) -> None:
+        """One that took so long."""
+        self.nodes, self.levels = self.nodes + tree.drafted, self.levels + max(tree.depths)
+        self.seconds += seconds
+
+
+def _in_turns(places: Sequence[int], first: int) -> Iterator[int]:
+    """Every place once, in steps of about the golden ratio, and each time from another one on."""
+    count = len(places)
+    step = next((one for one in range(round(GOLDEN * count), count) if math.gcd(one, count) == 1), 1)
+    for number in range(count):
+        yield places[(first + number * step) % count]
 
 
 def _followed(tree: Tree, answer: Sequence[int]) -> Path:

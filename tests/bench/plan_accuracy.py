@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--places", default="device,ssd", help="of the ways")
     parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
     parser.add_argument("--kinds", default="stories,mixed", help="of prompts, of the ways")
-    parser.add_argument("--tokens", type=int, default=96, help="of an answer at most, of the ways")
+    parser.add_argument("--tokens", type=int, default=192, help="of an answer at most, of the ways")
     parser.add_argument("--megabytes", type=int, default=600, help="of the decoder layers, of the ways")
     parser.add_argument("--kept", type=Path, default=None, help="where models of the ways stay for another run")
     parser.add_argument(

@@ -45,7 +45,7 @@ from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
-TOKENS, PLAIN_TOKENS = 96, 6
+TOKENS, PLAIN_TOKENS = 192, 6
 TEMPERATURE = 0.6  # as the window asks
 PLACES: tuple[Place, ...] = ("device", "ssd")
 MODELS = ("dense", "mixture")

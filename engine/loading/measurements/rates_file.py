@@ -37,10 +37,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class SeenHere:
-    """What rounds took where `machine` says: another processor, or other threads, take another time."""
+    """What rounds took where `machine` says: another processor, or other threads, take another time.
+
+    `earlier`: seconds of passes as each of the last answers left them, the newest last.
+    """
 
     machine: str
     rounds: Seen
+    earlier: tuple[PassTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class RatesFile:
         if last_answer.seen:
             rounds = document["seen"]["rounds"]
             rounds |= {name: _points(getattr(last_answer.seen.rounds, name)) for name in ("passes", "levels")}
+            document["seen"]["earlier"] = [_points(each) for each in last_answer.seen.earlier]
         self._file.put("pairs", key, document)
 
 
@@ -147,7 +152,7 @@ def _seen(value: Mapping[str, Any]) -> SeenHere:
     kv_form: KvForm = "8 bits" if rounds.get("kv_form") == "8 bits" else "computed"
     given = _given(rounds["given"]) if rounds.get("given") else None
     seen = Seen((device, ram, ssd), _pass_time(rounds["passes"]), hidden, levels, kv_form, given)
-    return SeenHere(str(value["machine"]), seen)
+    return SeenHere(str(value["machine"]), seen, tuple(_pass_time(each) for each in value.get("earlier", ())))
 
 
 def _given(value: Mapping[str, Any]) -> Given:
