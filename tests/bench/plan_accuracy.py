@@ -55,6 +55,9 @@ def main() -> None:
     parser.add_argument("--places", default="device,ssd", help="of the ways")
     parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
     parser.add_argument("--kinds", default="stories,mixed", help="of prompts, of the ways")
+    parser.add_argument(
+        "--swapped", action="store_true", help="learn from the prompts that are measured with, of the ways"
+    )
     parser.add_argument("--tokens", type=int, default=192, help="of an answer at most, of the ways")
     parser.add_argument("--megabytes", type=int, default=600, help="of the decoder layers, of the ways")
     parser.add_argument("--kept", type=Path, default=None, help="where models of the ways stay for another run")
@@ -92,6 +95,7 @@ def main() -> None:
                     arguments.places.split(","),
                     arguments.kinds.split(","),
                     arguments.tokens,
+                    arguments.swapped,
                 )
             )
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)

@@ -10,6 +10,11 @@ class Kind:
     learned: tuple[str, ...]
     measured: tuple[str, ...]
 
+    @property
+    def swapped(self) -> "Kind":
+        """The same the other way round: what plans are off in both by as much is not the texts' doing."""
+        return Kind(self.measured, self.learned)
+
 
 STORIES = Kind(
     (
@@ -19,6 +24,12 @@ STORIES = Kind(
         "Write a story about a little boat.",
         "Tell me a story about a brave knight.",
         "Tell me a story about a bird.",
+        "Tell me a story about a bear.",
+        "Write a story about a lonely king.",
+        "Tell me a story about a boy and his grandmother.",
+        "Tell me a story about a wolf.",
+        "Write a short story about a magic stone.",
+        "Tell me a story about a rabbit.",
     ),
     (
         "Tell me a story about a lost dog.",
@@ -29,6 +40,10 @@ STORIES = Kind(
         "Write a story about a clever mouse.",
         "Tell me a story about a girl named Anna.",
         "Tell me a story about a farmer.",
+        "Tell me a story about a cat.",
+        "Write a story about a poor shoemaker.",
+        "Tell me a story about a girl and her grandfather.",
+        "Tell me a story about an owl.",
     ),
 )
 MIXED = Kind(

@@ -82,10 +82,12 @@ def ways_table(
     places: Sequence[str] = PLACES,
     kinds: Sequence[str] = tuple(KINDS),
     tokens: int = TOKENS,
+    swapped: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Foretold and real figures of every way, model, format, place and kind of prompts.
 
-    Models that `scratch` has are not made anew. `tokens`: of an answer, at most.
+    Models that `scratch` has are not made anew. `tokens`: of an answer, at most. `swapped`: what is learned from and
+    what is measured with change places.
     """
     made = {
         "dense": lambda folder: inflate(folder, model_bytes),
@@ -104,8 +106,8 @@ def ways_table(
                         str(folder), str(DRAFT), device, weights=each, context_tokens=CONTEXT, place=place,
                         cache_dir=str(cache),
                     )  # fmt: skip
-                    where = {"model": folder.name, "weights": each, "place": place, "kind": kind}
-                    for row in _ways(options, KINDS[kind], tokens):
+                    where = {"model": folder.name, "weights": each, "place": place, "kind": kind, "swapped": swapped}
+                    for row in _ways(options, KINDS[kind].swapped if swapped else KINDS[kind], tokens):
                         print(json.dumps({**where, **row}), file=sys.stderr, flush=True)  # whatever becomes of the rest
                         yield {**where, **row}
                     shutil.rmtree(cache, ignore_errors=True)
