@@ -1,11 +1,16 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 
+import torch
+
 from engine import accelerator
-from engine.errors import Cancelled
+from engine.errors import Cancelled, CoppiceError
+from engine.loading.learned import LearnedState
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.planning import AUTO_BUDGET
 from engine.observing.round_events import RoundEvents
@@ -13,8 +18,9 @@ from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
 from engine.speculation.constrained_scorer import constrained
+from engine.speculation.interfaces import Method, NullObserver
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
-from engine.speculation.methods.acceptance_rates import counted
+from engine.speculation.methods.acceptance_rates import AcceptanceCounts, counted
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.grammars.constrained_answer import state_of_answer
@@ -63,6 +69,8 @@ class Answering:
         top = options.top_log_probs
         self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
         self._rounds = counted(rounds(self._parts, tokens), counts, options.sampling.temperature == 0)
+        tells = draft and not forgets and state is None and options.speculation.method in ("auto", "specexec")
+        self._trees = partial(_tree_method, options, inputs) if tells else None
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
 
@@ -90,7 +98,19 @@ class Answering:
         yield finished
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
         assert finished.statistics, "every answer has its figures"
+        if is_complete:
+            self._replay(finished.statistics.seconds.decode)
         loaded.remember(self._options, finished.statistics)
+
+    def _replay(self, seconds: float) -> None:
+        """Have the plan learn from the answer what trees of any size would have given."""
+        answer, options = self._parts.answer.tokens, self._options
+        if self._trees is None or not answer:
+            return
+        learned = self._loaded.learned.state(options)
+        with suppress(CoppiceError), torch.inference_mode():  # nobody asked for it
+            method = self._trees(learned)
+            learned.record.replay(method, self._tokens, answer, options.speculation.depth, seconds)
 
     @contextmanager
     def _idle_drafting(self) -> Iterator[None]:
@@ -109,3 +129,11 @@ class Answering:
         """One pass of the draft, and what it gives: both where the target's layers are not ahead of them."""
         with accelerator.on_stream(self._loaded.draft_stream):
             return self._parts.keep_drafting()
+
+
+def _tree_method(options: GenerateOptions, inputs: MethodInputs, learned: LearnedState) -> Method:
+    """What grows the trees that plans are for: nobody watches, and it learns nothing twice."""
+    speculation = replace(options.speculation, method="specexec", budget=0)
+    known = LearnedState(deepcopy(learned.calibration))
+    unseen = replace(inputs, observer=NullObserver(), counts=AcceptanceCounts(), learned=lambda: known)
+    return choose_method(replace(options, speculation=speculation), unseen, AUTO_BUDGET).method

@@ -23,8 +23,12 @@ QUESTIONS = (
     "Tell me about dolphins.",
     "Write a short story about a girl and a golden coin.",
     "What is the meaning of life?",
+    "Why is the sky blue?",
+    "Write a poem about rain.",
+    "List five fruits.",
+    "Tell me about yourself, and what you like to do.",
 )
-TOKENS = 16  # of each answer: several short texts tell more than a long one
+TOKENS = 24  # of each answer: several short texts tell more than a long one
 SECONDS = 4.0  # in all
 LEAST_ROUNDS = 6  # that say something; with a prompt before them
 LEAST_CONTEXT = 512  # tokens: in less, a question with its template may not fit

@@ -14,6 +14,7 @@ from engine.weights.planning.machine import gib
 if TYPE_CHECKING:
     from engine.loading.measurements.rates_file import LastAnswer, Measured
     from engine.loading.pair import PairIdentity
+    from engine.loading.planning import Question
     from engine.protocol.messages import CommonTokens, WayTold
     from engine.weights.planning.advice import Told
     from engine.weights.planning.machine import Rates
@@ -88,17 +89,13 @@ def plan(arguments: argparse.Namespace) -> None:
         here = measure_draft(pair, here, lambda: None, arithmetic)
     measured, last_answer = here.target, recall_answer(pair, arguments.budget)
     question = question_for(pair, here, arithmetic=arithmetic)
-    question = replace(
-        question,
-        tokens_per_pass=arguments.tokens_per_pass or question.tokens_per_pass,
-        rates=_rates(question.rates or usual_rates(device), arguments),
-    )
+    question = _as_given(question, arguments, usual_rates(device))
     found = plan_pair(pair.target, pair.draft, device, question)
     told = told_ways(pair.target, pair.draft, device, question, found, cache_root(options))
     formats = () if arguments.weights in COMPRESSED else model_sizes(pair.target).formats
     if arguments.json:
         further = {"common_tokens": asdict(common) if common else None, "formats": formats, **_ways(told)}
-        best = None if arguments.budget else told.best
+        best = None if arguments.budget else told.expected
         json.dump({**_document(found, best, pair, measured, last_answer), **further}, sys.stdout)
         sys.stdout.write("\n")
     else:
@@ -141,8 +138,16 @@ def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
     return PairIdentity(target, draft, options), None
 
 
-def _rates(usual: "Rates", arguments: argparse.Namespace) -> "Rates":
-    return replace(usual, link=arguments.link_rate or usual.link, ssd=arguments.ssd_rate or usual.ssd)
+def _as_given(question: "Question", arguments: argparse.Namespace, usual: "Rates") -> "Question":
+    """The question with what was given by hand in place of what this pair has shown."""
+    if arguments.link_rate or arguments.ssd_rate:
+        rates = question.rates or usual
+        rates = replace(rates, link=arguments.link_rate or rates.link, ssd=arguments.ssd_rate or rates.ssd)
+        question = replace(question, rates=rates, seen=None)
+    if arguments.tokens_per_pass:
+        seen = replace(question.seen, given=None) if question.seen else None
+        question = replace(question, tokens_per_pass=arguments.tokens_per_pass, trees=(), recent=(), seen=seen)
+    return question
 
 
 def _document(

@@ -63,7 +63,7 @@ class Estimator:
         plan = plan_pair(target, draft, device, asked)
         found = told_ways(target, draft, device, asked, plan, cache_root(options))
         answer = _answer(question.id, plan, device, target)
-        if best := found.best:  # trees size themselves, so that the best is what comes
+        if best := found.expected:
             answer = replace(
                 answer,
                 seconds_per_pass=best.pass_seconds,

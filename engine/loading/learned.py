@@ -15,6 +15,7 @@ import torch
 from engine.errors import InputError
 from engine.loading.pair import Pair
 from engine.loading.store import CacheFile, UnusableError, cache_root
+from engine.loading.tree_record import TreeRecord
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.experts.costs import ExpertCosts
@@ -45,11 +46,12 @@ NEVER_MEASURED = say("The acceptance of this pair was never measured with these 
 
 @dataclass(slots=True)
 class LearnedState:
-    """What holds for one way of sampling: calibration of the draft, and what trees give and cost."""
+    """What holds for one way of sampling: calibration of the draft, and what trees give and cost now, and in all."""
 
     calibration: Calibration = field(default_factory=Calibration)
     acceptance: AcceptanceCounts = field(default_factory=AcceptanceCounts)
     throughput: ThroughputModel = field(default_factory=ThroughputModel)
+    record: TreeRecord = field(default_factory=TreeRecord)
 
     @property
     def size(self) -> int:
@@ -85,6 +87,7 @@ class LearnedFiles:
             "calibration": state.calibration.state,
             "prospects": state.throughput.state,
             "acceptance": state.acceptance.state,
+            "record": state.record.state,
         }
         with suppress(OSError):
             CacheFile(self.path(options), VERSION).write(
@@ -126,6 +129,7 @@ class LearnedFiles:
                 Calibration.restored(learnt["calibration"]),
                 AcceptanceCounts.restored(learnt["acceptance"]),
                 ThroughputModel.restored(learnt["prospects"]),
+                TreeRecord.restored(learnt["record"]) if "record" in learnt else TreeRecord(),
             )
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise _RefusedError("damaged") from error

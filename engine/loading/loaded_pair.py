@@ -163,11 +163,11 @@ class LoadedPair:
     def remember(self, options: GenerateOptions, statistics: Statistics) -> None:
         """Keep what an answer has taught, in files."""
         self.remember_limit()
-        throughput = self.learned.state(options).throughput if self.draft else None
+        learned = self.learned.state(options) if self.draft else None
         self.learned.keep()
         if self.texts.on_disk:
             self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
-        remember_answer(self.pair, options.speculation, statistics, throughput, self.place)
+        remember_answer(self.pair, options.speculation, statistics, learned, self.place)
 
     @property
     def place(self) -> LearningPlace:

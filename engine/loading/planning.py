@@ -14,6 +14,7 @@ from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
+from engine.model.families.own_products import multiplies_with_linear
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
@@ -29,7 +30,15 @@ from engine.weights.planning.machine import CPU_RATES, GPU_RATES, Machine, Memor
 from engine.weights.planning.needs import Codec, KvForm, Layer, ModelNeeds, PassShape, StateNeeds, Workload, merged
 from engine.weights.planning.placement import Override, Plan
 from engine.weights.planning.seen import Seen
-from engine.weights.planning.ways import NO_TREE, Case, TreeYield, expected_passes, fastest, outlook
+from engine.weights.planning.ways import (
+    NO_TREE,
+    Case,
+    TreeYield,
+    expected_passes,
+    fastest,
+    outlook,
+    seen_over_computed,
+)
 from engine.weights.store.layout import round_up
 
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -42,6 +51,7 @@ LEAST_CONTEXT = (
 AUTO_BUDGET = 64  # planned with, and drafted with until a better one is known
 AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 MIXTURE_BUDGETS = (0, 4, 16)  # further trees that the placement of a mixture is planned for
+FASTER = 0.75  # of the seconds that rates say: rounds are never so much faster, so the rates are too low
 PAYS_FROM = 8  # rows that packed weights are multiplied with as they are, and the layers are kept so
 EXPERTS = ".experts."
 SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
@@ -104,6 +114,16 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
         plans.append(found)
     last = replace(question, kv_form=forms[-1])
     return _with_shorter_context(target, draft, device, last, plans[0])
+
+
+def are_low(
+    target: Checkpoint, draft: Checkpoint | None, device: torch.device, question: Question, found: Plan
+) -> bool:
+    """Whether rounds were so much faster than the rates say that these were measured on a busy machine."""
+    if question.rates is None:
+        return False
+    case = case_of(target, draft, device, replace(question, kv_form=found.kv_form, context_tokens=found.context_tokens))
+    return 0.0 < seen_over_computed(case, found) < FASTER
 
 
 def words_of_kv(form: KvForm) -> str:
@@ -315,7 +335,9 @@ def needs_of(
     states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
         codec=codec,
-        layers=tuple(_layer(layer, codec, dtype) for layer in sizes.layers),
+        layers=tuple(
+            _layer(layer, codec, dtype, of_linear=multiplies_with_linear(checkpoint.config)) for layer in sizes.layers
+        ),
         rest_bytes=sizes.rest_elements * (own_dtype(checkpoint) if stays else dtype).itemsize,
         kv_bytes=sizes.kv_width * dtype.itemsize,
         shape=PassShape(
@@ -381,7 +403,7 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
     return "plain" if all(_own_type(weight) == dtype for weight in stored) else "cast"
 
 
-def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
+def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype, of_linear: bool = True) -> Layer:
     return Layer(
         stored_bytes=round_up(_kept_bytes(layer.weights, codec, dtype)),
         run_bytes=layer.elements * dtype.itemsize,
@@ -391,13 +413,13 @@ def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype) -> Layer:
         attends=layer.kv_width > 0 or not layer.state,
         experts=layer.experts,
         chosen=layer.chosen,
-        matrix_bytes=0 if layer.experts else _largest_matrix(layer.weights) * dtype.itemsize,
+        matrix_bytes=0 if layer.experts or not of_linear else _largest_matrix(layer.weights) * dtype.itemsize,
     )
 
 
 def _largest_matrix(weights: Sequence[StoredWeight]) -> int:
-    """Its numbers, and those of all that is no matrix."""
-    matrices = [weight.elements for weight in weights if len(weight.shape) == 2]
+    """Its numbers, and those of all that is no matrix of a linear module, which are decoded beforehand."""
+    matrices = [weight.elements for weight in weights if len(weight.shape) == 2 and weight.name.endswith(".weight")]
     return max(matrices, default=0) + sum(weight.elements for weight in weights) - sum(matrices)
 
 

@@ -1,15 +1,19 @@
 """What a pair gave at its last answers, and the planner's question that follows from all that is known here."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
+from engine.loading.answered import Answered, given_by, steadied
+from engine.loading.learned import LearnedState
 from engine.loading.measurements.benchmark import benchmark_of, draft_benchmark, machine_key
 from engine.loading.measurements.rates_file import LastAnswer, Measured, RatesFile, SeenHere
 from engine.loading.pair import Pair, PairIdentity, drafts_with_heads
 from engine.loading.planning import Question
 from engine.loading.store import cache_root
+from engine.loading.tree_record import TreeRecord
 from engine.model.device import Arithmetic
 from engine.protocol.messages import Statistics
 from engine.protocol.options import SELF_DRAFT, SpeculationOptions
@@ -23,7 +27,8 @@ from engine.weights.planning.seen import Seen
 from engine.weights.planning.ways import TreeYield
 
 LEAST_PASSES = 8  # of an answer that says something
-RECENT = 6  # answers that say how much texts differ
+MOST_ANSWERS = 32  # that a plan rests on
+EARLIER = 4  # answers that say at what pace rounds usually go
 LEAST_TREES = 4  # that say something: each tells of trees of all sizes at once
 PLANNED = "specexec"  # the method whose trees plans are for
 
@@ -37,6 +42,12 @@ class Place:
     kv_form: KvForm = "computed"
 
     @property
+    def name(self) -> str:
+        """Tells places apart, briefly."""
+        text = f"{machine_key(self.device)} | {self.layers} | {self.kv_form}"
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
     def layers(self) -> tuple[int, int, int]:
         """How many of the target's layers are on the device, in RAM and on SSD."""
         device, ram, ssd = (list(self.tiers).count(tier) for tier in ("device", "ram", "ssd"))
@@ -47,7 +58,7 @@ def remember_answer(
     pair: Pair,
     speculation: SpeculationOptions,
     statistics: Statistics,
-    learned: ThroughputModel | None = None,
+    learned: LearnedState | None = None,
     place: Place | None = None,
 ) -> None:
     """Keep tokens and seconds per pass of an answer that was drafted for, and long enough, under method and budget.
@@ -56,27 +67,52 @@ def remember_answer(
     each answer was short.
     """
     drafts = pair.draft is not None or pair.drafts_itself
-    trees = _trees(learned) if learned else ()
+    trees = _trees(learned.throughput, learned.record) if learned else ()
     is_short = statistics.passes < LEAST_PASSES or not statistics.drafted_nodes
     if not drafts or (is_short and not trees) or not statistics.passes:
         return
     key = pair.identity.by_folders(speculation.budget, speculation.method)
     seconds = statistics.seconds.decode / statistics.passes
     seen = seen_of(learned, place) if learned and place else None
-    file, tokens = RatesFile(cache_root(pair.options)), statistics.tokens_per_pass
+    file = RatesFile(cache_root(pair.options))
     before = file.recall_answer(key)
-    recent = (*(before.recent if before else ()), tokens)[-RECENT:]
-    file.remember_answer(key, LastAnswer(tokens, seconds, trees, seen, recent))
+    answered = Answered(
+        statistics.new_tokens,
+        statistics.passes,
+        statistics.seconds.decode,
+        statistics.drafted_nodes,
+        place.name if place else "",
+    )
+    answers = (*(before.answers if before else ()), answered)[-MOST_ANSWERS:]
+    if seen and place:
+        here = [each for each in answers if each.place == answered.place]
+        seen = _among(seen, before.seen if before and sees(before, place) else None)
+        seen = replace(seen, rounds=replace(seen.rounds, given=given_by(here)))
+    file.remember_answer(key, LastAnswer(statistics.tokens_per_pass, seconds, trees, seen, answers))
 
 
-def seen_of(learned: ThroughputModel, place: Place) -> SeenHere | None:
-    """What rounds took; None before two of one size."""
+def seen_of(state: LearnedState, place: Place) -> SeenHere | None:
+    """What rounds took; None before two of one size.
+
+    Trees that size themselves are often found in what was drafted before, so that they tell little of drafting others.
+    """
+    learned = state.throughput
     passes, stats = learned.passes.known, learned.methods.get(PLANNED)
     if passes is None:
         return None
-    levels = stats.drafting.known if stats else None
+    levels = state.record.drafting or (stats.drafting.known if stats else None)
     rounds = Seen(place.layers, passes, learned.passes.hidden, levels, place.kv_form)
     return SeenHere(machine_key(place.device), rounds)
+
+
+def _among(seen: SeenHere, before: SeenHere | None) -> SeenHere:
+    """The same beside what rounds took by the answers before, in the same place."""
+    earlier, now = before.earlier if before else (), seen.rounds.passes
+    return replace(
+        seen,
+        rounds=replace(seen.rounds, passes=steadied(now, earlier)),
+        earlier=(*earlier, now)[-EARLIER:],
+    )
 
 
 def sees(known: LastAnswer, place: Place) -> bool:
@@ -86,16 +122,22 @@ def sees(known: LastAnswer, place: Place) -> bool:
     return (known.seen.rounds.tiers, known.seen.rounds.kv_form) == (place.layers, place.kv_form)
 
 
-def _trees(learned: ThroughputModel) -> tuple[TreeYield, ...]:
-    """Of each size the depth that gives most tokens per second; nothing before some trees were seen."""
+def _trees(learned: ThroughputModel, record: TreeRecord) -> tuple[TreeYield, ...]:
+    """Of each size the depth that gives most tokens per second by now, and what it gave in all answers.
+
+    Nothing before some trees were seen.
+    """
     stats = learned.methods.get(PLANNED)
-    if stats is None or stats.rounds < LEAST_TREES or not stats.drafting.largest:
+    if stats is None or stats.rounds < LEAST_TREES or not stats.drafting.largest or not record.trees:
         return ()
     best: dict[int, TreePlan] = {}
     for each in learned.plans(PLANNED, BUDGETS[-1], DEPTHS[-1]):
         if each.levels and (each.budget not in best or each.rate > best[each.budget].rate):
             best[each.budget] = each
-    return tuple(TreeYield(nodes, each.tokens, each.levels, each.depth) for nodes, each in best.items())
+    tokens, levels = record.tokens, record.levels
+    cells = {nodes: (BUDGETS.index(nodes), DEPTHS.index(each.depth)) for nodes, each in best.items()}
+    found = (TreeYield(nodes, float(tokens[at]), float(levels[at]), best[nodes].depth) for nodes, at in cells.items())
+    return tuple(each for each in found if each.levels)
 
 
 def recall_answer(identity: PairIdentity, budget: int) -> LastAnswer | None:
@@ -147,7 +189,7 @@ def question_for(
         weights=options.weights,
         context_tokens=options.context_tokens,
         budget=options.budget,
-        tokens_per_pass=last_answer.tokens_per_pass if last_answer else 0.0,
+        tokens_per_pass=last_answer.mean_tokens_per_pass if last_answer else 0.0,
         rates=target.rates if target else None,
         draft_rates=draft.rates if draft else None,
         arithmetic=arithmetic,

@@ -33,6 +33,7 @@ def told_ways(
     `found`: the plan for the question; `cache`: the folder where measurements are kept. Raises as `plan_pair` does.
     """
     limits = question.override
+    seen = question.seen if question.seen and question.seen.tiers == counts_of(found) else None
     return told(
         ways_for(target, draft, device, question, found, cache),
         Basis(
@@ -43,7 +44,8 @@ def told_ways(
             has_gpu=not found.room.shared,
             fits=found.verdict != "no",
             recent=question.recent,
-            has_seen=question.seen is not None and question.seen.tiers == counts_of(found),
+            has_seen=bool(seen),
+            given=seen.given if seen else None,
         ),
     )
 

@@ -37,7 +37,7 @@ from tests.engine.tiny_models import tiny_model
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
 FAMILIES = ("gemma3", "mixtral", "gpt_oss")
-MEMORY_MODEL_BYTES = WAYS_MODEL_BYTES = 600 << 20
+MEMORY_MODEL_BYTES = 600 << 20
 
 Result = TypeVar("Result")
 
@@ -54,6 +54,12 @@ def main() -> None:
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
     parser.add_argument("--places", default="device,ssd", help="of the ways")
     parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
+    parser.add_argument("--kinds", default="stories,mixed", help="of prompts, of the ways")
+    parser.add_argument(
+        "--swapped", action="store_true", help="learn from the prompts that are measured with, of the ways"
+    )
+    parser.add_argument("--tokens", type=int, default=192, help="of an answer at most, of the ways")
+    parser.add_argument("--megabytes", type=int, default=600, help="of the decoder layers, of the ways")
     parser.add_argument("--kept", type=Path, default=None, help="where models of the ways stay for another run")
     parser.add_argument(
         "--processor-time",
@@ -82,11 +88,14 @@ def main() -> None:
             found["ways"] = list(
                 ways_table(
                     arguments.kept or Path(scratch),
-                    WAYS_MODEL_BYTES,
+                    arguments.megabytes << 20,
                     arguments.device,
                     weights,
                     arguments.models.split(","),
                     arguments.places.split(","),
+                    arguments.kinds.split(","),
+                    arguments.tokens,
+                    arguments.swapped,
                 )
             )
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)

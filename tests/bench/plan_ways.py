@@ -1,21 +1,25 @@
-"""Every way that `plan` tells of, as predicted and as it comes: one token per pass, a small tree, the best tree.
+"""Every way that `plan` tells of, as foretold and as it comes on other prompts.
 
 `python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random
 mixture, each in memory and streamed from SSD. What the plan says is taken three times: `before` the pair was ever
-loaded, with the machine measured; `loaded`, when the pair has tried itself; and after one `answer`. Then every way is
-run, and what the plan would have chosen by itself (`auto`). `others`: the part of all processors that other programs
-used meanwhile; with much of it, seconds say who else was at work.
+loaded, with the machine measured; `loaded`, when the pair has tried itself; and `learned`, after it has answered some
+prompts as a window would ask them. Then every way answers other prompts of the same kind, in turns: prompt by prompt
+each way once. What comes is tokens over seconds of decoding, as the window tells them, first and last rounds included;
+one token per pass is cut short, as its rounds are all alike.
 
-The texts are those that a pair tries itself with: how much trees give differs from text to text, by a factor of two.
-The random mixture accepts next to nothing: there it is seconds that are compared.
+How much trees give differs from text to text, for the embedded pair by a factor of five. `error` is the standard error
+of what came, and of what was learned the same for as many texts: where the plan is off by about as much, these texts
+say no more. `machine`: seconds of a fixed product before learning, after it and after all, over those before; and
+`others`, the part of all processors that other programs used meanwhile. With much of either, seconds say who else was
+at work. The random mixture accepts next to nothing: there it is seconds that are compared.
 """
 
 import json
+import math
 import shutil
 import statistics
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +28,7 @@ from typing import Any
 import psutil
 import torch
 
-from engine.cli.session import Session
+from engine.cli.session import CollectedAnswer, Session
 from engine.loading.measurements.arithmetic import find_arithmetic
 from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.pair import PairIdentity, open_pair
@@ -32,19 +36,20 @@ from engine.loading.planning import case_of, plan_pair, tree_yields
 from engine.loading.rates import MeasuredHere, measure_draft, question_for
 from engine.loading.ways import ways_for
 from engine.model.device import Arithmetic, choose_device
-from engine.protocol.messages import ChatMessage, Round
+from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
-from engine.trial import QUESTIONS
 from engine.weights.planning.ways import NO_TREE, Way, Ways, outlook
 from tests.bench.inflate import EMBEDDED, inflate
+from tests.bench.plan_prompts import KINDS, Kind
 from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
-TOKENS, PLAIN_TOKENS = 64, 6
+TOKENS, PLAIN_TOKENS = 192, 6
+TEMPERATURE = 0.6  # as the window asks
 PLACES: tuple[Place, ...] = ("device", "ssd")
 MODELS = ("dense", "mixture")
-PARTS = ("draft", "target", "other")
+PRODUCT = (4096, 4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,19 @@ class Foreseen:
     ways: Ways
     at: Callable[[Way], Way]
 
+    def of(self, way: Way) -> Way | None:
+        """The same way as it was foretold then; of what is chosen, what was expected."""
+        return self.ways.expected if way.name == "answers" else self.at(way)
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """One answer: tokens, passes, and seconds of decoding."""
+
+    tokens: int
+    passes: int
+    seconds: float
+
 
 def ways_table(
     scratch: Path,
@@ -62,8 +80,15 @@ def ways_table(
     weights: Sequence[str] = ("auto",),
     names: Sequence[str] = MODELS,
     places: Sequence[str] = PLACES,
+    kinds: Sequence[str] = tuple(KINDS),
+    tokens: int = TOKENS,
+    swapped: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Predicted and real figures of every way, model, format and place; models that `scratch` has are not made anew."""
+    """Foretold and real figures of every way, model, format, place and kind of prompts.
+
+    Models that `scratch` has are not made anew. `tokens`: of an answer, at most. `swapped`: what is learned from and
+    what is measured with change places.
+    """
     made = {
         "dense": lambda folder: inflate(folder, model_bytes),
         "mixture": random_mixture,
@@ -74,17 +99,18 @@ def ways_table(
             made[name](folder)
         for each in weights:
             for place in (place for place in PLACES if place in places):
-                cache = scratch / f"cache-{folder.name}-{each}-{place}"
-                shutil.rmtree(cache, ignore_errors=True)
-                options = LoadOptions(
-                    str(folder), str(DRAFT), device, weights=each, context_tokens=CONTEXT, place=place,
-                    cache_dir=str(cache),
-                )  # fmt: skip
-                where = {"model": folder.name, "weights": each, "place": place}
-                for row in _ways(options):
-                    print(json.dumps({**where, **row}), file=sys.stderr, flush=True)  # whatever becomes of the rest
-                    yield {**where, **row}
-                shutil.rmtree(cache, ignore_errors=True)
+                for kind in kinds:
+                    cache = scratch / f"cache-{folder.name}-{each}-{place}-{kind}"
+                    shutil.rmtree(cache, ignore_errors=True)
+                    options = LoadOptions(
+                        str(folder), str(DRAFT), device, weights=each, context_tokens=CONTEXT, place=place,
+                        cache_dir=str(cache),
+                    )  # fmt: skip
+                    where = {"model": folder.name, "weights": each, "place": place, "kind": kind, "swapped": swapped}
+                    for row in _ways(options, KINDS[kind].swapped if swapped else KINDS[kind], tokens):
+                        print(json.dumps({**where, **row}), file=sys.stderr, flush=True)  # whatever becomes of the rest
+                        yield {**where, **row}
+                    shutil.rmtree(cache, ignore_errors=True)
 
 
 def random_mixture(folder: Path) -> Path:
@@ -100,10 +126,10 @@ def random_mixture(folder: Path) -> Path:
     return folder
 
 
-def _ways(options: LoadOptions) -> Iterator[dict[str, Any]]:
-    """Measures the machine, loads the pair, has it answer once, and runs every way; one row for each."""
+def _ways(options: LoadOptions, kind: Kind, tokens: int) -> Iterator[dict[str, Any]]:
+    """Measures the machine, has the pair answer some prompts, and runs every way on others; a row for each."""
     pair, device = open_pair(options).identity, choose_device(options.device)
-    begin = time.perf_counter()
+    machine, begin = [_product_seconds()], time.perf_counter()
     arithmetic = find_arithmetic(pair, device, lambda: None)
     cache = Path(options.cache_dir)
     measured = benchmark_of(pair.target, options.weights, device, cache, arithmetic).measure(lambda: None)
@@ -115,23 +141,51 @@ def _ways(options: LoadOptions) -> Iterator[dict[str, Any]]:
     seconds["loading"] = time.perf_counter() - begin
     try:
         told["loaded"] = _foreseen(pair, here, arithmetic)
-        _answer(session, SpeculationOptions(), TOKENS, QUESTIONS[0])
-        told["answer"] = _foreseen(pair, here, arithmetic)
-        for asked in _as_asked(told["answer"].ways):
-            trees = SpeculationOptions("specexec", asked.nodes, depth=asked.depth or 32)
-            speculation = trees if asked.nodes else SpeculationOptions("none")
-            figures = {name: _figures(each.at(asked)) for name, each in told.items()}
-            yield {**_compared(session, asked, speculation, figures), **seconds}
-        best = {name: each.ways.best for name, each in told.items()}
-        if way := best["answer"]:
-            figures = {name: _figures(each) for name, each in best.items() if each}
-            yield _compared(session, replace(way, name="auto"), SpeculationOptions(), figures)  # type: ignore[arg-type]
+        learned = [_answer(session, SpeculationOptions(), tokens, text) for text in kind.learned]
+        told["learned"] = _foreseen(pair, here, arithmetic)
+        machine.append(_product_seconds())
+        busy, own, begin = _busy_seconds(), time.process_time(), time.perf_counter()
+        ways = _as_asked(told["learned"].ways)
+        came = _in_turns(session, ways, kind.measured, tokens)
+        others = max(0.0, (_busy_seconds() - busy) - (time.process_time() - own))
+        machine.append(_product_seconds())
+        about = {
+            "machine": [each / machine[0] for each in machine[1:]],
+            "others": others / ((time.perf_counter() - begin) * psutil.cpu_count()),
+            "learned": {"answers": len(learned), **_figures_of(learned)},
+            **seconds,
+        }
+        for way in ways:
+            yield {**_compared(way, came[way], told), **about}
     finally:
         session.engine.close()
 
 
 def _as_asked(ways: Ways) -> list[Way]:
-    return [way for way in ways.all if way.name in ("plain", "small", "tree")]
+    """Each way that can be asked for, and what is chosen where nothing is."""
+    found = [way for way in ways.all if way.name in ("plain", "small", "tree")]
+    return [*found, replace(found[-1], name="answers")]
+
+
+def _in_turns(session: Session, ways: Sequence[Way], texts: Sequence[str], tokens: int) -> Mapping[Way, list[Came]]:
+    came: dict[Way, list[Came]] = {way: [] for way in ways}
+    for number, text in enumerate(texts):
+        for way in (*ways[number % len(ways) :], *ways[: number % len(ways)]):
+            if way.name == "plain":
+                came[way].append(_answer(session, SpeculationOptions("none"), PLAIN_TOKENS, text))
+                continue
+            asked = SpeculationOptions("specexec", way.nodes, depth=way.depth or 32)
+            speculation = SpeculationOptions() if way.name == "answers" else asked
+            came[way].append(_answer(session, speculation, tokens, text))
+    return came
+
+
+def _answer(session: Session, speculation: SpeculationOptions, count: int, text: str) -> Came:
+    options = GenerateOptions(SamplingOptions(temperature=TEMPERATURE), speculation, count)
+    prompt = session.engine.prompt([ChatMessage("user", text)])
+    answer: CollectedAnswer = [answer for _, answer in session.answer(prompt, options)][-1]
+    found = answer.statistics
+    return Came(found.new_tokens, found.passes, found.seconds.decode)
 
 
 def _foreseen(pair: PairIdentity, here: MeasuredHere, arithmetic: Arithmetic | None) -> Foreseen:
@@ -149,74 +203,66 @@ def _foreseen(pair: PairIdentity, here: MeasuredHere, arithmetic: Arithmetic | N
         """The same way with what is expected now."""
         tree = min(trees, key=lambda each: abs(each.nodes - way.nodes))
         given = outlook(case, found, tree)
-        figures = {"tokens_per_pass": given.tokens_per_pass, "seconds": given.seconds_per_round, "levels": tree.levels}
+        figures = {"tokens_per_pass": given.tokens_per_pass, "seconds": given.seconds_per_round}
         return replace(way, forecast=given, **figures)  # type: ignore[arg-type]
 
     return Foreseen(ways, at)
 
 
-def _compared(
-    session: Session, way: Way, speculation: SpeculationOptions, figures: Mapping[str, Mapping[str, float]]
-) -> dict[str, Any]:
-    count = PLAIN_TOKENS if speculation.method == "none" else TOKENS
-    busy, own, begin = _busy_seconds(), time.process_time(), time.perf_counter()
-    answers = [_answer(session, speculation, count, text) for text in QUESTIONS]
-    passed = time.perf_counter() - begin
-    others = (_busy_seconds() - busy) - (time.process_time() - own)
-    tokens_per_pass = statistics.fmean(each.new_tokens for answer in answers for each in answer[:-1])
-    rounds = [each for answer in answers for each in answer[1:]]
-    seconds = statistics.fmean(each.seconds.decode for each in rounds)
-    real = {
-        "tokens_per_second": tokens_per_pass / seconds,
-        "seconds": seconds,
-        "median_seconds": statistics.median(each.seconds.decode for each in rounds),
-        "tokens_per_pass": tokens_per_pass,
-        "levels": statistics.fmean(_levels(each) for each in rounds),
-        **{part: statistics.median(getattr(each.seconds, part) for each in rounds) for part in PARTS},
-    }
-    ratios = {
-        name: {key: value / real[key] for key, value in each.items() if real.get(key)} for name, each in figures.items()
-    }
+def _compared(way: Way, came: Sequence[Came], told: Mapping[str, Foreseen]) -> dict[str, Any]:
+    real = _figures_of(came)
+    foretold = {name: _figures(found) for name, each in told.items() if (found := each.of(way))}
+    rates = [each.tokens / each.seconds for each in came]
     return {
-        "way": way.name,
-        "nodes": way.nodes,
-        "depth": way.depth,
+        "way": "auto" if way.name == "answers" else way.name,
+        "nodes": 0 if way.name == "answers" else way.nodes,
         "bound": way.bound,
-        "others": max(0.0, others) / (passed * psutil.cpu_count()),
-        "real": real,
-        "predicted": figures,
-        "predicted_over_real": ratios,
+        "texts": len(came),
+        "real": {**real, "error": _error(came), "least": min(rates), "most": max(rates)},
+        "predicted": foretold,
+        "predicted_over_real": {
+            name: {key: value / real[key] for key, value in figures.items()} for name, figures in foretold.items()
+        },
     }
+
+
+def _figures_of(came: Sequence[Came]) -> dict[str, float]:
+    tokens, passes, seconds = (sum(getattr(each, name) for each in came) for name in ("tokens", "passes", "seconds"))
+    return {
+        "tokens_per_second": tokens / seconds,
+        "tokens_per_pass": tokens / passes,
+        "seconds": seconds / passes,
+    }
+
+
+def _figures(way: Way) -> dict[str, float]:
+    return {
+        "tokens_per_second": way.tokens_per_second,
+        "tokens_per_pass": way.tokens_per_pass,
+        "seconds": way.seconds,
+    }
+
+
+def _error(came: Sequence[Came]) -> float:
+    """The standard error of their tokens per pass, as a part of it: as other texts of the kind would differ."""
+    mean = sum(each.tokens for each in came) / sum(each.passes for each in came)
+    usual = statistics.fmean(each.passes for each in came)
+    squares = sum((each.tokens - mean * each.passes) ** 2 for each in came) / (len(came) - 1)
+    return math.sqrt(squares / len(came)) / (mean * usual)
+
+
+def _product_seconds() -> float:
+    """The least time of a product as a pass of a tree has it, which says how fast the machine is now."""
+    weights, states = torch.ones(*PRODUCT), torch.ones(17, PRODUCT[1])
+    found = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        torch.nn.functional.linear(states, weights)
+        found.append(time.perf_counter() - begin)
+    return statistics.median(found)
 
 
 def _busy_seconds() -> float:
     """Of all processors, and what the machine that runs this one took of them."""
     times = psutil.cpu_times()
     return float(times.user + times.system + getattr(times, "steal", 0.0))
-
-
-def _levels(event: Round) -> int:
-    depths: list[int] = []
-    for parent in array("i", event.tree.parents):
-        depths.append(depths[parent] + 1 if parent >= 0 else 0)
-    return max(depths)
-
-
-def _figures(way: Way) -> dict[str, float]:
-    assert way.forecast
-    return {
-        "tokens_per_second": way.tokens_per_second,
-        "seconds": way.seconds,
-        "tokens_per_pass": way.tokens_per_pass,
-        "draft": way.forecast.draft_seconds,
-        "target": way.forecast.seconds_per_pass,
-        "levels": way.levels,
-    }
-
-
-def _answer(session: Session, speculation: SpeculationOptions, count: int, text: str) -> list[Round]:
-    """Every round; the first, behind the prompt, takes longer, and the answer's end cuts the last one short."""
-    options = GenerateOptions(SamplingOptions(temperature=0.0), speculation, count, ignore_eos=True)
-    prompt = session.engine.prompt([ChatMessage("user", text)])
-    answers = [answer for _, answer in session.answer(prompt, options)]
-    return answers[-1].rounds

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from engine.errors import Cancellation
+from engine.loading.learned import LearnedState
 from engine.loading.loading import plan_target
 from engine.loading.pair import Pair, open_pair
 from engine.loading.rates import (
@@ -21,7 +22,6 @@ from engine.model.device import choose_device
 from engine.protocol.messages import Seconds, Statistics
 from engine.protocol.options import LoadOptions, SpeculationOptions
 from engine.speculation.tuning.pass_time import PassTime
-from engine.speculation.tuning.throughput_model import ThroughputModel
 from engine.weights.planning.placement import Plan
 from engine.weights.planning.seen import Seen
 
@@ -61,10 +61,10 @@ def test_an_answer_that_says_little_is_not_kept(changes: dict[str, int], pair: P
 
 
 def test_what_rounds_took_is_planned_with_on_this_machine_alone(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    learned, cpu = ThroughputModel(), choose_device("cpu")
+    learned, cpu = LearnedState(), choose_device("cpu")
     for _ in range(2):
-        learned.passes.observe(1, 0.4)
-        learned.passes.observe(9, 0.5)
+        learned.throughput.passes.observe(1, 0.4)
+        learned.throughput.passes.observe(9, 0.5)
     place = Place(cpu, ["device"] * 8)
     remember_answer(pair, EIGHT, ANSWER, learned, place)
     here = MeasuredHere(cpu)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.loading.answered import Answered
 from engine.loading.estimate import Estimator
 from engine.loading.measurements.rates_file import LastAnswer, RatesFile
 from engine.loading.pair import open_pair
@@ -86,7 +87,8 @@ def test_the_plan_tells_how_far_texts_and_pairs_may_be_from_it(tmp_path: Path) -
     options = LoadOptions("embedded", "auto", cache_dir=str(tmp_path))
     assert "Pairs differ: the best tree may give" in Estimator(False).estimate(Appraise(1, options)).basis
     pair = open_pair(options).identity
-    answer = LastAnswer(3.0, 0.5, (TreeYield(4, 2.0, 3.0),), recent=(2.5, 4.0, 3.0))
+    answers = tuple(Answered(tokens, 20, 5.0, 80) for tokens in (50, 80, 60))
+    answer = LastAnswer(3.0, 0.5, (TreeYield(4, 2.0, 3.0),), answers=answers)
     RatesFile(tmp_path).remember_answer(pair.by_folders(0), answer)
     basis = Estimator(False).estimate(Appraise(1, options)).basis
     assert "Texts differ: its last answers had 2.5 to 4.0 tokens per pass." in basis

@@ -11,7 +11,8 @@ from app.system.plain_text import tip
 from app.ui.widgets import label
 from engine.protocol.messages import Appraised, WayTold
 
-_AS_ASKED = ("plain", "small", "tree", "experts")
+_SHOWN = "answers"  # of the ways as asked: what really came, if that is known
+_AS_ASKED = ("plain", "small", "tree", "experts", _SHOWN)
 _WHY = mark(
     "Seconds of a pass are computed from what was measured of this machine: memory, links, disk and the processor or "
     "GPU. Where nothing was measured, figures are assumed; loading a model measures them."
@@ -79,7 +80,8 @@ class WaysBox(QWidget):
             widget = item.widget() if item else None
             if widget is not None and widget is not self.basis:
                 widget.deleteLater()
-        best = max((way for way in ways if way.name in _AS_ASKED), key=lambda way: way.tokens_per_second, default=None)
+        asked = [way for way in ways if way.name in _AS_ASKED]
+        best = max(asked, key=lambda way: (way.name == _SHOWN, way.tokens_per_second), default=None)
         for row, way in enumerate(ways):
             for column, text in enumerate(_row(way)):
                 cell = label("quiet-text", text, self.table)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from statistics import median
 
 import torch
 from torch import Tensor
@@ -33,6 +34,7 @@ LOOPS = 5  # which loops multiply weights as they are stored: with others all is
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
+UNSTEADY, UNSTEADY_SECONDS = 1.5, 1.0  # as soon as half of the reads differ by this factor, more of them are taken
 COPY_BYTES = 64 * MIB
 MATRIX_ELEMENTS = 1 << 25
 PACKED_ELEMENTS = 1 << 22
@@ -81,7 +83,10 @@ class DeviceTimer:
 
 
 def disk_rate(files: Sequence[Path], check: Callable[[], None]) -> float:
-    """Bytes a second of reading these files as the stream does; raises `ModelError` if they cannot be read."""
+    """Bytes a second of reading these files as the stream does; raises `ModelError` if they cannot be read.
+
+    The median of pieces: one that lay in the disk's own cache says as little as one that another program delayed.
+    """
     segments = [
         Segment(path, offset, min(READ_BYTES, path.stat().st_size - offset), 0)
         for path in files
@@ -89,16 +94,28 @@ def disk_rate(files: Sequence[Path], check: Callable[[], None]) -> float:
     ]
     reader = DiskReader([LayerLayout(0, tuple(segments), (), READ_BYTES)])
     buffer = HostArena(READ_BYTES).take(READ_BYTES)
-    begin = time.perf_counter()
+    rates: list[float] = []
+    spent = 0.0
     try:
         for segment in segments:
             check()
+            begin, before = time.perf_counter(), reader.bytes_read
             reader.read(LayerLayout(0, (segment,), (), READ_BYTES), buffer)
-            if time.perf_counter() - begin > READ_SECONDS:
+            seconds = time.perf_counter() - begin
+            spent += seconds
+            if segment.nbytes == READ_BYTES or not rates:
+                rates.append((reader.bytes_read - before) / seconds)
+            if spent > (UNSTEADY_SECONDS if _is_unsteady(rates) else READ_SECONDS):
                 break
     finally:
         reader.close()
-    return reader.bytes_read / (time.perf_counter() - begin)
+    return median(rates)
+
+
+def _is_unsteady(rates: Sequence[float]) -> bool:
+    """Whether the middle half of some rates is far apart."""
+    ordered = sorted(rates)
+    return len(rates) > 1 and ordered[(3 * len(rates)) // 4] > UNSTEADY * ordered[len(rates) // 4]
 
 
 def copy_rate(timer: DeviceTimer) -> float:

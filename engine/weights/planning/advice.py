@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from engine.protocol.messages import WayTold
 from engine.protocol.sentences import Amount, joined, say
 from engine.weights.planning.machine import gib
+from engine.weights.planning.seen import Given
 from engine.weights.planning.ways import PAYS, Bound, Way, WayName, Ways
 
 BOUNDS: dict[Bound, str] = {
@@ -23,6 +24,7 @@ NAMES: dict[WayName, str] = {
     "plain": say("one token per pass"),
     "small": say("small tree"),
     "tree": say("best tree"),
+    "answers": say("its answers so far"),
     "experts": say("experts where they lie"),
     "int8": say("weights in 8 bits"),
     "nf4": say("weights in 4 bits"),
@@ -40,7 +42,7 @@ class Basis:
 
     `has_seen`: rounds of this pair have shown what passes take, with the layers where they are.
 
-    `recent`: tokens per pass of the pair's last answers.
+    `recent`: tokens per pass of the pair's last answers; `given`: what they gave in the mean, with the layers there.
     `is_limited`: a person limits the memory that is taken; `fits`: the pair fits as asked.
     """
 
@@ -52,17 +54,18 @@ class Basis:
     fits: bool = True
     has_seen: bool = False
     recent: tuple[float, ...] = ()
+    given: Given | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """`verdict`: whether a tree pays, empty where nothing drafts; `advice`: sentences on what would be faster, if any.
 
-    `basis`: where the expected tokens per pass come from. `best` of what is possible as asked.
+    `basis`: where the expected tokens per pass come from. `expected`: the way that answers come as.
     """
 
     ways: tuple[WayTold, ...]
-    best: WayTold | None
+    expected: WayTold | None
     verdict: str
     advice: tuple[str, ...]
     basis: str
@@ -72,7 +75,7 @@ def told(ways: Ways, basis: Basis) -> Told:
     """All of it in words."""
     return Told(
         tuple(_in_words(way) for way in ways.all),
-        _in_words(ways.best) if ways.best else None,
+        _in_words(ways.expected) if ways.expected else None,
         verdict_of(ways),
         tuple(_advice(ways, basis)),
         _rests_on(basis, ways.tree) if ways.tree else "",
@@ -137,7 +140,7 @@ def _best_streamed(ways: Ways) -> Way | None:
 
 
 def _advice(ways: Ways, basis: Basis) -> Iterator[str]:
-    best = ways.best
+    best = ways.expected
     for way in ways.advised:
         rate = _rate(way)
         if best:
@@ -181,6 +184,13 @@ def _tokens_from(basis: Basis) -> str:
 
 def _spread(basis: Basis, tree: Way) -> str:
     """How far what comes may be from the figure: texts differ, and pairs do as long as nothing is known of this one."""
+    if given := basis.given:
+        return say(
+            "Texts differ: its last {count} answers came at {least} to {most} tokens/s.",
+            count=given.answers,
+            least=_amount(given.least),
+            most=_amount(given.most),
+        )
     if len(basis.recent) > 1:
         least, most = (_amount(count) for count in (min(basis.recent), max(basis.recent)))
         return say("Texts differ: its last answers had {least} to {most} tokens per pass.", least=least, most=most)

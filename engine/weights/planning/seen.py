@@ -11,13 +11,28 @@ from engine.weights.planning.needs import KvForm
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What this many answers gave in the mean, however large their trees were: the mean is of `nodes` drafted ones.
+
+    `seconds` of a round, everything included. `least` to `most`: tokens/s of nearly all of these answers.
+    """
+
+    answers: int
+    tokens_per_pass: float
+    seconds: float
+    nodes: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """Rounds with as many layers on the device, in RAM and on SSD as `tiers` says.
 
     `passes`: seconds of a round without its drafting against rows, at the sizes that were measured; `hidden`: by how
     many of them it is shorter for every second of drafting before it; `levels`: seconds of a level of a tree against
     the level's nodes, None where nothing drafted. `kv_form`: of the target's keys and values, which decides what
-    attention takes.
+    attention takes. `given`: by answers there, None before enough of them.
     """
 
     tiers: tuple[int, int, int]
@@ -25,6 +40,7 @@ class Seen:
     hidden: float = 0.0
     levels: PassTime | None = None
     kv_form: KvForm = "computed"
+    given: Given | None = None
 
     def drafted(self, given: Forecast, nodes: int, levels: float, computed: Callable[[int], float]) -> Forecast:
         """With the drafting that was seen, wherever the target's layers are; `computed`: a level of so many nodes."""

@@ -18,7 +18,7 @@ from engine.weights.planning.needs import ModelNeeds, Workload
 from engine.weights.planning.placement import Override, Plan, plan
 from engine.weights.planning.seen import Seen
 
-WayName = Literal["plain", "small", "tree", "experts", "nf4", "int8", "kept", "smaller"]
+WayName = Literal["plain", "small", "tree", "answers", "experts", "nf4", "int8", "kept", "smaller"]
 Bound = Literal["link", "ssd", "experts", "processor", "memory", "arithmetic", "calls", "drafting"]
 
 SMALL = (2, 16)  # nodes of what counts as a small tree
@@ -106,6 +106,7 @@ class Way:
 class Ways:
     """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts.
 
+    `answers`: what those of this pair have given where its layers are, however it chose its trees, None before enough.
     Where the processor could compute a mixture's experts where they lie in RAM, these three stream them; `experts` does
     not, with one token per pass and with its best tree. `is_sparse`: each token touches few experts of many.
     """
@@ -116,6 +117,12 @@ class Ways:
     others: tuple[Way, ...] = ()
     experts: tuple[Way, ...] = ()
     is_sparse: bool = False
+    answers: Way | None = None
+
+    @property
+    def expected(self) -> Way | None:
+        """What comes: what answers gave, else the fastest way as asked."""
+        return self.answers or self.best
 
     @property
     def best(self) -> Way | None:
@@ -136,7 +143,12 @@ class Ways:
     def all(self) -> tuple[Way, ...]:
         """As they are shown: those as asked first; a best tree that is the small one is not told twice."""
         tree = None if self.tree and self.small and self.tree.nodes == self.small.nodes else self.tree
-        return (*filter(None, (self.plain, self.small, tree)), *self.experts, *self.others)
+        return (
+            *filter(None, (self.plain, self.small, tree)),
+            *self.experts,
+            *filter(None, [self.answers]),
+            *self.others,
+        )
 
     @property
     def gain(self) -> float:
@@ -147,7 +159,7 @@ class Ways:
     @property
     def advised(self) -> tuple[Way, ...]:
         """What is faster by far: another format or place, the faster of them; and a smaller target, if by far again."""
-        best = self.best.tokens_per_second if self.best else 0.0
+        best = self.expected.tokens_per_second if self.expected else 0.0
         found: list[Way] = []
         for names in (("nf4", "int8", "kept"), ("smaller",)):
             ways = [way for way in self.others if way.name in names and way.tokens_per_second >= ADVISED * best]
@@ -183,7 +195,23 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
         others=tuple(told),
         experts=_computed_experts(asked, found, drafted) if found.verdict != "no" else (),
         is_sparse=any(0 < each.chosen < SPARSE * each.experts for each in asked.target.layers),
+        answers=_answers(asked, found, drafted),
     )
+
+
+def _answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> Way | None:
+    """What answers gave with the target held as it would be; of parts that take as long as in trees of that size."""
+    seen = asked.seen
+    if seen is None or seen.given is None or seen.tiers != counts_of(found) or not trees:
+        return None
+    given = seen.given
+    like = min((NO_TREE, *trees), key=lambda each: abs(each.nodes - given.nodes))
+    way = _way(replace(asked, name="answers"), found, replace(like, tokens_per_pass=given.tokens_per_pass))
+    assert way.forecast
+    factor = given.seconds / way.seconds
+    parts = way.forecast.times(factor)
+    parts = replace(parts, draft_seconds=factor * parts.draft_seconds)
+    return replace(way, nodes=round(given.nodes), seconds=given.seconds, forecast=parts)
 
 
 def _computed_experts(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> tuple[Way, ...]:
@@ -258,6 +286,14 @@ def expected_passes(case: Case, found: Plan) -> PassTime:
         tuple(map(float, EXPECTED_ROWS)),
         tuple(accumulate((one.seconds_per_pass + one.host_seconds for one in seconds), max)),
     )
+
+
+def seen_over_computed(case: Case, found: Plan) -> float:
+    """Seconds of the smallest passes that rounds have shown here, over what rates say of them; 0 where none did."""
+    seen = case.seen
+    if seen is None or seen.tiers != counts_of(found):
+        return 0.0
+    return seen.passes.seconds[0] / _seconds_of_target(case, found, max(1, round(seen.passes.rows[0])))
 
 
 def _seconds_of_target(case: Case, found: Plan, rows: int) -> float:

@@ -1,0 +1,95 @@
+"""Prompts that plans learn from, and others of the same kinds that they are measured with."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Chats of one kind: what is asked before the plan is asked, and what after it."""
+
+    learned: tuple[str, ...]
+    measured: tuple[str, ...]
+
+    @property
+    def swapped(self) -> "Kind":
+        """The same the other way round: what plans are off in both by as much is not the texts' doing."""
+        return Kind(self.measured, self.learned)
+
+
+STORIES = Kind(
+    (
+        "Tell me a story about a dragon.",
+        "Write a short story about a girl and a golden coin.",
+        "Tell me a story about a boy named Tom.",
+        "Write a story about a little boat.",
+        "Tell me a story about a brave knight.",
+        "Tell me a story about a bird.",
+        "Tell me a story about a bear.",
+        "Write a story about a lonely king.",
+        "Tell me a story about a boy and his grandmother.",
+        "Tell me a story about a wolf.",
+        "Write a short story about a magic stone.",
+        "Tell me a story about a rabbit.",
+    ),
+    (
+        "Tell me a story about a lost dog.",
+        "Tell me a story about a fox.",
+        "Tell me a bedtime story.",
+        "Write a short story about a boy and a silver key.",
+        "Tell me a story about a princess.",
+        "Write a story about a clever mouse.",
+        "Tell me a story about a girl named Anna.",
+        "Tell me a story about a farmer.",
+        "Tell me a story about a cat.",
+        "Write a story about a poor shoemaker.",
+        "Tell me a story about a girl and her grandfather.",
+        "Tell me a story about an owl.",
+    ),
+)
+MIXED = Kind(
+    (
+        "Tell me a story about a dragon.",
+        "Write a story about a little boat.",
+        "How do I make a cup of tea?",
+        "How do I wash my hands?",
+        "Explain speculative decoding.",
+        "What is a speculation tree?",
+        "What is a budget?",
+        "Tell me about dolphins.",
+        "Tell me about music.",
+        "What is the meaning of life?",
+        "Why is the sky blue?",
+        "Why do leaves fall in autumn?",
+        "Write a poem about rain.",
+        "Write a poem about a cat.",
+        "Tell me a joke.",
+        "What should I cook for dinner tonight?",
+        "Write a Python function that adds two numbers.",
+        "List five fruits.",
+        "What can I do when I am sad?",
+        "Who won the football world cup in 2018?",
+    ),
+    (
+        "Tell me a story about a fox.",
+        "Tell me a bedtime story.",
+        "How do I plant a tree?",
+        "How do I make pancakes?",
+        "What is a draft model?",
+        "What is SpecExec?",
+        "What is Coppice?",
+        "Tell me about elephants.",
+        "Tell me about the moon.",
+        "Tell me about yourself, and what you like to do.",
+        "Why do cats purr?",
+        "Why is the sea salty?",
+        "Write a poem about the sea.",
+        "Write a poem about the moon.",
+        "Tell me a joke about a chicken.",
+        "Let's talk about music.",
+        "Write a Python program that prints hello.",
+        "What are the months of the year?",
+        "How can I sleep better?",
+        "What is the capital of France?",
+    ),
+)
+KINDS = {"stories": STORIES, "mixed": MIXED}
