@@ -16,6 +16,7 @@ from engine.model.decoding.float8 import BIAS, has_bits_of_float16, lessened, wi
 from engine.model.formats.faults import damaged, unknown_packing
 from engine.model.formats.mxfp4 import powers_of_two
 from engine.model.formats.packed import PackedWeight
+from engine.model.formats.packed_integers import UNIT_PLACES
 from engine.model.products.layouts import Bytes, array, places
 from engine.model.products.product import Stored, decoded, stored
 from engine.model.safetensors_header import TensorInfo
@@ -71,6 +72,8 @@ class Fp8:
         weight, (rows, columns) = parts[WEIGHT], shape
         sides = self._side(self.block_rows, rows), self._side(self.block_columns, columns)
         if weight.dtype != torch.float8_e4m3fn or weight.shape != shape or sides[0] is None or sides[1] is None:
+            return None
+        if sides[1] < UNIT_PLACES:  # loops find one scale for that many columns
             return None
         scales = _numbers(parts[SCALE]).reshape(-(-rows // self.block_rows), -1)
         if not bool((scales.abs() < LARGEST_SCALE).all()):

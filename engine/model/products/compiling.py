@@ -7,6 +7,7 @@ folder for this very state of the sources: others are removed once nobody has us
 import hashlib
 import importlib.util
 import logging
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -19,6 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 USED = "used"  # a file in each folder: writing it anew at every start says that the folder is in use
 UNUSED_SECONDS = 30 * 24 * 3600  # another Coppice may run beside this one
+
+WIDENING = "define <8 x float> @f(<8 x half> %x) {\n %y = fpext <8 x half> %x to <8 x float>\n ret <8 x float> %y\n}"
+CALLS_TO_WIDEN = re.compile("extendhf|h2f")
 
 _log = logging.getLogger(__name__)
 
@@ -39,12 +43,22 @@ def has_compiler() -> bool:
         return False
     try:
         import numba  # noqa: F401, PLC0415  # a second long, and only for weights that are multiplied as they are stored
-        from llvmlite import binding  # noqa: PLC0415
     except (ImportError, OSError, RuntimeError, SystemError) as error:  # a numpy that is too new, a blocked library
         _log.warning("Weights are decoded by torch: numba cannot be imported: %s", error)
         return False
-    # Where processors do not widen float16, LLVM would call a function that is not there.
-    return bool(binding.get_host_cpu_features().get("f16c", True))
+    return _widens_halves()
+
+
+def _widens_halves() -> bool:
+    """Whether the processor that numba compiles for widens float16 by itself.
+
+    Elsewhere LLVM would call a function that is not there, and end the process when it does not find it.
+    """
+    from llvmlite import binding  # noqa: PLC0415
+    from numba.core.registry import cpu_target  # noqa: PLC0415
+
+    module = binding.parse_assembly(WIDENING)
+    return not CALLS_TO_WIDEN.search(cpu_target.target_context.codegen()._tm.emit_assembly(module))
 
 
 def compiled(function: F) -> F:
@@ -54,17 +68,36 @@ def compiled(function: F) -> F:
     """
     import numba  # noqa: PLC0415
 
-    return cast(F, numba.njit(nogil=True, error_model="numpy", cache=kept_code())(function))
+    made = numba.njit(nogil=True, error_model="numpy")(function)
+    _keep_code_of(made, function)
+    return cast(F, made)
 
 
-def kept_code() -> bool:
-    """Whether compiled code is kept; says where to numba."""
+def callback(signature: Any, function: Callable[..., None]) -> Any:
+    """`function` as machine code with an `address`, for arguments of these types of numba.
+
+    It may have no closure: kept code is found by the types of its arguments.
+    """
+    from numba.core.ccallback import CFunc  # noqa: PLC0415  # `numba.cfunc` knows no cache but its own
+
+    made = CFunc(function, (signature.args, signature.return_type), locals={}, options={"error_model": "numpy"})
+    _keep_code_of(made, function)
+    made.compile()
+    return made
+
+
+def _keep_code_of(made: Any, function: Callable[..., object]) -> None:
+    """Have numba keep code in the folder, if there is one."""
     import numba  # noqa: PLC0415
 
+    from engine.model.products.code_cache import CodeCache  # noqa: PLC0415
+
     folder = _kept()
-    if folder is not None:
-        numba.config.CACHE_DIR = str(folder)
-    return folder is not None
+    if folder is None:
+        return
+    numba.config.CACHE_DIR = str(folder)
+    with suppress(OSError, RuntimeError):  # where numba finds no place to write
+        made._cache = CodeCache(function)
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +106,7 @@ def _kept() -> Path | None:
     if _Folder.path is None:
         return None
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         with suppress(OSError):
             digest.update(source.read_bytes())
     folder = _Folder.path / digest.hexdigest()[:16]

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from engine.model.products import kernels
-from engine.model.products.compiling import compiled, kept_code
+from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import Array
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)
@@ -88,26 +88,26 @@ def _architecture() -> str:
 
 
 @_operation
-def _call(_context: Any, address: Any, share: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """Call a loop for a share, both by their addresses."""
+def _call(_context: Any, address: Any, share: Any, matrix: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """Call a loop for a share of a matrix, all by their addresses."""
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [_I64])
-        builder.call(_at(builder, values[0], kind), [values[1]])
+        kind = ir.FunctionType(ir.VoidType(), [_I64, _I64.as_pointer()])
+        builder.call(_at(builder, values[0], kind), [values[1], _at(builder, values[2])])
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), generate
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @_operation
-def _value(_context: Any, kind: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """What was told in `told`, as a value of this type."""
-    found = kind.instance_type
+def _value(_context: Any, place: Any) -> Any:
+    """What was told in `told`, as a value of the type that `place` points to."""
 
     def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.load(_at(builder, values[1], context.get_value_type(found)), align=8)
+        content = context.get_value_type(place.dtype).as_pointer()
+        return builder.load(builder.bitcast(values[0], content), align=8)
 
-    return found(kind, types.int64), generate
+    return place.dtype(place), generate
 
 
 @_operation
@@ -133,17 +133,24 @@ def told(parts: Any) -> Array:
 _loops: dict[tuple[Any, ...], Any] = {}
 
 
+def _one_row(share: Any, matrix: Any) -> None:
+    parts, columns = _value(matrix), _look(share + 8 * COLUMNS)
+    x = numba.carray(_floats(_look(share + 8 * X)), (1, columns))
+    y = numba.carray(_floats(_look(share + 8 * Y)), (1, _look(share + 8 * ALL)))
+    kernels.one_row(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
+def _several_rows(share: Any, matrix: Any) -> None:
+    parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
+    x = numba.carray(_floats(_look(share + 8 * X)), (rows, columns))
+    y = numba.carray(_floats(_look(share + 8 * Y)), (rows, _look(share + 8 * ALL)))
+    kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 def _compiled_loop(kind: Any, several: bool) -> Any:
-    multiply: Callable[..., None] = kernels.several_rows if several else kernels.one_row
-
-    def loop(share: Any) -> None:
-        parts = _value(kind, _look(share + 8 * MATRIX))
-        rows, columns = _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-        x = numba.carray(_floats(_look(share + 8 * X)), (rows, columns))
-        y = numba.carray(_floats(_look(share + 8 * Y)), (rows, _look(share + 8 * ALL)))
-        multiply(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
-
-    return numba.cfunc(types.void(types.int64), error_model="numpy", cache=kept_code())(loop)
+    """The layout is the type of an argument: of a closure, kept code would never be found again."""
+    sign = types.void(types.int64, types.CPointer(kind))
+    return callback(sign, _several_rows if several else _one_row)
 
 
 def loop_of(parts: Any, several: bool) -> int:
@@ -163,7 +170,7 @@ def _take(state: Any, table: Any, count: Any) -> None:
         if share >= count:
             return
         place = table + 8 * SHARE * share
-        _call(_look(place + 8 * LOOP), place)
+        _call(_look(place + 8 * LOOP), place, _look(place + 8 * MATRIX))
 
 
 @compiled
@@ -171,7 +178,7 @@ def do_all(table: int, count: int) -> None:
     """Do all shares in this thread."""
     for share in range(count):
         place = table + 8 * SHARE * share
-        _call(_look(place + 8 * LOOP), place)
+        _call(_look(place + 8 * LOOP), place, _look(place + 8 * MATRIX))
 
 
 @compiled

@@ -49,6 +49,16 @@ def test_fp8_is_decoded_as_transformers_decodes_it(
     assert same_bits(out, Fp8Dequantize(None)._dequantize_one(weight, scale, dtype))
 
 
+@pytest.mark.parametrize("block", [(1, 8), (16, 16), (128, 16), (128, 32), (128, 48)])
+def test_blocks_of_fp8_of_any_width_have_their_own_scales_in_large_weights(block: tuple[int, int]) -> None:
+    """Large enough for loops, which find one scale for 32 columns."""
+    torch.manual_seed(0)
+    weight, scale = fp8_weight(1024, 192), torch.rand(1024 // block[0], 192 // block[1]).add_(0.01)
+    out = torch.empty(1024, 192)
+    Fp8(*block).decode({"weight": weight, "scale": scale}, out)
+    assert same_bits(out, weight.float() * scale.repeat_interleave(block[0], 0).repeat_interleave(block[1], 1))
+
+
 @pytest.mark.parametrize("scale", [1.0, 3.3e-39, 1e37, float("inf"), float("nan"), 0.0, -2.5])
 def test_every_code_of_fp8_is_the_number_that_torch_takes_it_for(scale: float) -> None:
     codes = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn).view(16, 16)

@@ -1,6 +1,7 @@
 """Compiled loops are kept in one folder, for one state of the sources, and numba is imported when it is needed."""
 
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -54,3 +55,76 @@ def test_without_numba_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "numba", None)
     assert not compiling.has_compiler()
     compiling.has_compiler.cache_clear()
+
+
+KEEPING = """
+import sys
+from pathlib import Path
+import torch
+from engine.model.products import compiling
+compiling.keep_compiled_in(Path(sys.argv[1]))
+from engine.model.products import native, product
+weight = torch.ones(512, 256, dtype=torch.bfloat16)
+assert product.plain(weight)(torch.ones(1, 256)).eq(256).all()
+print(sum(loop.cache_hits for loop in native._loops.values()))
+"""
+
+
+def multiplied(folder: Path) -> tuple[str, str]:
+    """What a process that keeps code there says of its loops' hits, and its errors."""
+    done = subprocess.run([sys.executable, "-c", KEEPING, folder], capture_output=True, text=True, check=True)
+    return done.stdout.strip(), done.stderr
+
+
+def kept_files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.suffix in {".nbc", ".nbi"}}
+
+
+def test_a_second_process_compiles_nothing_and_files_do_not_grow(tmp_path: Path) -> None:
+    assert multiplied(tmp_path)[0] == "0"
+    files = kept_files(tmp_path)
+    assert multiplied(tmp_path)[0] == "1"
+    assert kept_files(tmp_path) == files
+
+
+@pytest.mark.parametrize("kind", [".nbc", ".nbi"])
+def test_kept_code_that_was_cut_off_is_compiled_anew(tmp_path: Path, kind: str) -> None:
+    multiplied(tmp_path)
+    for path in kept_files(tmp_path):
+        if path.suffix == kind:
+            path.write_bytes(path.read_bytes()[:-9])
+    hits, errors = multiplied(tmp_path)
+    assert hits == "0"
+    assert "made anew" in errors
+    assert multiplied(tmp_path) == ("1", "")
+
+
+def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    from numba.core.caching import IndexDataCacheFile  # where it is installed
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiling._Folder, "path", tmp_path)
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    assert compiling.compiled(lambda x: x + 1)(2) == 3
+
+
+def test_code_belongs_to_all_sources_that_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units" / "blocks.py").write_text("before")
+    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
+    monkeypatch.setattr(compiling._Folder, "path", tmp_path / "compiled")
+    before = compiling._kept()
+    compiling._kept.cache_clear()
+    (tmp_path / "units" / "blocks.py").write_text("after")
+    assert compiling._kept() != before
+
+
+@pytest.mark.skipif(platform.machine().lower() not in {"x86_64", "amd64"}, reason="names of such processors")
+def test_processors_that_do_not_widen_float16_have_no_loops() -> None:
+    code = "from engine.model.products.compiling import has_compiler; print(has_compiler())"
+    environment = {**os.environ, "NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
