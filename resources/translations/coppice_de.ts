@@ -6223,6 +6223,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <translation>Was möchten Sie tun, oder welchen Chat öffnen?</translation>
         </message>
         <message>
+            <location filename="../../app/shell/command_palette.py" />
+            <source>{action} (now off)</source>
+            <translation>{action} (jetzt aus)</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/command_palette.py" />
+            <source>{action} (now on)</source>
+            <translation>{action} (jetzt ein)</translation>
+        </message>
+        <message>
             <location filename="../../app/shell/dialogs.py" />
             <source>
 &lt;h3&gt;Coppice {version}&lt;/h3&gt;
@@ -6640,16 +6650,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tools.py" />
             <source>They hold no text of a chat and no token. Read them before you hand them on.</source>
             <translation>Sie enthält keinen Text eines Chats und kein Token. Lesen Sie sie, bevor Sie sie weitergeben.</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/tools.py" />
-            <source>{action} (now off)</source>
-            <translation>{action} (jetzt aus)</translation>
-        </message>
-        <message>
-            <location filename="../../app/shell/tools.py" />
-            <source>{action} (now on)</source>
-            <translation>{action} (jetzt ein)</translation>
         </message>
         <message>
             <location filename="../../app/shell/tour/callout.py" />
@@ -11227,6 +11227,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
+            <source>Texts differ: its last {count} answers came at {least} to {most} tokens/s.</source>
+            <translation>Texte sind verschieden: Die letzten {count} Antworten kamen mit {least} bis {most} Token/s.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
             <source>The processor computes experts where they lie in RAM: with {size} about {rate}, {times} times as fast as streaming them.</source>
             <translation>Der Prozessor berechnet Experten dort, wo sie im RAM liegen: etwa {rate} ({size}), das {times}-Fache davon, sie zu übertragen.</translation>
         </message>
@@ -11274,6 +11279,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/planning/advice.py" />
             <source>experts where they lie</source>
             <translation>Experten, wo sie liegen</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/planning/advice.py" />
+            <source>its answers so far</source>
+            <translation>den bisherigen Antworten</translation>
         </message>
         <message>
             <location filename="../../engine/weights/planning/advice.py" />
