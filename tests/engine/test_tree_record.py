@@ -7,21 +7,24 @@ import pytest
 
 from engine.cli.session import Session
 from engine.loading import tree_record
-from engine.loading.rates import recall_answer
 from engine.loading.tree_record import TreeRecord, _followed, _in_turns
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.speculation.trees.tree import Path as TreePath
 from engine.speculation.trees.tree import Tree
+from engine.speculation.tuning.throughput_model import BUDGETS
 
 TEXTS = ("Tell me a story about a dragon.", "How do I make a cup of tea?", "Tell me about music.")
+
+
+def asked(speculation: SpeculationOptions) -> GenerateOptions:
+    return GenerateOptions(SamplingOptions(temperature=0.0), speculation, 64)
 
 
 def tokens_per_pass(session: Session, speculation: SpeculationOptions, texts: Sequence[str] = TEXTS) -> float:
     tokens = passes = 0
     for text in texts:
-        options = GenerateOptions(SamplingOptions(temperature=0.0), speculation, 64)
-        answer = session.collect(session.engine.prompt([ChatMessage("user", text)]), options)
+        answer = session.collect(session.engine.prompt([ChatMessage("user", text)]), asked(speculation))
         tokens, passes = tokens + answer.statistics.new_tokens, passes + answer.statistics.passes
     return tokens / passes
 
@@ -30,17 +33,15 @@ def test_answers_with_other_trees_tell_what_trees_of_a_size_give(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree_record, "SECONDS", 60.0)
-    monkeypatch.setattr(tree_record, "PART", 60.0)
     options = LoadOptions(weights="float32", context_tokens=512, cache_dir=str(tmp_path))
     session = Session(options, quiet=True)
     try:
         tokens_per_pass(session, SpeculationOptions())
-        known = recall_answer(session.engine._loaded.pair.identity, 0)
-        assert known
-        trees = {tree.nodes: tree.tokens_per_pass for tree in known.trees}
-        for nodes in (2, 8, 16):
+        learned = session.engine._loaded.learned.state(asked(SpeculationOptions()))
+        for nodes in (2, 8, 16, 32):
             real = tokens_per_pass(session, SpeculationOptions("specexec", nodes))
-            assert trees[nodes] == pytest.approx(real, rel=0.15), f"{nodes} nodes"
+            told = learned.record.tokens[BUDGETS.index(nodes), -1]
+            assert told == pytest.approx(real, rel=0.15), f"{nodes} nodes"
     finally:
         session.engine.close()
 
