@@ -1,12 +1,12 @@
 """How a model is to be loaded: weights, context and how it is kept, place, tree budget and limits of memory."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
-from app.ui.widgets import DecimalField, give_room
+from app.ui.widgets import DecimalField, WheellessWhole, give_room
 from engine.protocol.options import LARGEST_BUDGET
 
 _WEIGHTS = (
@@ -104,10 +104,12 @@ class TermsForm(QWidget):
         box.currentIndexChanged.connect(self._on_edited)
         return box
 
-    def _number(self, most: int, step: int, unit: str) -> QSpinBox:
-        field = QSpinBox(self, maximum=most, singleStep=step, suffix=unit)
+    def _number(self, most: int, step: int, unit: str) -> WheellessWhole:
+        field = WheellessWhole(self)
+        field.setMaximum(most)
+        field.setSingleStep(step)
+        field.setSuffix(unit)
         field.setSpecialValueText(tr("Automatic"))
-        give_room(field)
         field.setGroupSeparatorShown(True)
         field.setKeyboardTracking(False)
         field.valueChanged.connect(self._on_edited)
