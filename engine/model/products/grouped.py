@@ -46,7 +46,7 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     Of bfloat16, several rows of a group are multiplied as tiles where the processor can (`Product`); one is not.
 
     Where each group has one row, x may be one row for all (`expand`). All members have pieces alike. Rows of no group
-    are left as they are, without any meaning. A row's bits depend on it and its matrix alone, as those of `Product`.
+    are left as they are, without any meaning. A row's bits depend on what those of `Product` do.
     """
     first = groups[0].member
     is_one = len(x) > 1 and x.stride(0) == 0 and x.stride(1) == 1 and len(groups) == len(x)

@@ -1,7 +1,8 @@
 """The loops: products of one row and of several with a matrix in any layout, and its decoding.
 
 A row's sum is made in the same order in all of them (eight partial sums, added up at the end), so that its bits depend
-neither on how many rows there are nor on how a matrix is shared out among threads.
+neither on how many rows there are nor on how a matrix is shared out among threads. (One row has another loop where a
+layout's weights are whole numbers: `whole_numbers`.)
 
 Memory is asked for what is multiplied next: processors see several rows that are read at once less well ahead.
 """

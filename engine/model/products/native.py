@@ -14,9 +14,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from engine.model.products import kernels
+from engine.model.products import kernels, whole_numbers
 from engine.model.products.compiling import callback, compiled
-from engine.model.products.layouts import Array
+from engine.model.products.digits import DIGITS
+from engine.model.products.kernels import LINE
+from engine.model.products.layouts import UNIT, Array
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)
 SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the matrix, and those of them that it does
@@ -26,7 +28,7 @@ OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 STATE = 64
 
 _operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
-_I64, _F32 = ir.IntType(64), ir.FloatType()
+_I64, _I8, _F32 = ir.IntType(64), ir.IntType(8), ir.FloatType()
 
 PAUSES: dict[str, tuple[str, list[Any]]] = {
     "x86_64": ("llvm.x86.sse2.pause", []),
@@ -116,6 +118,12 @@ def _floats(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks 
     return types.CPointer(types.float32)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _F32)
 
 
+@_operation
+def _bytes(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to bytes."""
+    return types.CPointer(types.uint8)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _I8)
+
+
 def told(parts: Any) -> Array:
     """A layout's fields as compiled code holds them: int64, arrays in seven or five numbers, others in one."""
     found: list[int] = []
@@ -147,18 +155,51 @@ def _several_rows(share: Any, matrix: Any) -> None:
     kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
-def _compiled_loop(kind: Any, several: bool) -> Any:
+def _one_whole_row(share: Any, matrix: Any) -> None:
+    digits, steps, sums = _written(_look(share + 8 * X), _look(share + 8 * COLUMNS))
+    y = numba.carray(_floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
+    parts = _value(matrix)
+    whole_numbers.one_row(parts, digits, steps, sums, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
+@compiled
+def _written(place: Any, columns: Any) -> Any:
+    """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
+    digits = numba.carray(_bytes(place), DIGITS * columns)
+    steps = numba.carray(_floats(place + DIGITS * columns), columns // UNIT)
+    sums = numba.carray(_floats(place + DIGITS * columns + 4 * (columns // UNIT)), 3 * (columns // UNIT))
+    return digits, steps, sums
+
+
+@compiled
+def _write_whole(x: Any, columns: Any, place: Any) -> None:
+    digits, steps, sums = _written(place, columns)
+    whole_numbers.write_row(numba.carray(_floats(x), columns), digits, steps, sums)
+
+
+def in_whole_numbers(x: int, columns: int) -> Array:
+    """A row of x, float32 at an address, as the loop for whole numbers reads it: bytes that begin at a line."""
+    room = np.empty(whole_numbers.bytes_of_a_row(columns) + LINE, np.uint8)
+    found = room[-room.ctypes.data % LINE :]
+    _write_whole(x, columns, found.ctypes.data)
+    return found
+
+
+def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
     """The layout is the type of an argument: of a closure, kept code would never be found again."""
-    sign = types.void(types.int64, types.CPointer(kind))
-    return callback(sign, _several_rows if several else _one_row)
+    return callback(types.void(types.int64, types.CPointer(kind)), loop)
 
 
 def loop_of(parts: Any, several: bool) -> int:
-    """The address of the loop for one row of x with matrices of such a layout, or for `several`."""
+    """The address of the loop for one row of x with matrices of such a layout, or for `several`.
+
+    That for one row reads it as `in_whole_numbers` writes it where `whole_numbers.has_loop`.
+    """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
     key = type(parts), several, *fields
     if key not in _loops:  # numba takes a hundred microseconds to name a type, and experts are many
-        _loops[key] = _compiled_loop(numba.typeof(parts), several)
+        alone = _one_whole_row if whole_numbers.has_loop(parts) else _one_row
+        _loops[key] = _compiled_loop(numba.typeof(parts), _several_rows if several else alone)
     return int(_loops[key].address)
 
 

@@ -41,7 +41,7 @@ class Product(Protocol):
         """x times the turned weight: float32 [rows, columns], contiguous, to float32 [rows, weight rows], on the CPU.
 
         Where `has_tiles`, x may be bfloat16: then the weight is rounded to that as well, the sums are not.
-        A row's bits depend on it and the weight alone: not on threads, nor on the rows beside it.
+        A row's bits depend on it, the weight, and whether it is alone: not on threads, nor on which rows are beside it.
         """
 
     def begin(self, x: Tensor, batch: "Batch") -> Callable[[], Tensor]:
@@ -62,6 +62,7 @@ class Batch:
         self._work: list[tuple[Work, int, int, int]] = []  # with the rows of a matrix, its columns, and rows of x
         self._products: list[tuple[Stored, int, int, int]] = []  # with the places of x and y, and rows of both
         self._tiles: tuple[Tensor, layouts.Array] | None = None
+        self._whole: dict[tuple[int, int], layouts.Array] = {}  # rows of x by their place and columns
 
     def tiles_of(self, x: Tensor) -> layouts.Array:
         """See `in_tiles`; made once for all that are handed the same x."""
@@ -99,9 +100,16 @@ class Batch:
         lines = []
         for matrix, x, y, rows in self._products:
             step = -(-whole // (count * matrix.columns * rows * TOGETHER)) * TOGETHER
-            first = (*matrix.places(rows > 1), x, y, rows, matrix.columns, matrix.rows)
+            place = self._in_whole_numbers(x, matrix.columns) if rows == 1 and matrix.has_whole_numbers() else x
+            first = (*matrix.places(rows > 1), place, y, rows, matrix.columns, matrix.rows)
             lines += [(*first, at, min(at + step, matrix.rows)) for at in range(0, matrix.rows, step)]
         team().run(np.array(lines, np.int64), min(threads, count), more_follow)
+
+    def _in_whole_numbers(self, x: int, columns: int) -> int:
+        """Where a row of x lies as loops for whole numbers read it; written once for all that are handed it."""
+        if (x, columns) not in self._whole:
+            self._whole[x, columns] = native().in_whole_numbers(x, columns)
+        return int(self._whole[x, columns].ctypes.data)
 
     def _run_work(self, threads: int) -> None:
         whole = sum(rows * columns * times for _, rows, columns, times in self._work)
@@ -134,6 +142,10 @@ class Stored:
                 self._told.append(native().told(self.parts))
             self._places[several] = native().loop_of(self.parts, several), self._told[0].ctypes.data
         return self._places[several]
+
+    def has_whole_numbers(self) -> bool:
+        """Whether one row is multiplied in whole numbers, see `whole_numbers`."""
+        return bool(native().whole_numbers.has_loop(self.parts))
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""

@@ -1,0 +1,122 @@
+"""One row times K types in whole numbers: as exact as sums of float32, whatever the row holds."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.gguf.block_types import TYPES
+from engine.model.products.compiling import has_compiler
+from engine.model.products.product import Stored, blocks, times_all
+from tests.campaigns.extent import choose, for_the_proofs
+from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
+
+ROWS, COLUMNS = 136, 768
+BY_NAME = {kind.name: kind for kind in TYPES}
+NAMES = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
+FEW = choose(["Q4_K", "Q6_K"], NAMES)  # a unit with one factor and an offset, and one with two and codes with a sign
+ROUNDED = 2.0**-22  # of the sum of magnitudes: a sum of 768 products in float32 may be off by more
+
+CHILD = """
+import sys, torch
+from tests.engine.model.products.test_whole_numbers import matrix_of, row_of
+print([matrix_of(name)[0](row_of()).view(torch.int32).tolist() for name in sys.argv[1:]])
+"""
+
+
+def matrix_of(name: str) -> tuple[Stored, Tensor]:
+    """A matrix of a type, and its numbers in float64."""
+    made = blocks(name, random_blocks(BY_NAME[name], ROWS, COLUMNS), COLUMNS)
+    assert made is not None
+    made.decode(weight := torch.empty(ROWS, COLUMNS))
+    return made, weight.double()
+
+
+def row_of() -> Tensor:
+    """One whose numbers are of very different sizes."""
+    torch.manual_seed(1)
+    return torch.randn(1, COLUMNS) * torch.exp(3 * torch.randn(COLUMNS))
+
+
+def _share_of_magnitudes(found: Tensor, x: Tensor, weight: Tensor) -> float:
+    """How far off sums are, by sums of magnitudes with the largest weight of each unit, which codes are steps of."""
+    error = (found.double() - x.double() @ weight.t()).abs()
+    largest = weight.abs().unflatten(1, (-1, 32)).amax(2).repeat_interleave(32, 1)
+    return float((error / (x.double().abs() @ largest.t())).max())
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_row_alone_is_as_exact_as_rows_of_float32(name: str) -> None:
+    matrix, weight = matrix_of(name)
+    for x in (row_of(), torch.randn(1, COLUMNS), 1e-25 * torch.randn(1, COLUMNS), 1e20 * torch.randn(1, COLUMNS)):
+        assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_large_number_costs_those_of_other_units_nothing(name: str) -> None:
+    matrix, weight = matrix_of(name)
+    x = torch.randn(1, COLUMNS)
+    x[0, 40], weight[:, 32:64] = 1e6, 0
+    with_outlier, without = matrix(x), x.clone()
+    without[0, 32:64] = 0
+    alone = x - without
+    rest = with_outlier - matrix(alone)
+    assert float((rest.double() - without.double() @ weight.t()).abs().max()) < 1e-6 * float(matrix(alone).abs().max())
+    assert _share_of_magnitudes(matrix(without), without, weight) < ROUNDED
+
+
+def test_no_numbers_stay_no_numbers_and_zeros_give_zeros() -> None:
+    matrix, _ = matrix_of("Q4_K")
+    assert float(matrix(torch.zeros(1, COLUMNS)).abs().max()) == 0
+    assert float(matrix(torch.full((1, COLUMNS), 1e-38)).abs().max()) < 1e-30
+    for wrong in (float("nan"), float("inf"), -float("inf")):
+        x = torch.randn(1, COLUMNS)
+        x[0, 100] = wrong
+        assert not bool(torch.isfinite(matrix(x)).any())
+
+
+def test_bits_depend_neither_on_threads_nor_on_what_else_is_multiplied() -> None:
+    first, second = matrix_of("Q4_K")[0], matrix_of("Q6_K")[0]
+    x, threads = row_of(), torch.get_num_threads()
+    alone = first(x), second(x)
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            together = times_all([second, first, first], x)
+            assert torch.equal(together[0], alone[1])
+            assert torch.equal(together[1], alone[0])
+            assert torch.equal(together[2], alone[0])
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_digits_give_back_the_numbers_that_were_written() -> None:
+    from engine.model.products import whole_numbers
+
+    x = row_of()[0].numpy()
+    digits = np.empty(3 * COLUMNS, np.uint8)
+    steps, sums = np.empty(COLUMNS // 32, np.float32), np.empty(3 * COLUMNS // 32, np.float32)
+    whole_numbers.write_row(x, digits, steps, sums)
+    some = digits.view(np.int8).astype(np.float64).reshape(-1, 3, 2, 32)
+    found = (some[:, 0] + 256 * some[:, 1] + 65536 * some[:, 2]).reshape(-1, 32) * steps[:, None].astype(np.float64)
+    wanted = x.reshape(-1, 32).astype(np.float64)
+    assert np.all(np.abs(found - wanted) <= 0.5 * steps[:, None])
+    assert np.allclose(sums[: COLUMNS // 32], found.sum(1), rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+    assert np.allclose(sums[COLUMNS // 32 :], found.reshape(-1, 16).sum(1), rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+
+
+@for_the_proofs
+def test_processors_with_narrower_registers_give_the_same_bits() -> None:
+    found = []
+    for processor in ({}, {"NUMBA_CPU_NAME": "znver3"}):
+        environment = {**os.environ, **processor}
+        run = [sys.executable, "-c", CHILD, *NAMES]
+        found.append(json.loads(subprocess.run(run, env=environment, capture_output=True, check=True).stdout))
+    assert found[0] == found[1]
