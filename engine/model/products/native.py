@@ -16,9 +16,9 @@ from numba.extending import intrinsic
 
 from engine.model.products import kernels, whole_numbers
 from engine.model.products.compiling import callback, compiled
-from engine.model.products.digits import DIGITS
 from engine.model.products.kernels import LINE
 from engine.model.products.layouts import UNIT, Array
+from engine.model.products.units.digits import DIGITS
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)
 SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the matrix, and those of them that it does

@@ -16,7 +16,11 @@ from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.digits import (
+from engine.model.products.kernels import AHEAD, LINE, UNITS
+from engine.model.products.layouts import UNIT, Array
+from engine.model.products.units import by_layout
+from engine.model.products.units.by_layout import SHARED, find_scales
+from engine.model.products.units.digits import (
     DIGITS,
     ONE,
     PAIR,
@@ -36,10 +40,6 @@ from engine.model.products.digits import (
     two_units,
     write_digits,
 )
-from engine.model.products.kernels import AHEAD, LINE, UNITS
-from engine.model.products.layouts import UNIT, Array
-from engine.model.products.units import by_layout
-from engine.model.products.units.by_layout import SHARED, find_scales
 from engine.model.products.units.prepared import OFFSETS, codes_at
 from engine.model.products.vectors import fetch, fused, numbers, splat, store, thirty_two, times, total
 
