@@ -1,13 +1,17 @@
 """How fast weights are multiplied as they are stored: bytes a second of one row, operations a second of several.
 
 python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8_0] [--numbers 1,4,9,17,33,64]
-    [--turns 30] [--threads 2]
+    [--turns 30] [--threads 2] [--whole-numbers]
 
 The same product in float32 by torch takes turns with each. Matrices are read anew, one after another: together they
 are larger than the caches. Of each the fastest run counts, since others compute on a machine too.
+
+With --whole-numbers one row is multiplied in whole numbers and by the loop of float32, matrix by matrix in turns: the
+medians of both, and the median ratio of two that follow each other, which holds where seconds do not.
 """
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +23,7 @@ from torch.nn.functional import linear
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import product
 from engine.model.products.layouts import BLOCKS
-from engine.model.products.product import Product
+from engine.model.products.product import Product, native
 from engine.weights.codecs.codec import codec_named
 from tests.engine.model.gguf.test_block_decoders import blocks
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
@@ -50,10 +54,14 @@ def main() -> None:
     parser.add_argument("--numbers", default="1,4,9,17,33,64")
     parser.add_argument("--turns", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--whole-numbers", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     numbers = [int(number) for number in arguments.numbers.split(",")]
     shape = arguments.rows, arguments.columns
+    if arguments.whole_numbers:
+        compare_loops(arguments.formats.split(","), shape, arguments.turns)
+        return
     print(f"| format | GB/s of 1 row | {' | '.join(f'GFLOP/s of {number}' for number in numbers)} |")
     print(f"|---|{'--:|' * (len(numbers) + 1)}")
     by_torch: list[list[float]] = []
@@ -66,6 +74,32 @@ def main() -> None:
     fastest = [min(each) for each in zip(*by_torch, strict=True)]
     rate = 4 * shape[0] * shape[1] / fastest[0] / 1e9 if numbers[0] == 1 else float("nan")
     print(_line("float32 by torch", rate, shape, numbers, fastest))
+
+
+def compare_loops(names: Sequence[str], shape: tuple[int, int], turns: int) -> None:
+    """Print a table of both loops for one row, of the formats that have both."""
+    whole, x = native().whole_numbers, torch.randn(1, shape[1])
+    has_loop = whole.has_loop
+    print("| format | GB/s in whole numbers | GB/s in float32 | ratio |\n|---|--:|--:|--:|")
+    for name in names:
+        ways = []
+        for chosen in (has_loop, lambda _parts: False):
+            whole.has_loop = chosen
+            native()._loops.clear()
+            ways.append((chosen, _copies(name, shape)))
+            for multiply in ways[-1][1].products:
+                multiply(x)  # and keeps its loop
+        seconds: list[list[float]] = []
+        for _ in range(turns):
+            for pair in zip(*(copies.products for _, copies in ways), strict=True):
+                seconds.append([])
+                for (chosen, _), multiply in zip(ways, pair, strict=True):
+                    whole.has_loop = chosen
+                    seconds[-1].append(_timed(lambda: multiply(x)))  # noqa: B023
+        rates = (ways[0][1].nbytes / statistics.median(each) / 1e9 for each in zip(*seconds, strict=True))
+        ratio = statistics.median(other / mine for mine, other in seconds)
+        print(f"| {name} | {' | '.join(f'{rate:.1f}' for rate in rates)} | {ratio:.2f} |", flush=True)
+    whole.has_loop = has_loop
 
 
 def _line(name: str, rate: float, shape: tuple[int, int], numbers: Sequence[int], seconds: Sequence[float]) -> str:
