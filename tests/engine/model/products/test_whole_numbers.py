@@ -48,7 +48,7 @@ def row_of() -> Tensor:
 def _share_of_magnitudes(found: Tensor, x: Tensor, weight: Tensor) -> float:
     """How far off sums are, by sums of magnitudes with the largest weight of each unit, which codes are steps of."""
     error = (found.double() - x.double() @ weight.t()).abs()
-    largest = weight.abs().unflatten(1, (-1, 32)).amax(2).repeat_interleave(32, 1)
+    largest = weight.abs().reshape(len(weight), -1, 32).amax(2).repeat_interleave(32, 1)
     return float((error / (x.double().abs() @ largest.t())).max())
 
 
