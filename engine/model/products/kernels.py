@@ -1,6 +1,6 @@
 """The loops: products of one row and of several with a matrix in any layout, and its decoding.
 
-A row's sum is made in the same order in all of them (eight partial sums, added up at the end), so that its bits depend
+A row's sum is made in the same order in all of them (`WIDE` partial sums, added up at the end), so that its bits depend
 neither on how many rows there are nor on how a matrix is shared out among threads. (One row has another loop where a
 layout's weights are whole numbers: `whole_numbers`.)
 
@@ -14,22 +14,28 @@ import numpy as np
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array, Unit
 from engine.model.products.units.by_layout import SHARED, bare_unit, bytes_of_a_row, factor, find_scales, unit
-from engine.model.products.vectors import fetch, fused, numbers, splat, store, total
+from engine.model.products.units.wide import WIDE, wide_fused, wide_numbers, wide_store, wide_total
+from engine.model.products.vectors import fetch, fused, numbers, plus, splat, store, total
 
 GROUP = 8  # rows of the matrix that are decoded for all rows of x: two quads of which each goes through a tile
 BLOCK = 256  # columns of them at a time, whose scales are found at once: 8 KiB, which stay in the first-level cache
 UNITS = BLOCK // UNIT
 AHEAD = 4  # rows later what memory is asked for is decoded
 LINE = 64  # bytes that come from memory together
+SECOND = 32 if WIDE == 8 else 8  # numbers from the first eight columns of sixteen to the others, see `_decode_block`
 
 
 @compiled
-def _added(weights: Unit, line: Array, i: int, sums: Any) -> Any:
-    """Partial sums with the products of a unit."""
+def _added(weights: Unit, line: Array, i: int, sums: Any, others: Any) -> Any:
+    """Partial sums with the products of a unit: of every first eight columns of `WIDE`, and of the others."""
     sums = fused(weights[0], numbers(line, i), sums)
+    if WIDE == 16:
+        others = fused(weights[1], numbers(line, i + 8), others)
+        sums = fused(weights[2], numbers(line, i + 16), sums)
+        return sums, fused(weights[3], numbers(line, i + 24), others)
     sums = fused(weights[1], numbers(line, i + 8), sums)
     sums = fused(weights[2], numbers(line, i + 16), sums)
-    return fused(weights[3], numbers(line, i + 24), sums)
+    return fused(weights[3], numbers(line, i + 24), sums), others
 
 
 @compiled
@@ -43,7 +49,7 @@ def one_row(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
     step = 4 * size // units
     for row in range(begin, end, 4):
         second, third, fourth = min(row + 1, end - 1), min(row + 2, end - 1), min(row + 3, end - 1)
-        a = b = c = d = zero
+        a = b = c = d = a2 = b2 = c2 = d2 = zero
         ahead = (row + 4) * size
         for block in range(0, units, UNITS):
             find_scales(parts, row, block, scales, 0)
@@ -55,67 +61,78 @@ def one_row(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
                 for place in range(ahead, ahead + step, LINE):
                     fetch(parts[0], place)
                 ahead += step
-                a = _added(bare_unit(parts, row, at, scales, 0), line, i, a)
-                b = _added(bare_unit(parts, second, at, scales, SHARED), line, i, b)
-                c = _added(bare_unit(parts, third, at, scales, 2 * SHARED), line, i, c)
-                d = _added(bare_unit(parts, fourth, at, scales, 3 * SHARED), line, i, d)
-        y[0, row], y[0, second] = total(a) * factor(parts, row), total(b) * factor(parts, second)
-        y[0, third], y[0, fourth] = total(c) * factor(parts, third), total(d) * factor(parts, fourth)
+                a, a2 = _added(bare_unit(parts, row, at, scales, 0), line, i, a, a2)
+                b, b2 = _added(bare_unit(parts, second, at, scales, SHARED), line, i, b, b2)
+                c, c2 = _added(bare_unit(parts, third, at, scales, 2 * SHARED), line, i, c, c2)
+                d, d2 = _added(bare_unit(parts, fourth, at, scales, 3 * SHARED), line, i, d, d2)
+        y[0, row], y[0, second] = total(plus(a, a2)) * factor(parts, row), total(plus(b, b2)) * factor(parts, second)
+        y[0, third], y[0, fourth] = (
+            total(plus(c, c2)) * factor(parts, third),
+            total(plus(d, d2)) * factor(parts, fourth),
+        )
 
 
 @compiled
 def several_rows(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
     """The same for x of two rows and more: a block of the matrix is decoded once for all of them.
 
-    Partial sums of a group of rows are kept from block to block: [quad, row of x, row of the quad, 8].
+    Partial sums of a group of rows are kept from block to block: [quad, row of x, row of the quad, `WIDE`].
     """
     rows, columns = x.shape
     threes = rows // 3 - (rows % 3 == 1)  # tiles of three rows of x; two more rows, or four, are in tiles of two
     packed = _packed(x, threes)
-    weights, scales = np.empty(GROUP * BLOCK, np.float32), np.empty(SHARED, np.float32)
-    sums = np.empty(GROUP * rows * 8, np.float32)
+    weights, scales = _numbers(GROUP * BLOCK), np.empty(SHARED, np.float32)
+    sums = _numbers(GROUP * rows * WIDE)
     size = bytes_of_a_row(parts)
     for row in range(begin, end, GROUP):
         sums[:] = 0
         for block in range(0, columns, BLOCK):
             width = min(BLOCK, columns - block)
             for each in range(GROUP):
-                out = each // 4 * 4 * width + each % 4 * 8
+                out = each // 4 * 4 * width + each % 4 * WIDE
                 _decode_block(parts, min(row + each, end - 1), block, width, scales, weights, out)
             ahead = (row + GROUP) * size + GROUP * size * block // columns
             bytes_ahead = GROUP * size * width // columns
-            _multiply_block(weights, packed, rows * block, sums, rows, width // 8, threes, parts[0], ahead, bytes_ahead)
+            steps = width // WIDE
+            _multiply_block(weights, packed, rows * block, sums, rows, steps, threes, parts[0], ahead, bytes_ahead)
         _write_totals(parts, sums, y, row, min(row + GROUP, end))
 
 
 @compiled
+def _numbers(count: int) -> Array:
+    """Room for float32 numbers that begins at a line of the cache: so none that are read together lie in two."""
+    room = np.empty(count + LINE // 4, np.float32)
+    return room[-room.ctypes.data % LINE // 4 :]
+
+
+@compiled
 def _packed(x: Array, threes: int) -> Array:
-    """x as tiles read it, one number behind the other: [block, tile, 8 columns of the block, row of the tile, 8]."""
+    """x as tiles read it, one number behind the other: [block, tile, columns by `WIDE`, row of the tile, `WIDE`]."""
     rows, columns = x.shape
-    packed = np.empty(rows * columns, np.float32)
+    packed = _numbers(rows * columns)
     at = 0
     for block in range(0, columns, BLOCK):
         r = 0
         while r < rows:
             after = r + (3 if r < 3 * threes else 2)
-            for i in range(block, min(block + BLOCK, columns), 8):
+            for i in range(block, min(block + BLOCK, columns), WIDE):
                 for each in range(r, after):
-                    store(packed, at, numbers(x[each], i))
-                    at += 8
+                    wide_store(packed, at, wide_numbers(x[each], i))
+                    at += WIDE
             r = after
     return packed
 
 
 @compiled
 def _decode_block(parts: Any, row: int, begin: int, width: int, scales: Array, out: Array, i: int) -> None:
-    """A part of a row of the matrix, as one of a quad: [8 columns, row of the quad, 8]."""
+    """A part of a row of the matrix, as one of a quad: [columns by `WIDE`, row of the quad, `WIDE`]."""
     find_scales(parts, row, begin // UNIT, scales, 0)
     for at in range(begin // UNIT, (begin + width) // UNIT):
         weights = bare_unit(parts, row, at, scales, 0)
         store(out, i, weights[0])
-        store(out, i + 32, weights[1])
+        store(out, i + SECOND, weights[1])
         store(out, i + 64, weights[2])
-        store(out, i + 96, weights[3])
+        store(out, i + 64 + SECOND, weights[3])
         i += 128
 
 
@@ -140,71 +157,81 @@ def _multiply_block(
     part = bytes_ahead // (2 * (threes + twos))
     s = 0
     for quad in range(2):
-        w, i = quad * 32 * steps, begin
+        w, i = quad * 4 * WIDE * steps, begin
         for tile in range(threes + twos):
             for place in range(ahead, ahead + part, LINE):
                 fetch(matrix, place)
             ahead += part
             if tile < threes:
                 _tile_of_three(weights, w, x, i, sums, s, steps)
-                i += 24 * steps
-                s += 96
+                i += 3 * WIDE * steps
+                s += 12 * WIDE
             else:
                 _tile_of_two(weights, w, x, i, sums, s, steps)
-                i += 16 * steps
-                s += 64
+                i += 2 * WIDE * steps
+                s += 8 * WIDE
 
 
 @compiled
 def _tile_of_three(weights: Array, w: int, x: Array, i: int, sums: Array, s: int, steps: int) -> None:
     """Four rows of the matrix, a to d, times three of x: sums, rows of x and a weight fill sixteen registers."""
-    a0, b0, c0, d0 = numbers(sums, s), numbers(sums, s + 8), numbers(sums, s + 16), numbers(sums, s + 24)
-    a1, b1, c1, d1 = numbers(sums, s + 32), numbers(sums, s + 40), numbers(sums, s + 48), numbers(sums, s + 56)
-    a2, b2, c2, d2 = numbers(sums, s + 64), numbers(sums, s + 72), numbers(sums, s + 80), numbers(sums, s + 88)
+    a0, b0, c0, d0 = _four(sums, s)
+    a1, b1, c1, d1 = _four(sums, s + 4 * WIDE)
+    a2, b2, c2, d2 = _four(sums, s + 8 * WIDE)
     for _ in range(steps):
-        x0, x1, x2 = numbers(x, i), numbers(x, i + 8), numbers(x, i + 16)
-        some = numbers(weights, w)
-        a0, a1, a2 = fused(some, x0, a0), fused(some, x1, a1), fused(some, x2, a2)
-        some = numbers(weights, w + 8)
-        b0, b1, b2 = fused(some, x0, b0), fused(some, x1, b1), fused(some, x2, b2)
-        some = numbers(weights, w + 16)
-        c0, c1, c2 = fused(some, x0, c0), fused(some, x1, c1), fused(some, x2, c2)
-        some = numbers(weights, w + 24)
-        d0, d1, d2 = fused(some, x0, d0), fused(some, x1, d1), fused(some, x2, d2)
-        w += 32
-        i += 24
+        x0, x1, x2 = wide_numbers(x, i), wide_numbers(x, i + WIDE), wide_numbers(x, i + 2 * WIDE)
+        some = wide_numbers(weights, w)
+        a0, a1, a2 = wide_fused(some, x0, a0), wide_fused(some, x1, a1), wide_fused(some, x2, a2)
+        some = wide_numbers(weights, w + WIDE)
+        b0, b1, b2 = wide_fused(some, x0, b0), wide_fused(some, x1, b1), wide_fused(some, x2, b2)
+        some = wide_numbers(weights, w + 2 * WIDE)
+        c0, c1, c2 = wide_fused(some, x0, c0), wide_fused(some, x1, c1), wide_fused(some, x2, c2)
+        some = wide_numbers(weights, w + 3 * WIDE)
+        d0, d1, d2 = wide_fused(some, x0, d0), wide_fused(some, x1, d1), wide_fused(some, x2, d2)
+        w += 4 * WIDE
+        i += 3 * WIDE
     _store_four(sums, s, a0, b0, c0, d0)
-    _store_four(sums, s + 32, a1, b1, c1, d1)
-    _store_four(sums, s + 64, a2, b2, c2, d2)
+    _store_four(sums, s + 4 * WIDE, a1, b1, c1, d1)
+    _store_four(sums, s + 8 * WIDE, a2, b2, c2, d2)
 
 
 @compiled
 def _tile_of_two(weights: Array, w: int, x: Array, i: int, sums: Array, s: int, steps: int) -> None:
     """The same with two rows of x."""
-    a0, b0, c0, d0 = numbers(sums, s), numbers(sums, s + 8), numbers(sums, s + 16), numbers(sums, s + 24)
-    a1, b1, c1, d1 = numbers(sums, s + 32), numbers(sums, s + 40), numbers(sums, s + 48), numbers(sums, s + 56)
+    a0, b0, c0, d0 = _four(sums, s)
+    a1, b1, c1, d1 = _four(sums, s + 4 * WIDE)
     for _ in range(steps):
-        x0, x1 = numbers(x, i), numbers(x, i + 8)
-        some = numbers(weights, w)
-        a0, a1 = fused(some, x0, a0), fused(some, x1, a1)
-        some = numbers(weights, w + 8)
-        b0, b1 = fused(some, x0, b0), fused(some, x1, b1)
-        some = numbers(weights, w + 16)
-        c0, c1 = fused(some, x0, c0), fused(some, x1, c1)
-        some = numbers(weights, w + 24)
-        d0, d1 = fused(some, x0, d0), fused(some, x1, d1)
-        w += 32
-        i += 16
+        x0, x1 = wide_numbers(x, i), wide_numbers(x, i + WIDE)
+        some = wide_numbers(weights, w)
+        a0, a1 = wide_fused(some, x0, a0), wide_fused(some, x1, a1)
+        some = wide_numbers(weights, w + WIDE)
+        b0, b1 = wide_fused(some, x0, b0), wide_fused(some, x1, b1)
+        some = wide_numbers(weights, w + 2 * WIDE)
+        c0, c1 = wide_fused(some, x0, c0), wide_fused(some, x1, c1)
+        some = wide_numbers(weights, w + 3 * WIDE)
+        d0, d1 = wide_fused(some, x0, d0), wide_fused(some, x1, d1)
+        w += 4 * WIDE
+        i += 2 * WIDE
     _store_four(sums, s, a0, b0, c0, d0)
-    _store_four(sums, s + 32, a1, b1, c1, d1)
+    _store_four(sums, s + 4 * WIDE, a1, b1, c1, d1)
+
+
+@compiled
+def _four(sums: Array, i: int) -> Any:
+    return (
+        wide_numbers(sums, i),
+        wide_numbers(sums, i + WIDE),
+        wide_numbers(sums, i + 2 * WIDE),
+        wide_numbers(sums, i + 3 * WIDE),
+    )
 
 
 @compiled
 def _store_four(out: Array, i: int, a: Any, b: Any, c: Any, d: Any) -> None:
-    store(out, i, a)
-    store(out, i + 8, b)
-    store(out, i + 16, c)
-    store(out, i + 24, d)
+    wide_store(out, i, a)
+    wide_store(out, i + WIDE, b)
+    wide_store(out, i + 2 * WIDE, c)
+    wide_store(out, i + 3 * WIDE, d)
 
 
 @compiled
@@ -214,8 +241,8 @@ def _write_totals(parts: Any, sums: Array, y: Array, begin: int, end: int) -> No
     for r in range(rows):
         for row in range(begin, end):
             each = row - begin
-            s = (each // 4 * rows + r) * 32 + each % 4 * 8
-            y[r, row] = total(numbers(sums, s)) * factor(parts, row)
+            s = (each // 4 * rows + r) * 4 * WIDE + each % 4 * WIDE
+            y[r, row] = wide_total(wide_numbers(sums, s)) * factor(parts, row)
 
 
 @compiled
@@ -230,7 +257,10 @@ def _decode_row(parts: Any, row: int, out: Array, scales: Array) -> None:
         find_scales(parts, row, block, scales, 0)
         for at in range(block, min(block + UNITS, units)):
             weights = unit(parts, row, at, scales, 0)
-            _store_four(out, UNIT * at, weights[0], weights[1], weights[2], weights[3])
+            store(out, UNIT * at, weights[0])
+            store(out, UNIT * at + 8, weights[1])
+            store(out, UNIT * at + 16, weights[2])
+            store(out, UNIT * at + 24, weights[3])
 
 
 @compiled

@@ -12,7 +12,7 @@ from engine.weights.codecs.codec import codec_named
 from tests.campaigns.extent import choose
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
 
-SHAPE = (1031, 352)  # an odd number of rows, and columns that are no whole blocks of the loops
+SHAPE = (1031, 384)  # an odd number of rows, and columns that are no whole blocks of the loops
 CASES = {
     "bfloat16": ("plain", torch.bfloat16),
     "float16": ("plain", torch.float16),
