@@ -40,12 +40,17 @@ class StoredTensor:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether its numbers may be used where they lie, with the same results as in memory of their own.
+        """Whether its numbers may be used where they lie, see `is_aligned`; buffers begin at pages."""
+        return is_aligned(self.dtype, self.begin)
 
-        Some processors' libraries round the product of one row with a float32 matrix by the matrix' address modulo 16
-        bytes; tensors that torch allocates begin at multiples of that.
-        """
-        return self.dtype != torch.float32 or self.begin % 16 == 0
+
+def is_aligned(dtype: torch.dtype, place: int) -> bool:
+    """Whether numbers at this place in memory give the same results as in memory of their own.
+
+    Some processors' libraries round the product of one row with a float32 matrix by the matrix' address modulo 16
+    bytes; tensors that torch allocates begin at multiples of that.
+    """
+    return dtype != torch.float32 or place % 16 == 0
 
 
 @dataclass(frozen=True, slots=True)

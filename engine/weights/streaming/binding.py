@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from engine.weights.codecs.codec import Decoder
 from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.siblings import Siblings
-from engine.weights.streaming.stored_weight import Products, StoredWeight, Turn, multiplied_names
+from engine.weights.streaming.stored_weight import Products, StoredWeight, Turn, is_usable, multiplied_names
 
 
 class Binding(Protocol):
@@ -128,16 +128,14 @@ class Decoded:
         for name, weight in self._weights.items():
             if name not in stored:
                 self._decoder.decode(stored, name, weight)
-            elif stored[name].dtype != weight.dtype:
+            elif not is_usable(stored[name], weight):
                 weight.copy_(stored[name])
 
     def _seen(
         self, stored: dict[str, Tensor]
     ) -> tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]:
         """What lies in a buffer; weights that are stored in the network's number type are used where they lie."""
-        ready = [
-            name for name, weight in self._weights.items() if name in stored and stored[name].dtype == weight.dtype
-        ]
+        ready = [name for name, weight in self._weights.items() if name in stored and is_usable(stored[name], weight)]
         return stored, {}, [_place(self._layer, name, stored[name]) for name in ready]
 
 

@@ -15,6 +15,7 @@ from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.store.layout import is_aligned
 from engine.weights.streaming.siblings import Siblings
 
 SMALLEST = 1 << 16  # numbers that are worth being kept narrow
@@ -106,7 +107,7 @@ class StoredWeight(Tensor):
     def _ready(self) -> Tensor | None:
         """The weight as it is stored, if nothing has to be decoded."""
         stored = self._stored.get(self._name)
-        return stored if stored is not None and stored.dtype == self._place.dtype else None
+        return stored if stored is not None and is_usable(stored, self._place) else None
 
     def times(self, states: Tensor, bias: Tensor | None = None) -> Tensor:
         """What `functional.linear` gives: states [..., in] to [..., out], in the states' number type."""
@@ -208,6 +209,12 @@ class NarrowWeight(StoredWeight):
     def rows(self, numbers: Tensor) -> Tensor:
         """See `StoredWeight.rows`."""
         return functional.embedding(numbers, self.kept).float()
+
+
+def is_usable(stored: Tensor, weight: Tensor) -> bool:
+    """Whether a stored tensor may stand where it lies for a weight like this: of its type, a matrix aligned."""
+    lies_well = stored.ndim < 2 or is_aligned(stored.dtype, stored.data_ptr())
+    return stored.dtype == weight.dtype and lies_well
 
 
 def multiplied_names(layer: nn.Module) -> frozenset[str]:
