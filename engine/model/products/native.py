@@ -14,10 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from engine.model.products import kernels, whole_numbers
 from engine.model.products.compiling import callback, compiled
-from engine.model.products.kernels import LINE
 from engine.model.products.layouts import UNIT, Array
+from engine.model.products.loops import kernels, whole_numbers
+from engine.model.products.loops.kernels import LINE
 from engine.model.products.units.digits import DIGITS
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)

@@ -55,6 +55,6 @@ def outputs(make: Callable[[], Any], shape: Sequence[int], group: int, *tensors:
 @lru_cache(maxsize=1)
 def _kernels() -> Any:
     """The compiled loops; numba is imported with them."""
-    from engine.model.products import output_kernels  # noqa: PLC0415
+    from engine.model.products.loops import output_kernels  # noqa: PLC0415
 
     return output_kernels

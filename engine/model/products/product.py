@@ -345,7 +345,7 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
 @lru_cache(maxsize=1)
 def _tile_loop() -> Any:
     """That for processors which multiply tiles."""
-    from engine.model.products import tiles  # noqa: PLC0415
+    from engine.model.products.loops import tiles  # noqa: PLC0415
 
     return tiles
 
@@ -353,7 +353,7 @@ def _tile_loop() -> Any:
 @lru_cache(maxsize=1)
 def _kernels() -> Any:
     """The compiled loops; numba is imported with them."""
-    from engine.model.products import kernels  # noqa: PLC0415
+    from engine.model.products.loops import kernels  # noqa: PLC0415
 
     return kernels
 

@@ -98,7 +98,7 @@ def test_bits_depend_neither_on_threads_nor_on_what_else_is_multiplied() -> None
 
 
 def test_digits_give_back_the_numbers_that_were_written() -> None:
-    from engine.model.products import whole_numbers
+    from engine.model.products.loops import whole_numbers
 
     x = row_of()[0].numpy()
     digits = np.empty(3 * COLUMNS, np.uint8)

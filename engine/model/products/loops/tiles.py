@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.tile_operations import (
+from engine.model.products.loops.tile_operations import (
     add_0,
     add_1,
     add_2,

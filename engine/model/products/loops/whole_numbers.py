@@ -16,8 +16,8 @@ from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.kernels import AHEAD, LINE, UNITS
 from engine.model.products.layouts import UNIT, Array
+from engine.model.products.loops.kernels import AHEAD, LINE, UNITS
 from engine.model.products.units import by_layout
 from engine.model.products.units.by_layout import SHARED, find_scales
 from engine.model.products.units.digits import (
