@@ -7,11 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import layer_spans
 from engine.model.families.one_pass_families import reads_in_one_pass
 from engine.model.families.temperature import scale_by_position
 from engine.model.passes import tree_attention
+from engine.model.passes.light import adoption
 from engine.model.passes.sight import Span
 from engine.model.rope import LengthRope, find_rope
 from engine.model.shape import LAYER_LISTS, longest_sequence
@@ -54,6 +56,8 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     read_trees(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME
+    if not is_accelerator(model.device):
+        adoption.adopt(model)
     return Network(
         model=model,
         layers=layers,

@@ -88,6 +88,20 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         self.length = end
         return self._handed_out(self.start, end, key_states.dtype)
 
+    def claim(self, rows: int) -> tuple[Tensor, Tensor, int] | None:
+        """Take slots for `rows` more keys and values, which whoever asks for them writes there without being asked.
+
+        Returns what is kept of all slots, [1, heads, capacity, head_dim] twice, and the first of these slots. None, and
+        nothing is taken, where they are not kept as they are computed, or none were written before.
+        """
+        if not self.is_initialized or self.form is not AS_COMPUTED or self.fixed is not None:
+            return None
+        begin = self.length
+        if begin + rows > self.capacity:
+            self._grow(begin + rows)
+        self.length = begin + rows
+        return self.keys, self.values, begin
+
     def _handed_out(self, begin: int, end: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         return self.form.unpack([part[:, :, begin:end] for part in self.stored], dtype)
 

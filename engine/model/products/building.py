@@ -78,7 +78,7 @@ def load(result: types.Type, content: ir.Type, build: Build) -> Any:
     return intrinsic(with_arguments(sign, 2))
 
 
-def constant(kind: ir.VectorType, number: int) -> ir.Constant:
+def constant(kind: ir.VectorType, number: float) -> ir.Constant:
     """A vector of one number."""
     return ir.Constant(kind, [number] * kind.count)
 

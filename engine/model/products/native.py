@@ -5,6 +5,7 @@ reached by their addresses, so that one batch may hold matrices of any layouts.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -16,8 +17,9 @@ from numba.extending import intrinsic
 
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops import kernels, whole_numbers
+from engine.model.products.loops import attending, kernels, steps, whole_numbers
 from engine.model.products.loops.kernels import LINE
+from engine.model.products.pointers import floats, integers, octets
 from engine.model.products.units.digits import DIGITS
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)
@@ -28,7 +30,7 @@ OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 STATE = 64
 
 _operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
-_I64, _I8, _F32 = ir.IntType(64), ir.IntType(8), ir.FloatType()
+_I64 = ir.IntType(64)
 
 PAUSES: dict[str, tuple[str, list[Any]]] = {
     "x86_64": ("llvm.x86.sse2.pause", []),
@@ -112,18 +114,6 @@ def _value(_context: Any, place: Any) -> Any:
     return place.dtype(place), generate
 
 
-@_operation
-def _floats(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """An address as a pointer to float32."""
-    return types.CPointer(types.float32)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _F32)
-
-
-@_operation
-def _bytes(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """An address as a pointer to bytes."""
-    return types.CPointer(types.uint8)(types.int64), lambda _c, builder, _s, values: _at(builder, values[0], _I8)
-
-
 def told(parts: Any) -> Array:
     """A layout's fields as compiled code holds them: int64, arrays in seven or five numbers, others in one."""
     found: list[int] = []
@@ -143,21 +133,21 @@ _loops: dict[tuple[Any, ...], Any] = {}
 
 def _one_row(share: Any, matrix: Any) -> None:
     parts, columns = _value(matrix), _look(share + 8 * COLUMNS)
-    x = numba.carray(_floats(_look(share + 8 * X)), (1, columns))
-    y = numba.carray(_floats(_look(share + 8 * Y)), (1, _look(share + 8 * ALL)))
+    x = numba.carray(floats(_look(share + 8 * X)), (1, columns))
+    y = numba.carray(floats(_look(share + 8 * Y)), (1, _look(share + 8 * ALL)))
     kernels.one_row(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
 def _several_rows(share: Any, matrix: Any) -> None:
     parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    x = numba.carray(_floats(_look(share + 8 * X)), (rows, columns))
-    y = numba.carray(_floats(_look(share + 8 * Y)), (rows, _look(share + 8 * ALL)))
+    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
+    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * ALL)))
     kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
 def _one_whole_row(share: Any, matrix: Any) -> None:
     digits, steps, sums = _written(_look(share + 8 * X), _look(share + 8 * COLUMNS))
-    y = numba.carray(_floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
+    y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
     parts = _value(matrix)
     whole_numbers.one_row(parts, digits, steps, sums, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
@@ -165,16 +155,16 @@ def _one_whole_row(share: Any, matrix: Any) -> None:
 @compiled
 def _written(place: Any, columns: Any) -> Any:
     """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
-    digits = numba.carray(_bytes(place), DIGITS * columns)
-    steps = numba.carray(_floats(place + DIGITS * columns), columns // UNIT)
-    sums = numba.carray(_floats(place + DIGITS * columns + 4 * (columns // UNIT)), 3 * (columns // UNIT))
+    digits = numba.carray(octets(place), DIGITS * columns)
+    steps = numba.carray(floats(place + DIGITS * columns), columns // UNIT)
+    sums = numba.carray(floats(place + DIGITS * columns + 4 * (columns // UNIT)), 3 * (columns // UNIT))
     return digits, steps, sums
 
 
 @compiled
 def _write_whole(x: Any, columns: Any, place: Any) -> None:
     digits, steps, sums = _written(place, columns)
-    whole_numbers.write_row(numba.carray(_floats(x), columns), digits, steps, sums)
+    whole_numbers.write_row(numba.carray(floats(x), columns), digits, steps, sums)
 
 
 def in_whole_numbers(x: int, columns: int) -> Array:
@@ -183,6 +173,18 @@ def in_whole_numbers(x: int, columns: int) -> Array:
     found = room[-room.ctypes.data % LINE :]
     _write_whole(x, columns, found.ctypes.data)
     return found
+
+
+def _attended(share: Any, _matrix: Any) -> None:
+    attending.attend(_look(share + 8 * MATRIX), _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
+@lru_cache(maxsize=1)
+def attention_loop() -> int:
+    """The address of the loop for heads of an attention; what is told of it lies at `MATRIX`."""
+    made = callback(types.void(types.int64, types.CPointer(types.int64)), _attended)
+    _loops["attention",] = made
+    return int(made.address)
 
 
 def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
@@ -201,6 +203,29 @@ def loop_of(parts: Any, several: bool) -> int:
         alone = _one_whole_row if whole_numbers.has_loop(parts) else _one_row
         _loops[key] = _compiled_loop(numba.typeof(parts), _several_rows if several else alone)
     return int(_loops[key].address)
+
+
+def shares(products: Array, whole: int, count: int, together: int) -> Array:
+    """Lines of shares for all rows of the matrices of `products`, int64 [products, `BEGIN`], about `count` of them.
+
+    `whole`: how many products of numbers these are. Each share is for a multiple of so many rows of a matrix as lie
+    `together`, but for the last one of each matrix.
+    """
+    table = np.empty((count + len(products), SHARE), np.int64)
+    return table[: _lay_out(products, whole, count, together, table)]
+
+
+@compiled
+def _lay_out(products: Array, whole: int, count: int, together: int, table: Array) -> int:
+    line = 0
+    for each in range(len(products)):
+        step = -(-whole // (count * products[each, COLUMNS] * products[each, ROWS] * together)) * together
+        for begin in range(0, products[each, ALL], step):
+            for field in range(BEGIN):
+                table[line, field] = products[each, field]
+            table[line, BEGIN], table[line, END] = begin, min(begin + step, products[each, ALL])
+            line += 1
+    return line
 
 
 @compiled
@@ -238,6 +263,28 @@ def lead(state: int, table: int, count: int, patience: int) -> bool:
         _pause()
         patience -= 1
     return bool(_look(state + 8 * BUSY) == 0)
+
+
+@compiled
+def go_on(state: int, place: int, step: int, count: int, patience: int, alone: bool) -> int:
+    """Do the steps of a program that lies at an address, from one on: see `loops.steps`; returns where it stopped.
+
+    That is the end, or behind shares of which some are still worked on. `alone`: nobody helps.
+    """
+    program = numba.carray(integers(place), (count, steps.STEP))
+    while step < count:
+        line = program[step]
+        step += 1
+        if line[0] == steps.SHARES:
+            if alone:
+                do_all(line[1], line[2])
+            elif not lead(state, line[1], line[2], patience):
+                return step
+        elif line[0] == steps.DIGITS:
+            _write_whole(line[1], line[2], line[3])
+        else:
+            steps.small_step(line)
+    return step
 
 
 @compiled

@@ -93,17 +93,13 @@ class Batch:
             self._run_work(threads_allowed())
 
     def _multiply_all(self, threads: int) -> None:
-        more_follow = computes_alone()
-        whole = sum(matrix.rows * matrix.columns * rows for matrix, _, _, rows in self._products)
-        worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
-        count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
-        lines = []
+        products = []
         for matrix, x, y, rows in self._products:
-            step = -(-whole // (count * matrix.columns * rows * TOGETHER)) * TOGETHER
             place = self._in_whole_numbers(x, matrix.columns) if rows == 1 and matrix.has_whole_numbers() else x
-            first = (*matrix.places(rows > 1), place, y, rows, matrix.columns, matrix.rows)
-            lines += [(*first, at, min(at + step, matrix.rows)) for at in range(0, matrix.rows, step)]
-        team().run(np.array(lines, np.int64), min(threads, count), more_follow)
+            products.append(matrix.line(place, y, rows))
+        more_follow = computes_alone()
+        shares = shares_of(products, threads, more_follow)
+        team().run(shares, min(threads, len(shares)), more_follow)
 
     def _in_whole_numbers(self, x: int, columns: int) -> int:
         """Where a row of x lies as loops for whole numbers read it; written once for all that are handed it."""
@@ -119,6 +115,16 @@ class Batch:
             step = -(-whole // (count * columns * times * TOGETHER)) * TOGETHER
             shares += [partial(work, begin, min(begin + step, rows)) for begin in range(0, rows, step)]
         CREW.run(shares, min(threads, count))
+
+
+def shares_of(products: Sequence[tuple[int, ...]], threads: int, more_follow: bool) -> layouts.Array:
+    """The lines of `native.shares` for products as `Stored.line` has them, as many as are worth their threads."""
+    numbers = np.array(products, np.int64)
+    loop = native()
+    whole = int((numbers[:, loop.ROWS] * numbers[:, loop.COLUMNS] * numbers[:, loop.ALL]).sum())
+    worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
+    count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
+    return loop.shares(numbers, whole, count, TOGETHER)  # type: ignore[no-any-return]
 
 
 Work = Callable[[int, int], object]
@@ -143,8 +149,12 @@ class Stored:
             self._places[several] = native().loop_of(self.parts, several), self._told[0].ctypes.data
         return self._places[several]
 
+    def line(self, x: int, y: int, rows: int) -> tuple[int, ...]:
+        """The product of x with so many rows into y, both addresses, as `native.shares` reads it."""
+        return *self.places(rows > 1), x, y, rows, self.columns, self.rows
+
     def has_whole_numbers(self) -> bool:
-        """Whether one row is multiplied in whole numbers, see `whole_numbers`."""
+        """Whether one row is multiplied in whole numbers, see `loops.whole_numbers`."""
         return bool(native().whole_numbers.has_loop(self.parts))
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -153,9 +163,11 @@ class Stored:
 
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
-        y = x.new_empty(len(x), self.rows, dtype=torch.float32)
+        rows = x.shape[0]  # `len` is a call of torch's own in Python
+        y = torch.empty(rows, self.rows)
         if x.dtype == torch.float32:
-            self.add(x.numpy(), y.numpy(), batch)
+            assert x.is_contiguous(), "loops read one number behind the other"
+            batch.multiply(self, x.data_ptr(), y.data_ptr(), rows)
         else:
             self.add_tiles(batch.tiles_of(x), y.numpy(), batch)
         return lambda: y
@@ -264,9 +276,24 @@ class Woven:
 def times_all(matrices: Sequence[Product], x: Tensor) -> list[Tensor]:
     """The product of x with each of these, as each would give it alone."""
     batch = Batch()
+    if x.dtype == torch.float32 and all(type(matrix) is Stored for matrix in matrices):
+        return _times_stored(matrices, x, batch)  # type: ignore[arg-type]  # as was just looked at
     found = [matrix.begin(x, batch) for matrix in matrices]
     batch.run()
     return [each() for each in found]
+
+
+def _times_stored(matrices: Sequence[Stored], x: Tensor, batch: Batch) -> list[Tensor]:
+    """The same with fewer calls, for matrices whose products are what the loops write."""
+    assert x.is_contiguous(), "loops read one number behind the other"
+    rows, place = x.shape[0], x.data_ptr()
+    found = torch.split(
+        torch.empty(rows * sum(each.rows for each in matrices)), [rows * each.rows for each in matrices]
+    )
+    for matrix, y in zip(matrices, found, strict=True):
+        batch.multiply(matrix, place, y.data_ptr(), rows)
+    batch.run()
+    return [y.view(rows, matrix.rows) for matrix, y in zip(matrices, found, strict=True)]
 
 
 @torch.inference_mode()  # which is each thread's own

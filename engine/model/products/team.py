@@ -39,14 +39,34 @@ class Team:
             native.do_all(place, len(table))
             return
         try:
-            self.patience = _looks(AWAKE_SECONDS if more_follow else ASLEEP_SECONDS)
-            self._wake(threads - 1)
+            self._call_helpers(threads, more_follow)
             try:
                 native.lead(self._address, place, len(table), _looks(ASLEEP_SECONDS))
             finally:
                 self._settle()
         finally:
             self._is_free.release()
+
+    def run_steps(self, program: Array, threads: int, more_follow: bool) -> None:
+        """Do the steps of a program int64 [steps, `steps.STEP`], its shares as `run` does."""
+        native, count, step = _native(), len(program), 0
+        place, looks = program.__array_interface__["data"][0], _looks(ASLEEP_SECONDS)
+        if threads < 2 or not self._is_free.acquire(blocking=False):
+            native.go_on(self._address, place, 0, count, looks, True)
+            return
+        try:
+            self._call_helpers(threads, more_follow)
+            while step < count:
+                try:
+                    step = native.go_on(self._address, place, step, count, looks, False)
+                finally:
+                    self._settle()
+        finally:
+            self._is_free.release()
+
+    def _call_helpers(self, threads: int, more_follow: bool) -> None:
+        self.patience = _looks(AWAKE_SECONDS if more_follow else ASLEEP_SECONDS)
+        self._wake(threads - 1)
 
     def _wake(self, count: int) -> None:
         while len(self._helpers) < count:

@@ -130,9 +130,9 @@ class StoredWeight(Tensor):
         if in_tiles and (found := product.wide(x)) is not None:
             return found  # nothing to decode: torch's product uses the same unit
         x = x if in_tiles else x.float()
-        return self._siblings.times(self._few_product, product, x, states) if self._siblings else product(x)
+        return self._siblings.times(self.few_product, product, x, states) if self._siblings else product(x)
 
-    def _few_product(self, rows: int) -> Product | None:
+    def few_product(self, rows: int) -> Product | None:
         """What multiplies so many rows with the stored tensors; None if there are too many, or no such product."""
         return self._product() if 0 < rows <= self._few_rows and not self._is_decoded else None
 

@@ -1,0 +1,95 @@
+"""Attention over a tree: products in two batches, heads turned in one call each, attention as trees have it."""
+
+import sys
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.model.passes import tree_attention
+from engine.model.passes.light.known_forwards import digest_of
+from engine.model.passes.light.light_rows import are_light, loops, multiplied, product_of
+from engine.model.products.product import Woven, times_all
+
+ATTENTIONS = {
+    "dd8107890fec1856": False,  # Llama's
+    "0af972829cc3a981": False,  # Mistral, Mixtral: these and the next ones name a window, which masks know here
+    "e6850f5d5a82220d": False,  # Qwen2
+    "a113d78e85ae3171": True,  # Qwen3
+}
+"""By the digest of `forward`: whether heads have norms."""
+
+TURNS = frozenset({("76bdfc87b37e68fb", "521347002b7a0fc6")})
+"""Digests of the functions that turn heads by their position: those whose numbers turn together in both halves."""
+
+
+def known_attention(module: Any) -> bool | None:
+    """Whether heads have norms, of an attention that is known; None for others."""
+    kind = type(module)
+    has_norms = ATTENTIONS.get(digest_of(kind.forward))
+    return has_norms if has_norms is not None and _turns_halves(sys.modules[kind.__module__]) else None
+
+
+def lighten_attention(module: Any) -> bool:
+    """Have attention compute few rows with few calls; False where it is none of those that are known."""
+    has_norms = known_attention(module)
+    if has_norms is None:
+        return False
+    own, config, width, scaling, layer = (
+        module.forward,
+        module.config,
+        module.head_dim,
+        module.scaling,
+        module.layer_idx,
+    )
+    inputs, output = (module.q_proj, module.k_proj, module.v_proj), (module.o_proj,)
+    norms = (module.q_norm, module.k_norm) if has_norms else None
+
+    def forward(
+        hidden_states: Tensor,
+        position_embeddings: Any = None,
+        attention_mask: Tensor | None = None,
+        past_key_values: Any = None,
+        **others: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        is_ours = config._attn_implementation == tree_attention.NAME and past_key_values is not None
+        cosine, sine = position_embeddings
+        if not (is_ours and are_light(hidden_states) and cosine.shape[-1] == width and are_light(cosine)):
+            return own(hidden_states, position_embeddings, attention_mask, past_key_values, **others)  # type: ignore[no-any-return]
+        rows = hidden_states.shape[1]
+        query, key, value, by_pairs = _heads(inputs, hidden_states, norms is None)
+        if norms:
+            query, key = (norm(each.view(1, rows, -1, width)) for norm, each in zip(norms, (query, key), strict=True))
+        query, key = (_turned(each, cosine, sine, rows, width, by_pairs) for each in (query, key))
+        keys, values = past_key_values.update(key, value.view(1, rows, -1, width).transpose(1, 2), layer)
+        found, _ = tree_attention.tree_attention(module, query, keys, values, attention_mask, 0.0, scaling, **others)
+        return multiplied(output, found.reshape(1, rows, -1))[0], None
+
+    module.__dict__["forward"] = forward
+    return True
+
+
+def _turns_halves(source: Any) -> bool:
+    names = ("apply_rotary_pos_emb", "rotate_half")
+    return tuple(digest_of(getattr(source, name, None)) for name in names) in TURNS
+
+
+def _heads(modules: Any, states: Tensor, may_be_pairs: bool) -> tuple[Tensor, Tensor, Tensor, bool]:
+    """Queries, keys and values; the first two by pairs where they are stored so, which spares a copy."""
+    products = [product_of(module, states.shape[1]) for module in modules]
+    is_bare = all(module.bias is None for module in modules)
+    query, key, value = products
+    if may_be_pairs and is_bare and isinstance(query, Woven) and isinstance(key, Woven) and value is not None:
+        found = times_all([query.matrix, key.matrix, value], states[0])
+        return found[0], found[1], found[2], True
+    query_states, key_states, value_states = multiplied(modules, states)
+    return query_states, key_states, value_states, False
+
+
+def _turned(states: Tensor, cosine: Tensor, sine: Tensor, rows: int, width: int, by_pairs: bool) -> Tensor:
+    """Heads [1, heads, rows, width] of states [1, rows, heads x width]."""
+    heads = states.numel() // (rows * width)
+    found = torch.empty(1, heads, rows, width)
+    places = [each.data_ptr() for each in (states, cosine, sine, found)]
+    loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs)
+    return found

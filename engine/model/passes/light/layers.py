@@ -1,0 +1,294 @@
+"""A whole layer of few rows in one call: norms, products, attention and what is added up, by compiled steps."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.model.passes import tree_attention
+from engine.model.passes.light.attentions import known_attention
+from engine.model.passes.light.gated import is_gated
+from engine.model.passes.light.known_forwards import digest_of
+from engine.model.passes.light.light_rows import are_light, product_of
+from engine.model.passes.light.norms import known_norm
+from engine.model.passes.light.programs import Room, RoomError, Steps
+from engine.model.products.layouts import UNIT
+from engine.model.products.product import Product, Stored, Woven, native
+
+LAYERS = frozenset({"c78581f3ccc8b7d6"})
+"""Digests of `forward`: x + attention(norm(x)), then x + network(norm(x)). Llama's, and of most families."""
+
+MOST_SCORED = (
+    1 << 22
+)  # products of an attention's scores that loops compute no later than torch's kernel, with its call
+KEPT = 8  # programs of a layer: for each place that its weights stream to, with as many rows as the last trees had
+SHARES_OF_HEADS = 4  # of an attention for each thread
+
+
+def lighten_layer(layer: Any) -> bool:
+    """Have a layer compute few rows in one call; False where it is none of those that are known."""
+    if digest_of(type(layer).forward) not in LAYERS or not hasattr(layer, "self_attn"):
+        return False
+    attention, norms = layer.self_attn, (layer.input_layernorm, layer.post_attention_layernorm)
+    has_norms, known = known_attention(attention), [known_norm(norm) for norm in norms]
+    if has_norms is None or None in known or attention.head_dim % UNIT:
+        return False
+    if has_norms and None in (known_norm(attention.q_norm), known_norm(attention.k_norm)):
+        return False
+    own, light = layer.forward, _Layer(layer, has_norms)
+
+    def forward(
+        hidden_states: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: Any = None,
+        use_cache: bool | None = False,
+        position_embeddings: Any = None,
+        **others: Any,
+    ) -> Tensor:
+        found = light.compute(hidden_states, attention_mask, past_key_values, position_embeddings)
+        if found is not None:
+            return found
+        return own(  # type: ignore[no-any-return]
+            hidden_states,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=past_key_values,
+            use_cache=use_cache,
+            position_embeddings=position_embeddings,
+            **others,
+        )
+
+    layer.__dict__["forward"] = forward
+    return True
+
+
+@dataclass(slots=True)
+class _Program:
+    """The steps of a layer, and which of them are told other addresses in each pass."""
+
+    steps: Steps
+    products: Sequence[Product]  # whose identities tell this program from others
+    room: Room
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attended: Tensor
+    told: Any
+    norms: list[tuple[int, Any]]  # steps of norms, and these
+    biases: list[tuple[int, Any]]
+    turns: tuple[int, int, int]  # the steps that write queries, keys and values
+    attention: int
+    added: int
+    network: tuple[int, int] | None  # the norm of the gated network, and what adds it; None for another network
+
+
+class _Layer:
+    """One layer."""
+
+    def __init__(self, layer: Any, has_norms: bool) -> None:
+        self._layer, self._attention, self._has_norms = layer, layer.self_attn, has_norms
+        self._config, self._index = layer.self_attn.config, layer.self_attn.layer_idx
+        attention = layer.self_attn
+        self._linear = [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
+        network = layer.mlp
+        self._is_gated = is_gated(network) and type(network.act_fn).__name__ in {"SiLU", "SiLUActivation"}
+        if self._is_gated:
+            self._linear += [network.gate_proj, network.up_proj, network.down_proj]
+        self._programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
+
+    def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
+        """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
+        if not are_light(states) or cache is None or self._config._attn_implementation != tree_attention.NAME:
+            return None
+        program, slots = self._program(states), cache.layers[self._index]
+        cosine, sine = embeddings
+        if program is None or not hasattr(slots, "claim") or cosine.shape[-1] != self._attention.head_dim:
+            return None
+        if not (are_light(cosine) and are_light(sine)):
+            return None
+        found = torch.empty_like(states)
+        self._tell(program, states, found, cosine, sine)
+        self._attend(program, slots, mask)
+        end = len(program.steps)
+        program.steps.run(program.attention + 1, end)
+        if program.network is None:
+            found += self._layer.mlp(self._layer.post_attention_layernorm(found))
+        return found
+
+    def _tell(self, program: _Program, states: Tensor, found: Tensor, cosine: Tensor, sine: Tensor) -> None:
+        """Write the addresses of this pass."""
+        lines, x, y = program.steps.program, states.data_ptr(), found.data_ptr()
+        for step, norm in program.norms:
+            lines[step, 2] = norm._parameters["weight"].data_ptr()
+        for step, module in program.biases:
+            lines[step, 2] = module.bias.data_ptr()
+        lines[0, 1] = lines[program.added, 1] = x
+        lines[program.added, 3] = y
+        if program.network:
+            norm, added = program.network
+            lines[norm, 1] = lines[added, 1] = lines[added, 3] = y
+        query, key, _ = program.turns
+        lines[query, 2] = lines[key, 2] = cosine.data_ptr()
+        lines[query, 3] = lines[key, 3] = sine.data_ptr()
+
+    def _attend(self, program: _Program, slots: Any, mask: Tensor | None) -> None:
+        """The steps up to the attention, and that."""
+        lines, (_, key, value) = program.steps.program, program.turns
+        heads, rows, width = program.query.shape[1:]
+        claimed = slots.claim(rows)
+        if claimed is None:
+            lines[key, 4:6] = program.key.data_ptr(), rows * width
+            lines[value, 2:4] = program.value.data_ptr(), rows * width
+            program.steps.run(0, program.attention)
+            keys, values = slots.update(program.key, program.value)
+            self._attend_by_torch(program, keys, values, mask)
+            return
+        keys, values, begin = claimed
+        step, start = keys.stride(1), slots.start
+        lines[key, 4:6] = keys.data_ptr() + 4 * begin * width, step
+        lines[value, 2:4] = values.data_ptr() + 4 * begin * width, step
+        count = begin + rows - start
+        is_bool = mask is None or (mask.dtype == torch.bool and mask.shape[:2] == (1, 1) and mask.stride(3) == 1)
+        if heads * rows * count * width > MOST_SCORED or not is_bool:
+            program.steps.run(0, program.attention)
+            self._attend_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
+            return
+        told, loop = program.told, native().attending
+        told[loop.KEYS], told[loop.VALUES] = (each.data_ptr() + 4 * start * width for each in (keys, values))
+        told[loop.KEY_STEP] = told[loop.VALUE_STEP] = step
+        told[loop.MASK], told[loop.MASK_STEP] = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
+        told[loop.SLOTS] = count
+        program.steps.run(0, program.attention + 1)
+
+    def _attend_by_torch(self, program: _Program, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
+        scaling = self._attention.scaling
+        found, _ = tree_attention.tree_attention(self._attention, program.query, keys, values, mask, 0.0, scaling)
+        program.attended.copy_(found.reshape(program.attended.shape))
+
+    def _program(self, states: Tensor) -> _Program | None:
+        """The one for these rows with the weights that are in place now; None where there is none."""
+        rows = states.shape[1]
+        products = [product_of(module, rows) for module in self._linear]
+        if None in products or not rows:
+            return None
+        key = (rows, *map(id, products))
+        program = self._programs.get(key)
+        if program is not None and program.steps.is_as_allowed():
+            return program
+        if not all(type(each.matrix if isinstance(each, Woven) else each) is Stored for each in products):
+            return None
+        for _ in range(2):  # the second time in a room that is large enough
+            try:
+                program = self._laid_out([each for each in products if each is not None], states)
+                break
+            except RoomError:
+                continue
+        if program is not None:
+            self._programs[key] = program
+            while len(self._programs) > KEPT:
+                self._programs.popitem(last=False)
+        return program
+
+    def _laid_out(self, products: Sequence[Any], states: Tensor) -> _Program | None:
+        query, key, value, output, *network = products
+        by_pairs = isinstance(query, Woven)
+        others = (value, output, *network)
+        is_bare = self._linear[0].bias is None and self._linear[1].bias is None and not self._has_norms
+        if by_pairs != isinstance(key, Woven) or (by_pairs and not is_bare) or any(map(_is_woven, others)):
+            return None
+        if by_pairs:
+            query, key = query.matrix, key.matrix
+        return _Builder(self._layer, self._linear, self._has_norms, states).build(
+            [query, key, value, output, *network], by_pairs
+        )
+
+
+def _is_woven(product: Product) -> bool:
+    return isinstance(product, Woven)
+
+
+class _Builder:
+    """Lays out a program."""
+
+    def __init__(self, layer: Any, linear: Sequence[Any], has_norms: bool, states: Tensor) -> None:
+        self._layer, self._linear, self._has_norms, self._states = layer, linear, has_norms, states
+        self._steps, self._room, self._loop = Steps(), Room(), native()
+        self._norms: list[tuple[int, Any]] = []
+        self._biases: list[tuple[int, Any]] = []
+
+    def build(self, products: Sequence[Stored], by_pairs: bool) -> _Program:
+        """`products` in the order of the layer's linear modules. Raises `RoomError`."""
+        attention, room, loop, steps = self._layer.self_attn, self._room, self._loop, self._steps
+        _, rows, states_width = self._states.shape
+        width = attention.head_dim
+        inner = room.take(rows, states_width)
+        self._norm(self._layer.input_layernorm, self._states, inner, rows)
+        query, key, value = self._multiplied(0, products[:3], inner)
+        heads, shared = query.shape[1] // width, key.shape[1] // width
+        if self._has_norms:
+            self._norm(attention.q_norm, query, query, rows * heads)
+            self._norm(attention.k_norm, key, key, rows * shared)
+        turned = room.take(1, heads, rows, width)
+        keys, values = room.take(1, shared, rows, width), room.take(1, shared, rows, width)
+        turns = (
+            steps.add(loop.steps.TURN, query, 0, 0, turned, rows * width, rows, heads, width, by_pairs),
+            steps.add(loop.steps.TURN, key, 0, 0, keys, rows * width, rows, shared, width, by_pairs),
+            steps.add(loop.steps.PLACE, value, values, rows * width, rows, shared, width),
+        )
+        attended = room.take(rows, heads * width)
+        told, step = self._attended(turned, attended, heads, shared, rows, width)
+        (output,) = self._multiplied(3, products[3:4], attended)
+        added = steps.add(loop.steps.ADD, 0, output, 0, rows * states_width)
+        network = self._network(products[4:], inner) if len(products) > 4 else None
+        steps.finish()
+        return _Program(
+            steps, products, room, turned, keys, values, attended, told, self._norms, self._biases, turns, step, added,
+            network,
+        )  # fmt: skip
+
+    def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
+        known, weight = known_norm(norm), norm._parameters["weight"]
+        assert known is not None, "layers whose norms are not known have no program"
+        epsilon, more = known
+        step = self._steps.add(self._loop.steps.NORM, x, weight, y, rows, len(weight), float(epsilon), float(more))
+        self._norms.append((step, norm))
+        return step
+
+    def _multiplied(self, first: int, products: Sequence[Stored], x: Tensor) -> list[Tensor]:
+        """The products of x with what the linear modules from `first` on multiply with."""
+        rows = x.shape[0]
+        found = [self._room.take(rows, product.rows) for product in products]
+        self._steps.multiply(list(zip(products, found, strict=True)), x, self._room)
+        for module, y in zip(self._linear[first:], found, strict=False):
+            if module.bias is not None:
+                step = self._steps.add(self._loop.steps.BIAS, y, module.bias, rows, y.shape[1])
+                self._biases.append((step, module))
+        return found
+
+    def _attended(self, query: Tensor, out: Tensor, heads: int, shared: int, rows: int, width: int) -> tuple[Any, int]:
+        """What is told of the attention, and its step."""
+        loop = self._loop.attending
+        told = np.zeros(loop.FACTS, np.int64)
+        told[[loop.QUERY, loop.OUT]] = query.data_ptr(), out.data_ptr()
+        told[[loop.HEADS, loop.GROUP, loop.ROWS, loop.WIDTH]] = heads, heads // shared, rows, width
+        told.view(np.float32)[2 * loop.SCALE] = self._layer.self_attn.scaling
+        step = max(1, heads // (SHARES_OF_HEADS * self._steps.threads))
+        table = np.zeros((-(-heads // step), self._loop.SHARE), np.int64)
+        table[:, self._loop.LOOP], table[:, self._loop.MATRIX] = self._loop.attention_loop(), told.ctypes.data
+        table[:, self._loop.BEGIN] = np.arange(0, heads, step)
+        table[:, self._loop.END] = np.minimum(table[:, self._loop.BEGIN] + step, heads)
+        return told, self._steps.share(table, told)
+
+    def _network(self, products: Sequence[Stored], inner: Tensor) -> tuple[int, int]:
+        """Behind the attention: the first step, a norm, and the last one."""
+        rows, width = inner.shape
+        norm = self._norm(self._layer.post_attention_layernorm, self._states, inner, rows)
+        gate, up = self._multiplied(4, products[:2], inner)
+        self._steps.add(self._loop.steps.GATE, gate, up, gate.numel())
+        (output,) = self._multiplied(6, products[2:], gate)
+        return norm, self._steps.add(self._loop.steps.ADD, 0, output, 0, rows * width)

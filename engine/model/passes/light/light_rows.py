@@ -1,0 +1,66 @@
+"""Which rows are few enough to be computed by the loops here, and the products of several linear modules with them."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from engine.model.products.compiling import has_compiler
+from engine.model.products.product import Product, times_all
+
+MOST_ROWS = 128  # of a pass: as measured, torch's threads gain nothing for norms of fewer rows
+
+
+class HasProduct(Protocol):
+    """A weight that is multiplied as it is stored, see `StoredWeight`."""
+
+    def few_product(self, rows: int) -> Product | None:
+        """The product with so many rows; None if there are too many, or no such product."""
+
+
+def are_light(states: Tensor) -> bool:
+    """Whether states [1, rows, width] are few rows of float32 on a processor, one number behind the other."""
+    return (
+        states.dtype == torch.float32
+        and states.device.type == "cpu"
+        and states.ndim == 3
+        and states.shape[0] == 1
+        and states.shape[1] <= MOST_ROWS
+        and states.is_contiguous()
+        and has_compiler()
+    )
+
+
+def multiplied(modules: Sequence[Any], states: Tensor) -> list[Tensor]:
+    """What each of these linear modules makes of states [1, rows, width]; in one batch where they are stored.
+
+    What comes of that may be written to.
+    """
+    rows = states.shape[1]
+    found = [product_of(module, rows) for module in modules]
+    if not rows or None in found:
+        return [module(states) for module in modules]
+    products = times_all([each for each in found if each is not None], states[0])
+    for module, product in zip(modules, products, strict=True):
+        if module.bias is not None:
+            product.add_(module.bias)
+    return [product[None] for product in products]
+
+
+def product_of(module: Any, rows: int) -> Product | None:
+    """The product of so many rows with the weight of a linear module as it is stored; None if there is none."""
+    if type(module) is not nn.Linear or "forward" in module.__dict__:
+        return None
+    weight = module._parameters["weight"]
+    few_product = getattr(weight, "few_product", None)
+    return None if few_product is None else few_product(rows)
+
+
+@lru_cache(maxsize=1)
+def loops() -> Any:
+    """The compiled loops; numba is imported with them."""
+    from engine.model.products.loops import between  # noqa: PLC0415
+
+    return between

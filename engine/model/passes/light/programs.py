@@ -1,0 +1,115 @@
+"""The steps of a layer for few rows, see `products.loops.steps`: laid out once, and done with other addresses.
+
+What lies between the steps has one room, in which every layer of a thread's networks works in turn.
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.model.products.layouts import Array
+from engine.model.products.product import Stored, native, shares_of
+from engine.model.products.team import team
+from engine.own_thread import computes_alone, threads_allowed
+
+LINE = 16  # numbers of a line of the cache, at which parts of the room begin
+ROOM_NUMBERS = 1 << 20  # of the first room
+
+
+class _Room(threading.local):
+    numbers: Tensor | None = None
+
+
+_room = _Room()
+
+
+class Room:
+    """Parts of the memory between steps."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+        if _room.numbers is None:
+            _room.numbers = _aligned(ROOM_NUMBERS)
+        self.numbers = _room.numbers  # kept alive by whoever has addresses of it
+
+    def take(self, *shape: int) -> Tensor:
+        """Numbers of this shape that nobody else has. Raises `RoomError` if there are no more."""
+        count = int(np.prod(shape))
+        begin, self._taken = self._taken, self._taken + -(-count // LINE) * LINE
+        if self._taken > len(self.numbers):
+            _room.numbers = _aligned(2 * self._taken)
+            raise RoomError
+        return self.numbers[begin : begin + count].view(shape)
+
+
+class RoomError(Exception):
+    """The room was too small: the next one is larger."""
+
+
+def _aligned(count: int) -> Tensor:
+    whole = torch.empty(count + LINE)
+    begin = -whole.data_ptr() % (4 * LINE) // 4
+    return whole[begin : begin + count]
+
+
+class Steps:
+    """A program under construction, and then at work."""
+
+    def __init__(self) -> None:
+        self.threads, self.more_follow = threads_allowed(), computes_alone()
+        self._lines: list[list[int]] = []
+        self._kept: list[Any] = []  # what addresses point to
+        self.program: Array = np.zeros((0, 0), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, *numbers: Any) -> int:
+        """A step; tensors stand for their addresses, and floats for themselves. Returns its number."""
+        line = [0] * native().steps.STEP
+        for field, number in enumerate(numbers):
+            line[field] = _as_integer(number)
+        self._lines.append(line)
+        return len(self._lines) - 1
+
+    def multiply(self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room) -> None:
+        """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows]."""
+        rows, columns = x.shape
+        place = x.data_ptr()
+        if rows == 1 and any(matrix.has_whole_numbers() for matrix, _ in products):
+            digits = room.take(-(-native().whole_numbers.bytes_of_a_row(columns) // 4))
+            self.add(native().steps.DIGITS, x, columns, digits)
+        lines = []
+        for matrix, y in products:
+            is_whole = rows == 1 and matrix.has_whole_numbers()
+            lines.append(matrix.line(digits.data_ptr() if is_whole else place, y.data_ptr(), rows))
+        self.share(shares_of(lines, self.threads, self.more_follow), products)
+
+    def share(self, table: Array, kept: Any) -> int:
+        """Do the shares of a table; `kept` holds what they point to."""
+        self._kept.append((table, kept))
+        return self.add(native().steps.SHARES, table.ctypes.data, len(table))
+
+    def finish(self) -> None:
+        """No more steps follow."""
+        self.program = np.array(self._lines, np.int64)
+
+    def is_as_allowed(self) -> bool:
+        """Whether as many threads may compute as when it was laid out."""
+        return self.threads == threads_allowed() and self.more_follow == computes_alone()
+
+    def run(self, begin: int, end: int) -> None:
+        """Do steps [begin, end)."""
+        team().run_steps(self.program[begin:end], self.threads, self.more_follow)
+
+
+def _as_integer(number: Any) -> int:
+    if isinstance(number, Tensor):
+        return number.data_ptr()
+    if isinstance(number, float):
+        return int(np.float32(number).view(np.int32))
+    return int(number)

@@ -1,0 +1,73 @@
+"""What a network computes between products, in one thread: norms of rows, and heads that are turned by their position.
+
+Tensors are handed over as addresses of float32, one number behind the other. A number's bits do not depend on how many
+rows there are.
+"""
+
+import numba
+import numpy as np
+
+from engine.model.products.compiling import compiled
+from engine.model.products.layouts import UNIT
+from engine.model.products.pointers import floats
+from engine.model.products.vectors import fused, numbers, plus, splat, total
+
+
+@compiled
+def norm_rows(x: int, weight: int, y: int, rows: int, width: int, epsilon: float, more: float) -> None:
+    """Write into y [rows, width] the rows of x by their root mean square, times `weight` [width] + `more`.
+
+    `width` is a multiple of 32.
+    """
+    scale = numba.carray(floats(weight), width)
+    added, small = np.float32(more), np.float32(epsilon)
+    for row in range(rows):
+        line, out = numba.carray(floats(x + 4 * row * width), width), numba.carray(floats(y + 4 * row * width), width)
+        a = b = c = d = splat(np.float32(0))
+        for i in range(0, width, UNIT):
+            a = fused(numbers(line, i), numbers(line, i), a)
+            b = fused(numbers(line, i + 8), numbers(line, i + 8), b)
+            c = fused(numbers(line, i + 16), numbers(line, i + 16), c)
+            d = fused(numbers(line, i + 24), numbers(line, i + 24), d)
+        by = np.float32(1) / np.sqrt(total(plus(plus(a, b), plus(c, d))) / np.float32(width) + small)
+        for i in range(width):
+            out[i] = (scale[i] + added) * (line[i] * by)
+
+
+@compiled
+def turn_heads(
+    x: int, cosine: int, sine: int, y: int, step: int, rows: int, heads: int, width: int, by_pairs: bool
+) -> None:
+    """Write into y [heads, rows, width] the heads of x [rows, heads, width], turned by the embedding of each row.
+
+    `cosine` and `sine` are [rows, width]. `step`: numbers from one head of y to the next one. `by_pairs`: numbers that
+    turn together stand side by side in x, instead of in both halves of a head; in y they stand in halves.
+    """
+    half = width // 2
+    for row in range(rows):
+        c, s = (
+            numba.carray(floats(cosine + 4 * row * width), width),
+            numba.carray(floats(sine + 4 * row * width), width),
+        )
+        for head in range(heads):
+            some = numba.carray(floats(x + 4 * (row * heads + head) * width), width)
+            out = numba.carray(floats(y + 4 * (head * step + row * width)), width)
+            if by_pairs:
+                for i in range(half):
+                    out[i] = some[2 * i] * c[i] - some[2 * i + 1] * s[i]
+                    out[i + half] = some[2 * i + 1] * c[i + half] + some[2 * i] * s[i + half]
+            else:
+                for i in range(half):
+                    out[i] = some[i] * c[i] - some[i + half] * s[i]
+                    out[i + half] = some[i + half] * c[i + half] + some[i] * s[i + half]
+
+
+@compiled
+def place_heads(x: int, y: int, step: int, rows: int, heads: int, width: int) -> None:
+    """Write the heads of x [rows, heads, width] into y [heads, rows, width] as they are; `step`: see `turn_heads`."""
+    for row in range(rows):
+        for head in range(heads):
+            some = numba.carray(floats(x + 4 * (row * heads + head) * width), width)
+            out = numba.carray(floats(y + 4 * (head * step + row * width)), width)
+            for i in range(width):
+                out[i] = some[i]

@@ -1,0 +1,72 @@
+"""What a layer computes for few rows, step by step in one call: products by all threads, all else by the one that asks.
+
+A step is a line of numbers, int64: what to do, and with which addresses of float32, numbers one behind the other. What
+is a float32 itself stands in the first half of a number.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from engine.model.products.compiling import compiled
+from engine.model.products.layouts import Array
+from engine.model.products.loops import between
+from engine.model.products.pointers import floats
+from engine.model.products.vectors import exponential, minus, numbers, over, plus, splat, store, times
+
+STEP = 12  # numbers of a step, of which the first says what it is:
+SHARES = 0  # address of shares, their count
+DIGITS = 1  # address of a row, its columns, where to: see `loops.whole_numbers.write_row`
+NORM = 2  # see `between.norm_rows`: x, weight, y, rows, width, epsilon, what is added to the weight
+TURN = 3  # x, cosine, sine, y, numbers from one head of y to the next, rows, heads, width, by pairs: `turn_heads`
+PLACE = 4  # x, y, numbers from one head of y to the next, rows, heads, width: the same without turning
+ADD = 5  # x, y, z, count: z = x + y
+BIAS = 6  # x, bias, rows, width: added to each row
+GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
+
+LANES = 8
+
+
+@compiled
+def small_step(step: Array) -> None:
+    """Do a step that one thread does."""
+    kind = step[0]
+    if kind == NORM:
+        epsilon, more = _number(step, 6), _number(step, 7)
+        between.norm_rows(step[1], step[2], step[3], step[4], step[5], epsilon, more)
+    elif kind == TURN:
+        rows, heads, width = step[6], step[7], step[8]
+        between.turn_heads(step[1], step[2], step[3], step[4], step[5], rows, heads, width, step[9] != 0)
+    elif kind == PLACE:
+        between.place_heads(step[1], step[2], step[3], step[4], step[5], step[6])
+    elif kind == ADD:
+        _add(step[1], step[2], step[3], step[4])
+    elif kind == BIAS:
+        for row in range(step[3]):
+            place = step[1] + 4 * row * step[4]
+            _add(place, step[2], place, step[4])
+    elif kind == GATE:
+        _gate(step[1], step[2], step[3])
+
+
+@compiled
+def _number(step: Array, field: int) -> Any:
+    return numba.carray(floats(step.ctypes.data + 8 * field), 1)[0]
+
+
+@compiled
+def _add(x: int, y: int, z: int, count: int) -> None:
+    one, other, found = numba.carray(floats(x), count), numba.carray(floats(y), count), numba.carray(floats(z), count)
+    for i in range(count):
+        found[i] = one[i] + other[i]
+
+
+@compiled
+def _gate(x: int, y: int, count: int) -> None:
+    """`count` is a multiple of 8."""
+    gate, up = numba.carray(floats(x), count), numba.carray(floats(y), count)
+    zero, one = splat(np.float32(0)), splat(np.float32(1))
+    for i in range(0, count, LANES):
+        some = numbers(gate, i)
+        store(gate, i, times(over(some, plus(one, exponential(minus(zero, some)))), numbers(up, i)))

@@ -1,0 +1,237 @@
+"""Modules whose few rows are computed with few calls give what transformers' own code gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from engine.model.context import Context
+from engine.model.network import Network, wrap
+from engine.model.passes.light import adoption, known_forwards, layers
+from engine.model.passes.light.light_rows import MOST_ROWS, loops, multiplied
+from engine.model.passes.light.programs import Steps
+from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, SlotForm
+from engine.weights.streaming.stored_weight import NarrowWeight, narrow_weights
+from tests.engine.tiny_models import tiny_model
+
+NEAR = 3  # times as far from float64's logits as those of the library's own code, at most
+LEAST = 1e-6  # of the largest logit, which may be off anyhow
+SHAPE: dict[str, Any] = {"hidden_size": 512, "intermediate_size": 512, "head_dim": 128, "moe_intermediate_size": 128}
+FEW_ROWS = 16
+
+LIGHT = {
+    "llama": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
+    "mistral_sliding": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
+    "qwen2": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
+    "qwen3": {"Norm": 17, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
+    "qwen3_moe": {"Norm": 17, "MLP": 0, "Attention": 4, "DecoderLayer": 4},
+    "gemma3": {"Norm": 25, "MLP": 4, "Attention": 0, "DecoderLayer": 0},
+    "gpt_oss": {"Norm": 9, "MLP": 0, "Attention": 0, "DecoderLayer": 0},
+    "olmo2": {"Norm": 17, "MLP": 4, "Attention": 0, "DecoderLayer": 0},
+}
+WHOLE = [family for family, counts in LIGHT.items() if counts["DecoderLayer"]]
+
+Wrapped = Callable[[Any], Network]
+
+
+def lightened(model: nn.Module, end: str) -> int:
+    """How many modules of a kind have a `forward` that is ours."""
+    return sum(
+        type(module).__name__.endswith(end) and module.__dict__.get("forward") is not None for module in model.modules()
+    )
+
+
+def ours(model: Any) -> Network:
+    return wrap(model, "sdpa", "test")
+
+
+@pytest.fixture
+def untouched(monkeypatch: pytest.MonkeyPatch) -> Wrapped:
+    """`wrap` as it would be without what is tested."""
+
+    def wrapped(model: Any) -> Network:
+        with monkeypatch.context() as patched:
+            patched.setattr(adoption, "adopt", lambda _model: 0)
+            return wrap(model, "sdpa", "test")
+
+    return wrapped
+
+
+def narrow(family: str) -> Any:
+    """A model whose layers multiply with weights in 16 bits, as they are stored."""
+    model = tiny_model(family, **SHAPE).to(torch.bfloat16).float()
+    for layer in model.model.layers:
+        narrow_weights(layer, torch.bfloat16, FEW_ROWS)
+    return model
+
+
+def exact(family: str) -> Any:
+    """The same in float64."""
+    return doubled(tiny_model(family, **SHAPE).to(torch.bfloat16))
+
+
+def doubled(model: Any) -> Any:
+    """In float64, which torch's grouped products do not know."""
+    model.set_experts_implementation("eager")
+    return model.double()
+
+
+def logits(network: Network, form: SlotForm = AS_COMPUTED, prompt: int = MOST_ROWS + 9) -> list[Tensor]:
+    """Of a tree behind a prompt, which is longer than what is computed here, and of one row behind what was kept."""
+    context = Context(network, 256, form=form)
+    context.prefill([3 + number % 120 for number in range(prompt)])
+    found = [context.score([5, 6, 7, 8, 9], [-1, 0, 0, 1, 2])]
+    context.keep([0, 2, 4])
+    found.append(context.score([11], [-1]))
+    return found
+
+
+def assert_as_near(found: list[Tensor], own: list[Tensor], exact: list[Tensor]) -> None:
+    """Whether logits are about as near to exact ones as those of the library's own code are."""
+    for some, other, best in zip(found, own, exact, strict=True):
+        error, usual = (float((each - best).abs().max()) for each in (some, other))
+        assert error < NEAR * max(usual, LEAST * float(best.abs().max()))
+
+
+@pytest.mark.parametrize("family", LIGHT)
+def test_logits_are_those_of_the_librarys_own_code(family: str, untouched: Wrapped) -> None:
+    network = ours(tiny_model(family, **SHAPE))
+    assert {end: lightened(network.model, end) for end in adoption.LIGHTEN} == LIGHT[family]
+    own, best = untouched(tiny_model(family, **SHAPE)), untouched(doubled(tiny_model(family, **SHAPE)))
+    assert_as_near(logits(network), logits(own), logits(best))
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The runs of programs, filled by what follows."""
+    found: list[tuple[int, int]] = []
+    own = Steps.run
+
+    def run(steps: Steps, begin: int, end: int) -> None:
+        found.append((begin, end))
+        own(steps, begin, end)
+
+    monkeypatch.setattr(Steps, "run", run)
+    return found
+
+
+@pytest.mark.parametrize("family", WHOLE)
+def test_layers_of_stored_weights_are_computed_in_steps(
+    family: str, untouched: Wrapped, runs: list[tuple[int, int]]
+) -> None:
+    found = logits(ours(narrow(family)))
+    assert len(runs) == 2 * 2 * 4  # up to the attention and behind it, in two passes over four layers
+    assert_as_near(found, logits(untouched(narrow(family))), logits(untouched(exact(family))))
+
+
+@pytest.mark.parametrize("form", [AS_COMPUTED, EIGHT_BITS])
+def test_the_attention_may_be_torchs(
+    form: SlotForm, untouched: Wrapped, runs: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layers, "MOST_SCORED", 0)
+    found = logits(ours(narrow("llama")), form)
+    assert runs
+    expected = logits(untouched(narrow("llama")), form)
+    if form is AS_COMPUTED:
+        assert_as_near(found, expected, logits(untouched(exact("llama"))))
+    else:  # numbers near the edge between two codes fall to either side
+        assert all(
+            float((one - other).abs().max()) < 0.02 * float(other.abs().max())
+            for one, other in zip(found, expected, strict=True)
+        )
+
+
+def test_a_text_may_begin_in_steps(untouched: Wrapped) -> None:
+    """The first keys and values of a cache, which has no memory yet."""
+    networks = (ours(narrow("llama")), untouched(narrow("llama")), untouched(exact("llama")))
+    assert_as_near(*(logits(network, prompt=3) for network in networks))
+
+
+def test_programs_do_not_pile_up() -> None:
+    network = ours(narrow("llama"))
+    context = Context(network, 256)
+    context.prefill([3, 4])
+    for rows in range(2, 2 + layers.KEPT + 3):
+        context.score([5] * rows, [-1] * rows)
+        context.rewind(1)
+    forward = network.layers[0].__dict__["forward"]
+    (light,) = (cell.cell_contents for cell in forward.__closure__ if isinstance(cell.cell_contents, layers._Layer))
+    assert len(light._programs) == layers.KEPT
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])  # without and with biases
+def test_stored_weights_are_multiplied_in_batches(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = narrow(family).model.layers[0]
+    attention = layer.self_attn
+    assert isinstance(attention.q_proj._parameters["weight"], NarrowWeight)
+    states = torch.randn(1, 3, 512)
+    modules = [attention.q_proj, attention.k_proj, layer.mlp.up_proj]
+    for module, found in zip(modules, multiplied(modules, states), strict=True):
+        assert torch.equal(found, module(states))
+
+
+@pytest.mark.parametrize("by_pairs", [False, True])
+def test_heads_are_turned_by_the_embedding_of_their_row(by_pairs: bool) -> None:
+    rows, heads, width = 3, 2, 16
+    x = torch.randn(rows, heads, width)
+    cosine, sine = (each(torch.randn(rows, width)) for each in (torch.cos, torch.sin))
+    halves = torch.cat((x[..., ::2], x[..., 1::2]), -1) if by_pairs else x
+    other = torch.cat((-halves[..., width // 2 :], halves[..., : width // 2]), -1)
+    expected = halves * cosine[:, None] + other * sine[:, None]
+    found = torch.empty(heads, rows, width)
+    places = [each.data_ptr() for each in (x, cosine, sine, found)]
+    loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs)
+    assert torch.equal(found.transpose(0, 1), expected)
+
+
+def test_exponentials_and_gates() -> None:
+    from engine.model.products.loops import steps
+
+    gate = torch.cat((torch.linspace(-120, 120, 4096), torch.tensor([0.0, -0.0, 1e-30, -1e-30] * 2)))
+    up = torch.randn(len(gate))
+    expected = torch.nn.functional.silu(gate.double()) * up.double()
+    found = gate.clone()
+    line = np.zeros(steps.STEP, np.int64)
+    line[:4] = steps.GATE, found.data_ptr(), up.data_ptr(), len(gate)
+    steps.small_step(line)
+    error = (found.double() - expected).abs() / expected.abs().clamp(min=1e-30)
+    assert float(error[gate > -80].max()) < 1e-6  # below, the product is of 35 digits behind the point
+    assert float(found[gate <= -80].abs().max()) < 1e-30
+
+
+def test_a_forward_that_differs_in_a_word_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model("llama")
+    kind = type(model.model.norm)
+
+    def forward(self: Any, hidden_states: Tensor) -> Tensor:
+        found: Tensor = self.weight * hidden_states * torch.rsqrt(hidden_states.pow(2).mean(-1, keepdim=True) + 1.0)
+        return found
+
+    monkeypatch.setattr(kind, "forward", forward)
+    adoption.adopt(model)
+    expected = {"Norm": 0, "MLP": 4, "Attention": 4, "DecoderLayer": 0}
+    assert {end: lightened(model, end) for end in adoption.LIGHTEN} == expected
+
+
+def test_a_forward_that_was_replaced_stays() -> None:
+    model = tiny_model("llama")
+    own = model.model.norm.__dict__["forward"] = model.model.norm.forward
+    adoption.adopt(model)
+    assert model.model.norm.__dict__["forward"] is own
+
+
+def test_digests_know_code_and_not_names() -> None:
+    def one(x: int) -> int:
+        return x + 1  # a comment
+
+    def other(x: float) -> float:
+        return x + 1
+
+    def different(x: float) -> float:
+        return x + 2
+
+    assert known_forwards.digest_of(one) == known_forwards.digest_of(other) != known_forwards.digest_of(different)
+    assert known_forwards.digest_of(len) == ""
