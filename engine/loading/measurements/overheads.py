@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 
 from engine import accelerator
 from engine.model.context import Context
@@ -17,10 +17,13 @@ from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, next_round
 from engine.speculation.tuning.pass_time import PassTime
+from engine.weights.streaming.stored_weight import NarrowWeight
 
 NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
 NARROW_REPEATS = 4
 CALL_ROWS = (1, 4, 16, 64)
+STORED_SHAPE = {"intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 128}
+"""That of the narrowest matrices that are multiplied as they are stored: `products.product.SMALLEST` numbers."""
 TREE_NODES = (8, 64)
 TREE_REPEATS = 2
 ROUND_REPEATS = 4
@@ -36,12 +39,17 @@ class PassOverhead:
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """What a network is made of that is as narrow as can be; `experts`, of which a token is routed to `chosen`."""
+    """What a network is made of that is as narrow as can be; `experts`, of which a token is routed to `chosen`.
+
+    `few_rows`: up to how many rows its weights are multiplied as they are stored, 0 if they are not: then layers take
+    fewer calls.
+    """
 
     device: torch.device
     dtype: torch.dtype
     experts: int = 0
     chosen: int = 0
+    few_rows: int = 0
 
     def context(self, layers: int, check: Callable[[], None]) -> Context:
         """A network of so many layers, behind a prompt; a mixture's router and many small products take longer."""
@@ -49,6 +57,8 @@ class Narrow:
             "vocab_size": 64, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": layers,
             "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 128,
         }  # fmt: skip
+        if self.few_rows:
+            shape |= STORED_SHAPE
         config: transformers.PreTrainedConfig = transformers.LlamaConfig(**shape)
         if self.experts:
             config = transformers.Qwen3MoeConfig(
@@ -56,9 +66,19 @@ class Narrow:
             )
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=self.dtype)
         network = wrap(model.eval().requires_grad_(False).to(self.device), "sdpa", "overhead")
+        if self.few_rows:
+            _store_weights(network.layers, self.few_rows)
         context = Context(network, 128, check)
         context.prefill([1, 2, 3, 4])
         return context
+
+
+def _store_weights(layers: nn.ModuleList, few_rows: int) -> None:
+    """Have linear modules multiply with weights in bfloat16, as they are stored."""
+    for module in layers.modules():
+        if type(module) is nn.Linear:
+            rounded = module.weight.bfloat16().float()
+            module._parameters["weight"] = NarrowWeight.of(rounded, torch.bfloat16, few_rows)  # type: ignore[assignment]  # no `Parameter`
 
 
 def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:

@@ -164,7 +164,7 @@ class Stored:
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
         rows = x.shape[0]  # `len` is a call of torch's own in Python
-        y = torch.empty(rows, self.rows)
+        y = torch.empty(rows, self.rows, dtype=torch.float32)
         if x.dtype == torch.float32:
             assert x.is_contiguous(), "loops read one number behind the other"
             batch.multiply(self, x.data_ptr(), y.data_ptr(), rows)
@@ -287,9 +287,8 @@ def _times_stored(matrices: Sequence[Stored], x: Tensor, batch: Batch) -> list[T
     """The same with fewer calls, for matrices whose products are what the loops write."""
     assert x.is_contiguous(), "loops read one number behind the other"
     rows, place = x.shape[0], x.data_ptr()
-    found = torch.split(
-        torch.empty(rows * sum(each.rows for each in matrices)), [rows * each.rows for each in matrices]
-    )
+    sizes = [rows * matrix.rows for matrix in matrices]
+    found = torch.split(x.new_empty(sum(sizes)), sizes)
     for matrix, y in zip(matrices, found, strict=True):
         batch.multiply(matrix, place, y.data_ptr(), rows)
     batch.run()

@@ -3,12 +3,11 @@
 import sys
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from engine.model.passes import tree_attention
 from engine.model.passes.light.known_forwards import digest_of
-from engine.model.passes.light.light_rows import are_light, loops, multiplied, product_of
+from engine.model.passes.light.light_rows import are_light, are_turns, loops, multiplied, product_of
 from engine.model.products.product import Woven, times_all
 
 ATTENTIONS = {
@@ -53,10 +52,9 @@ def lighten_attention(module: Any) -> bool:
         **others: Any,
     ) -> tuple[Tensor, Tensor | None]:
         is_ours = config._attn_implementation == tree_attention.NAME and past_key_values is not None
-        cosine, sine = position_embeddings
-        if not (is_ours and are_light(hidden_states) and cosine.shape[-1] == width and are_light(cosine)):
+        if not (is_ours and are_light(hidden_states) and are_turns(position_embeddings, hidden_states.shape[1], width)):
             return own(hidden_states, position_embeddings, attention_mask, past_key_values, **others)  # type: ignore[no-any-return]
-        rows = hidden_states.shape[1]
+        rows, (cosine, sine) = hidden_states.shape[1], position_embeddings
         query, key, value, by_pairs = _heads(inputs, hidden_states, norms is None)
         if norms:
             query, key = (norm(each.view(1, rows, -1, width)) for norm, each in zip(norms, (query, key), strict=True))
@@ -89,7 +87,7 @@ def _heads(modules: Any, states: Tensor, may_be_pairs: bool) -> tuple[Tensor, Te
 def _turned(states: Tensor, cosine: Tensor, sine: Tensor, rows: int, width: int, by_pairs: bool) -> Tensor:
     """Heads [1, heads, rows, width] of states [1, rows, heads x width]."""
     heads = states.numel() // (rows * width)
-    found = torch.empty(1, heads, rows, width)
+    found = states.new_empty(1, heads, rows, width)
     places = [each.data_ptr() for each in (states, cosine, sine, found)]
     loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs)
     return found

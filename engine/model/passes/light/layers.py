@@ -13,7 +13,7 @@ from engine.model.passes import tree_attention
 from engine.model.passes.light.attentions import known_attention
 from engine.model.passes.light.gated import is_gated
 from engine.model.passes.light.known_forwards import digest_of
-from engine.model.passes.light.light_rows import are_light, product_of
+from engine.model.passes.light.light_rows import are_light, are_turns, product_of
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.programs import Room, RoomError, Steps
 from engine.model.products.layouts import UNIT
@@ -72,7 +72,7 @@ class _Program:
     """The steps of a layer, and which of them are told other addresses in each pass."""
 
     steps: Steps
-    products: Sequence[Product]  # whose identities tell this program from others
+    products: Sequence[Product]  # by whose identities it is found: nothing else may have these
     room: Room
     query: Tensor
     key: Tensor
@@ -106,13 +106,12 @@ class _Layer:
         if not are_light(states) or cache is None or self._config._attn_implementation != tree_attention.NAME:
             return None
         program, slots = self._program(states), cache.layers[self._index]
-        cosine, sine = embeddings
-        if program is None or not hasattr(slots, "claim") or cosine.shape[-1] != self._attention.head_dim:
+        if program is None or not hasattr(slots, "claim"):
             return None
-        if not (are_light(cosine) and are_light(sine)):
+        if not are_turns(embeddings, states.shape[1], self._attention.head_dim):
             return None
         found = torch.empty_like(states)
-        self._tell(program, states, found, cosine, sine)
+        self._tell(program, states, found, *embeddings)
         self._attend(program, slots, mask)
         end = len(program.steps)
         program.steps.run(program.attention + 1, end)
@@ -153,8 +152,10 @@ class _Layer:
         lines[key, 4:6] = keys.data_ptr() + 4 * begin * width, step
         lines[value, 2:4] = values.data_ptr() + 4 * begin * width, step
         count = begin + rows - start
-        is_bool = mask is None or (mask.dtype == torch.bool and mask.shape[:2] == (1, 1) and mask.stride(3) == 1)
-        if heads * rows * count * width > MOST_SCORED or not is_bool:
+        is_known = mask is None or (
+            mask.dtype == torch.bool and mask.shape == (1, 1, rows, count) and mask.stride(3) == 1
+        )
+        if heads * rows * count * width > MOST_SCORED or not is_known:
             program.steps.run(0, program.attention)
             self._attend_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
             return
@@ -203,9 +204,8 @@ class _Layer:
             return None
         if by_pairs:
             query, key = query.matrix, key.matrix
-        return _Builder(self._layer, self._linear, self._has_norms, states).build(
-            [query, key, value, output, *network], by_pairs
-        )
+        builder = _Builder(self._layer, self._linear, self._has_norms, states)
+        return builder.build([query, key, value, output, *network], by_pairs, products)
 
 
 def _is_woven(product: Product) -> bool:
@@ -221,8 +221,8 @@ class _Builder:
         self._norms: list[tuple[int, Any]] = []
         self._biases: list[tuple[int, Any]] = []
 
-    def build(self, products: Sequence[Stored], by_pairs: bool) -> _Program:
-        """`products` in the order of the layer's linear modules. Raises `RoomError`."""
+    def build(self, products: Sequence[Stored], by_pairs: bool, kept: Sequence[Product]) -> _Program:
+        """`products` in the order of the layer's linear modules, which were found in `kept`. Raises `RoomError`."""
         attention, room, loop, steps = self._layer.self_attn, self._room, self._loop, self._steps
         _, rows, states_width = self._states.shape
         width = attention.head_dim
@@ -247,7 +247,7 @@ class _Builder:
         network = self._network(products[4:], inner) if len(products) > 4 else None
         steps.finish()
         return _Program(
-            steps, products, room, turned, keys, values, attended, told, self._norms, self._biases, turns, step, added,
+            steps, kept, room, turned, keys, values, attended, told, self._norms, self._biases, turns, step, added,
             network,
         )  # fmt: skip
 

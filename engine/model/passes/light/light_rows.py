@@ -33,6 +33,11 @@ def are_light(states: Tensor) -> bool:
     )
 
 
+def are_turns(embeddings: Any, rows: int, width: int) -> bool:
+    """Whether these are cosines and sines [1, rows, width] by which whole heads of so many rows are turned."""
+    return all(are_light(each) and each.shape == (1, rows, width) for each in embeddings)
+
+
 def multiplied(modules: Sequence[Any], states: Tensor) -> list[Tensor]:
     """What each of these linear modules makes of states [1, rows, width]; in one batch where they are stored.
 

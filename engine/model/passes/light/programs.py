@@ -51,7 +51,7 @@ class RoomError(Exception):
 
 
 def _aligned(count: int) -> Tensor:
-    whole = torch.empty(count + LINE)
+    whole = torch.empty(count + LINE, dtype=torch.float32)  # whatever others have torch take for granted meanwhile
     begin = -whole.data_ptr() % (4 * LINE) // 4
     return whole[begin : begin + count]
 
