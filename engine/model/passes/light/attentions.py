@@ -1,6 +1,7 @@
 """Attention over a tree: products in two batches, heads turned in one call each, attention as trees have it."""
 
 import sys
+from types import MethodType
 from typing import Any
 
 from torch import Tensor
@@ -34,36 +35,37 @@ def lighten_attention(module: Any) -> bool:
     has_norms = known_attention(module)
     if has_norms is None:
         return False
-    own, config, width, scaling, layer = (
-        module.forward,
-        module.config,
-        module.head_dim,
-        module.scaling,
-        module.layer_idx,
-    )
-    inputs, output = (module.q_proj, module.k_proj, module.v_proj), (module.o_proj,)
-    norms = (module.q_norm, module.k_norm) if has_norms else None
+    own = type(module).forward
 
     def forward(
+        attention: Any,
         hidden_states: Tensor,
         position_embeddings: Any = None,
         attention_mask: Tensor | None = None,
         past_key_values: Any = None,
         **others: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        is_ours = config._attn_implementation == tree_attention.NAME and past_key_values is not None
+        width = attention.head_dim
+        is_ours = attention.config._attn_implementation == tree_attention.NAME and past_key_values is not None
         if not (is_ours and are_light(hidden_states) and are_turns(position_embeddings, hidden_states.shape[1], width)):
-            return own(hidden_states, position_embeddings, attention_mask, past_key_values, **others)  # type: ignore[no-any-return]
+            return own(attention, hidden_states, position_embeddings, attention_mask, past_key_values, **others)  # type: ignore[no-any-return]
         rows, (cosine, sine) = hidden_states.shape[1], position_embeddings
-        query, key, value, by_pairs = _heads(inputs, hidden_states, norms is None)
-        if norms:
-            query, key = (norm(each.view(1, rows, -1, width)) for norm, each in zip(norms, (query, key), strict=True))
+        query, key, value, by_pairs = _heads(
+            (attention.q_proj, attention.k_proj, attention.v_proj), hidden_states, not has_norms
+        )
+        if has_norms:
+            query, key = (
+                attention.q_norm(query.view(1, rows, -1, width)),
+                attention.k_norm(key.view(1, rows, -1, width)),
+            )
         query, key = (_turned(each, cosine, sine, rows, width, by_pairs) for each in (query, key))
-        keys, values = past_key_values.update(key, value.view(1, rows, -1, width).transpose(1, 2), layer)
-        found, _ = tree_attention.tree_attention(module, query, keys, values, attention_mask, 0.0, scaling, **others)
-        return multiplied(output, found.reshape(1, rows, -1))[0], None
+        keys, values = past_key_values.update(key, value.view(1, rows, -1, width).transpose(1, 2), attention.layer_idx)
+        found, _ = tree_attention.tree_attention(
+            attention, query, keys, values, attention_mask, 0.0, attention.scaling, **others
+        )
+        return multiplied((attention.o_proj,), found.reshape(1, rows, -1))[0], None
 
-    module.__dict__["forward"] = forward
+    module.__dict__["forward"] = MethodType(forward, module)
     return True
 
 

@@ -1,5 +1,6 @@
 """Networks of two gates: both products in one batch, and no copies between them."""
 
+from types import MethodType
 from typing import Any
 
 from torch import Tensor
@@ -20,14 +21,13 @@ def lighten_gated(module: Any) -> bool:
     """Have such a network multiply few rows in two batches; False where it is none of those that are known."""
     if not is_gated(module):
         return False
-    own, gates, down = module.forward, (module.gate_proj, module.up_proj), (module.down_proj,)
-    activation = module.act_fn
+    own = type(module).forward
 
-    def forward(x: Tensor) -> Tensor:
+    def forward(network: Any, x: Tensor) -> Tensor:
         if not are_light(x):
-            return own(x)  # type: ignore[no-any-return]
-        gate, up = multiplied(gates, x)
-        return multiplied(down, up.mul_(activation(gate)))[0]
+            return own(network, x)  # type: ignore[no-any-return]
+        gate, up = multiplied((network.gate_proj, network.up_proj), x)
+        return multiplied((network.down_proj,), up.mul_(network.act_fn(gate)))[0]
 
-    module.__dict__["forward"] = forward
+    module.__dict__["forward"] = MethodType(forward, module)
     return True

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,13 @@ def lighten_layer(layer: Any) -> bool:
     """Have a layer compute few rows in one call; False where it is none of those that are known."""
     if digest_of(type(layer).forward) not in LAYERS or not hasattr(layer, "self_attn"):
         return False
-    attention, norms = layer.self_attn, (layer.input_layernorm, layer.post_attention_layernorm)
-    has_norms, known = known_attention(attention), [known_norm(norm) for norm in norms]
-    if has_norms is None or None in known or attention.head_dim % UNIT:
+    has_norms = known_attention(layer.self_attn)
+    if has_norms is None or layer.self_attn.head_dim % UNIT or not _are_norms_known(layer, has_norms):
         return False
-    if has_norms and None in (known_norm(attention.q_norm), known_norm(attention.k_norm)):
-        return False
-    own, light = layer.forward, _Layer(layer, has_norms)
+    own, light = type(layer).forward, _Layer(layer, has_norms)
 
     def forward(
+        module: Any,
         hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
@@ -50,10 +49,12 @@ def lighten_layer(layer: Any) -> bool:
         position_embeddings: Any = None,
         **others: Any,
     ) -> Tensor:
-        found = light.compute(hidden_states, attention_mask, past_key_values, position_embeddings)
-        if found is not None:
-            return found
+        if module is layer:  # and no copy
+            found = light.compute(hidden_states, attention_mask, past_key_values, position_embeddings)
+            if found is not None:
+                return found
         return own(  # type: ignore[no-any-return]
+            module,
             hidden_states,
             attention_mask=attention_mask,
             position_ids=position_ids,
@@ -63,8 +64,14 @@ def lighten_layer(layer: Any) -> bool:
             **others,
         )
 
-    layer.__dict__["forward"] = forward
+    layer.__dict__["forward"] = MethodType(forward, layer)
     return True
+
+
+def _are_norms_known(layer: Any, has_norms: bool) -> bool:
+    norms = [layer.input_layernorm, layer.post_attention_layernorm]
+    norms += [layer.self_attn.q_norm, layer.self_attn.k_norm] if has_norms else []
+    return all(known_norm(norm) is not None for norm in norms)
 
 
 @dataclass(slots=True)
@@ -93,13 +100,16 @@ class _Layer:
     def __init__(self, layer: Any, has_norms: bool) -> None:
         self._layer, self._attention, self._has_norms = layer, layer.self_attn, has_norms
         self._config, self._index = layer.self_attn.config, layer.self_attn.layer_idx
-        attention = layer.self_attn
-        self._linear = [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
         network = layer.mlp
         self._is_gated = is_gated(network) and type(network.act_fn).__name__ in {"SiLU", "SiLUActivation"}
-        if self._is_gated:
-            self._linear += [network.gate_proj, network.up_proj, network.down_proj]
         self._programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
+
+    @property
+    def _linear(self) -> list[Any]:
+        """The modules of its products; looked up, as a network may be given others."""
+        attention, network = self._attention, self._layer.mlp
+        found = [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
+        return [*found, network.gate_proj, network.up_proj, network.down_proj] if self._is_gated else found
 
     def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
         """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
@@ -182,6 +192,8 @@ class _Layer:
         if program is not None and program.steps.is_as_allowed():
             return program
         if not all(type(each.matrix if isinstance(each, Woven) else each) is Stored for each in products):
+            return None
+        if not _are_norms_known(self._layer, self._has_norms):  # or a head has been given others
             return None
         for _ in range(2):  # the second time in a room that is large enough
             try:

@@ -1,5 +1,6 @@
 """Norms by the root mean square, in one call instead of eight."""
 
+from types import MethodType
 from typing import Any
 
 import torch
@@ -34,17 +35,17 @@ def lighten_norm(module: Any) -> bool:
     if known is None:
         return False
     epsilon, more = known
-    own, parameters, width = module.forward, module._parameters, len(module.weight)
+    own, width = type(module).forward, len(module.weight)
 
-    def forward(states: Tensor) -> Tensor:
-        weight = parameters["weight"]
+    def forward(norm: Any, states: Tensor) -> Tensor:
+        weight = norm._parameters["weight"]
         if weight.dtype != torch.float32 or not (are_light(states) or _are_light_heads(states)):
-            return own(states)  # type: ignore[no-any-return]
+            return own(norm, states)  # type: ignore[no-any-return]
         found, rows = torch.empty_like(states), states.numel() // width
         loops().norm_rows(states.data_ptr(), weight.data_ptr(), found.data_ptr(), rows, width, epsilon, more)
         return found
 
-    module.__dict__["forward"] = forward
+    module.__dict__["forward"] = MethodType(forward, module)  # that of a copy is the copy's
     return True
 
 

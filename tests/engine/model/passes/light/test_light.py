@@ -157,7 +157,7 @@ def test_programs_do_not_pile_up() -> None:
     for rows in range(2, 2 + layers.KEPT + 3):
         context.score([5] * rows, [-1] * rows)
         context.rewind(1)
-    forward = network.layers[0].__dict__["forward"]
+    forward = network.layers[0].__dict__["forward"].__func__
     (light,) = (cell.cell_contents for cell in forward.__closure__ if isinstance(cell.cell_contents, layers._Layer))
     assert len(light._programs) == layers.KEPT
 
