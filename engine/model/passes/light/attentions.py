@@ -88,7 +88,7 @@ def _heads(modules: Any, states: Tensor, may_be_pairs: bool) -> tuple[Tensor, Te
 
 def _turned(states: Tensor, cosine: Tensor, sine: Tensor, rows: int, width: int, by_pairs: bool) -> Tensor:
     """Heads [1, heads, rows, width] of states [1, rows, heads x width]."""
-    heads = states.numel() // (rows * width)
+    states, heads = states.contiguous(), states.numel() // (rows * width)
     found = states.new_empty(1, heads, rows, width)
     places = [each.data_ptr() for each in (states, cosine, sine, found)]
     loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs)

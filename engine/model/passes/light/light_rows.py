@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +11,6 @@ from engine.model.products.compiling import has_compiler
 from engine.model.products.product import Product, times_all
 
 MOST_ROWS = 128  # of a pass: as measured, torch's threads gain nothing for norms of fewer rows
-
-
-class HasProduct(Protocol):
-    """A weight that is multiplied as it is stored, see `StoredWeight`."""
-
-    def few_product(self, rows: int) -> Product | None:
-        """The product with so many rows; None if there are too many, or no such product."""
 
 
 def are_light(states: Tensor) -> bool:
@@ -41,13 +34,13 @@ def are_turns(embeddings: Any, rows: int, width: int) -> bool:
 def multiplied(modules: Sequence[Any], states: Tensor) -> list[Tensor]:
     """What each of these linear modules makes of states [1, rows, width]; in one batch where they are stored.
 
-    What comes of that may be written to.
+    What comes of that may be written to; products of many rows lie turned.
     """
     rows = states.shape[1]
     found = [product_of(module, rows) for module in modules]
     if not rows or None in found:
         return [module(states) for module in modules]
-    products = times_all([each for each in found if each is not None], states[0])
+    products = times_all([each for each in found if each is not None], states[0].contiguous())
     for module, product in zip(modules, products, strict=True):
         if module.bias is not None:
             product.add_(module.bias)

@@ -123,13 +123,15 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.parametrize("prompt", [MOST_ROWS + 9, FEW_ROWS + 9])  # the shorter one: light, and multiplied by torch
 @pytest.mark.parametrize("family", WHOLE)
 def test_layers_of_stored_weights_are_computed_in_steps(
-    family: str, untouched: Wrapped, runs: list[tuple[int, int]]
+    family: str, prompt: int, untouched: Wrapped, runs: list[tuple[int, int]]
 ) -> None:
-    found = logits(ours(narrow(family)))
+    found = logits(ours(narrow(family)), prompt=prompt)
     assert len(runs) == 2 * 2 * 4  # up to the attention and behind it, in two passes over four layers
-    assert_as_near(found, logits(untouched(narrow(family))), logits(untouched(exact(family))))
+    networks = untouched(narrow(family)), untouched(exact(family))
+    assert_as_near(found, *(logits(network, prompt=prompt) for network in networks))
 
 
 @pytest.mark.parametrize("form", [AS_COMPUTED, EIGHT_BITS])
