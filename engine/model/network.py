@@ -56,7 +56,7 @@ def wrap(model: Any, attention: str, name: str) -> Network:
     read_trees(layers, name)
     if attention == "sdpa" and tree_attention.adopt(model):
         attention = tree_attention.NAME
-    if adoption.IS_ON and not is_accelerator(model.device):
+    if not is_accelerator(model.device):
         adoption.adopt(model)
     return Network(
         model=model,

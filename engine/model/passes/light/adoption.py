@@ -1,16 +1,11 @@
 """Finds the modules of a network whose few rows are computed by the loops here."""
 
-import os
-
 from torch import nn
 
 from engine.model.passes.light.attentions import lighten_attention
 from engine.model.passes.light.gated import lighten_gated
 from engine.model.passes.light.layers import lighten_layer
 from engine.model.passes.light.norms import lighten_norm
-
-IS_ON = os.environ.get("COPPICE_LIGHT") == "1"
-"""Off until it is right in all cases: attention alone, with weights of few numbers that are stored, is not."""
 
 LIGHTEN = {"Norm": lighten_norm, "MLP": lighten_gated, "Attention": lighten_attention, "DecoderLayer": lighten_layer}
 """By how the names of their classes end."""

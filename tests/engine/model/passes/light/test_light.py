@@ -37,11 +37,6 @@ WHOLE = [family for family, counts in LIGHT.items() if counts["DecoderLayer"]]
 Wrapped = Callable[[Any], Network]
 
 
-@pytest.fixture(autouse=True)
-def _is_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adoption, "IS_ON", True)
-
-
 def lightened(model: nn.Module, end: str) -> int:
     """How many modules of a kind have a `forward` that is ours."""
     return sum(
