@@ -53,15 +53,16 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every layer is awaited, however fast this machine reads."""
-    read = DiskReader.read
+def slow_disk(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Every layer is awaited, however fast this machine reads: by the seconds that are the only item."""
+    read, seconds = DiskReader.read, [0.005]
 
     def late(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
-        time.sleep(0.005)
+        time.sleep(seconds[0])
         read(reader, layout, buffer)
 
     monkeypatch.setattr(DiskReader, "read", late)
+    return seconds
 
 
 def written(
@@ -142,9 +143,9 @@ def test_a_tree_grows_batch_by_batch_into_the_one_that_is_verified(
     assert seen_growing > 0
 
 
-@pytest.mark.usefixtures("eager", "slow_disk")
+@pytest.mark.usefixtures("eager")
 def test_what_is_guessed_while_layers_are_awaited_hangs_behind_what_is_checked(
-    streamed: tuple[Engine, Cancellation, Loaded],
+    streamed: tuple[Engine, Cancellation, Loaded], slow_disk: list[float]
 ) -> None:
     further: list[Drafted] = []
     for _ in range(5):  # on a busy machine a layer may be there each time that the draft could have worked
@@ -153,6 +154,7 @@ def test_what_is_guessed_while_layers_are_awaited_hangs_behind_what_is_checked(
         further = further or [event for event in drafted if 0 < event.checking < len(event.tree.pieces)]
         if further:
             break
+        slow_disk[0] *= 2
     assert further, "the draft never worked while a layer was awaited"
     for event in further:
         assert len(set(paths(event.tree))) == len(event.tree.pieces)

@@ -1,5 +1,6 @@
 """A whole layer of few rows in one call: norms, products, attention and what is added up, by compiled steps."""
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ LAYERS = frozenset({"c78581f3ccc8b7d6"})
 MOST_SCORED = (
     1 << 22
 )  # products of an attention's scores that loops compute no later than torch's kernel, with its call
-KEPT = 8  # programs of a layer: for each place that its weights stream to, with as many rows as the last trees had
+KEPT = 16  # programs of a layer: for each place that its weights stream to, with as many rows as the last trees had
 SHARES_OF_HEADS = 4  # of an attention for each thread
 
 
@@ -187,24 +188,27 @@ class _Layer:
         products = [product_of(module, rows) for module in self._linear]
         if None in products or not rows:
             return None
-        key = (rows, *map(id, products))
+        key = (threading.get_ident(), rows, *map(id, products))  # a thread has a room of its own
         program = self._programs.get(key)
         if program is not None and program.steps.is_as_allowed():
+            self._programs.move_to_end(key)
             return program
         if not all(type(each.matrix if isinstance(each, Woven) else each) is Stored for each in products):
             return None
         if not _are_norms_known(self._layer, self._has_norms):  # or a head has been given others
             return None
-        for _ in range(2):  # the second time in a room that is large enough
+        program = None
+        while program is None:
             try:
                 program = self._laid_out([each for each in products if each is not None], states)
-                break
             except RoomError:
-                continue
-        if program is not None:
-            self._programs[key] = program
-            while len(self._programs) > KEPT:
-                self._programs.popitem(last=False)
+                continue  # in a larger one
+            if program is None:
+                return None
+        self._programs[key] = program
+        self._programs.move_to_end(key)
+        while len(self._programs) > KEPT:
+            self._programs.popitem(last=False)
         return program
 
     def _laid_out(self, products: Sequence[Any], states: Tensor) -> _Program | None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from engine.model.context import Context
 from engine.model.network import Network, wrap
-from engine.model.passes.light import adoption, known_forwards, layers
+from engine.model.passes.light import adoption, known_forwards, layers, programs
 from engine.model.passes.light.light_rows import MOST_ROWS, loops, multiplied
 from engine.model.passes.light.programs import Steps
 from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, SlotForm
@@ -152,7 +152,15 @@ def test_a_text_may_begin_in_steps(untouched: Wrapped) -> None:
     assert_as_near(*(logits(network, prompt=3) for network in networks))
 
 
-def test_programs_do_not_pile_up() -> None:
+def test_the_room_between_steps_grows(untouched: Wrapped, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "ROOM_NUMBERS", programs.LINE)
+    monkeypatch.setattr(programs._room, "numbers", None)
+    networks = (ours(narrow("llama")), untouched(narrow("llama")), untouched(exact("llama")))
+    assert_as_near(*(logits(network) for network in networks))
+
+
+def test_programs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "KEPT", 4)
     network = ours(narrow("llama"))
     context = Context(network, 256)
     context.prefill([3, 4])
