@@ -51,4 +51,4 @@ def lighten_norm(module: Any) -> bool:
 
 def _are_light_heads(states: Tensor) -> bool:
     """The same for heads [1, rows, heads, width] of few rows."""
-    return states.ndim == 4 and are_light(states.flatten(2))
+    return states.ndim == 4 and states.is_contiguous() and are_light(states.flatten(2))

@@ -197,6 +197,16 @@ def test_heads_are_turned_by_the_embedding_of_their_row(by_pairs: bool) -> None:
     assert torch.equal(found.transpose(0, 1), expected)
 
 
+def test_norms_of_heads_that_do_not_lie_one_behind_the_other() -> None:
+    """As where queries and their gates come out of one product."""
+    model = tiny_model("qwen3", **SHAPE)
+    adoption.adopt(model)
+    norm = model.model.layers[0].self_attn.q_norm
+    norm.weight.data.normal_()
+    heads = torch.randn(1, 3, 4, 2 * 128)[..., :128]
+    torch.testing.assert_close(norm(heads), type(norm).forward(norm, heads))
+
+
 def test_exponentials_and_gates() -> None:
     from engine.model.products.loops import steps
 
