@@ -97,6 +97,7 @@ def test_a_request_behind_one_that_is_answered_is_dropped(server: Running) -> No
         with server.connect() as bare:
             bare.sendall(request(b"{}") + request(b"{}"))
             assert read_all(bare) == b""
+        assert server.has_no_connections(), "else the first may not have come to the engine yet"
         assert server.is_free()
     finally:
         server.engine.gate.set()
