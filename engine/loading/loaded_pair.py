@@ -14,7 +14,15 @@ from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
 from engine.loading.kept.texts_on_disk import Place, TextsOnDisk
 from engine.loading.learned import Learned, LearnedFiles, PairMeasurements
-from engine.loading.loading import COPY, LoadedTarget, draft_dtype, load_copies, load_draft, load_planned
+from engine.loading.loading import (
+    COPY,
+    LoadedTarget,
+    draft_dtype,
+    keep_draft_small,
+    load_copies,
+    load_draft,
+    load_planned,
+)
 from engine.loading.measurements.arithmetic import find_arithmetic
 from engine.loading.memory_limits import MemoryLimits
 from engine.loading.oom_retry import GuardedContext, load_with_retries
@@ -259,6 +267,7 @@ def _load(
             draft, heads = heads, None
         elif pair.draft:
             network = yield from load_draft(request, pair.draft, pair.options, device, cancellation)
+            keep_draft_small(network, weights.network)
             draft = _draft_context(network, work.draft_slots, weights, device, plan, cancellation)
             if pair.common_tokens:
                 yield Loading(request, pair.common_tokens.words, 0, 1)

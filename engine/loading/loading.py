@@ -32,6 +32,7 @@ from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_dtype, own_dtype
 from engine.model.network import Network
+from engine.model.passes.light.adoption import takes_one_call
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import (
     build_self_draft_network,
@@ -50,7 +51,15 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
-from engine.weights.streaming.stored_weight import light_rows, narrow_tables, narrow_weights, share_out_head
+from engine.weights.streaming.stored_weight import (
+    keep_small,
+    keep_small_tables,
+    light_rows,
+    multiplies_stored,
+    narrow_tables,
+    narrow_weights,
+    share_out_head,
+)
 
 Progress = Generator[Loading, None, "LoadedTarget"]
 
@@ -156,6 +165,14 @@ def load_draft(
     network = yield from load_ready(request, draft, dtype, device, cancellation, keep_narrow)
     narrow_tables(network.model, own_dtype(draft), arithmetic.few_rows)
     return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
+
+
+def keep_draft_small(draft: Network, target: Network) -> None:
+    """Have each layer of a small draft take one call for few rows, where loops are compiled for the target anyway."""
+    if draft.device.type == "cpu" and multiplies_stored(target.model):
+        for layer in filter(takes_one_call, draft.layers):
+            keep_small(layer)
+        keep_small_tables(draft.model)
 
 
 def load_ready(

@@ -22,6 +22,12 @@ Unit = tuple[Any, Any, Any, Any]
 """In compiled code: four vectors of eight numbers."""
 
 
+class Floats(NamedTuple):
+    """float32 [rows, columns]."""
+
+    numbers: Array
+
+
 class Bfloats(NamedTuple):
     """bfloat16, its bits as uint16 [rows, columns]."""
 

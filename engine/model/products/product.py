@@ -174,6 +174,8 @@ class Stored:
 
     def wide(self, x: Tensor) -> Tensor | None:
         """See `Product`."""
+        if isinstance(self.parts, layouts.Floats):  # nothing has to be decoded
+            return None
         if isinstance(self.parts, layouts.Bfloats) and x.dtype == torch.bfloat16:
             with in_all_threads():
                 return functional.linear(x, torch.from_numpy(self.parts.numbers).view(x.dtype))
@@ -322,7 +324,14 @@ def stored(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> S
 
     None if there is no compiler, the matrix is small, or the tensors do not lie as loops need them.
     """
-    if len(shape) != 2 or shape[1] % UNIT or shape[0] * shape[1] < SMALLEST:
+    if len(shape) != 2 or shape[0] * shape[1] < SMALLEST:
+        return None
+    return _as_it_lies(make, shape, *tensors)
+
+
+def _as_it_lies(make: Callable[[], Any], shape: Sequence[int], *tensors: Tensor) -> Stored | None:
+    """The same of a matrix of any size."""
+    if shape[1] % UNIT:
         return None
     if not all(tensor.device.type == "cpu" and tensor.is_contiguous() for tensor in tensors):
         return None
@@ -338,6 +347,11 @@ def decoded(find: Callable[[], Stored | None], out: Tensor) -> bool:
         return False
     matrix.decode(out)
     return True
+
+
+def floats(numbers: Tensor) -> Stored | None:
+    """A matrix of float32, of any size: of a layer whose products are computed in one call."""
+    return _as_it_lies(lambda: layouts.Floats(layouts.array(numbers)), numbers.shape, numbers)
 
 
 def plain(numbers: Tensor) -> Stored | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.model.products.matrix_unit import has_tiles
-from engine.model.products.product import Product
+from engine.model.products.product import Product, floats
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.store.layout import is_aligned
@@ -211,6 +211,28 @@ class NarrowWeight(StoredWeight):
         return functional.embedding(numbers, self.kept).float()
 
 
+class SmallWeight(StoredWeight):
+    """A small weight in float32, whose few rows the loops multiply: so its layer takes one call, see `passes.light`."""
+
+    @staticmethod
+    def of(weight: Tensor | None) -> "SmallWeight | None":
+        """Of a weight on the processor, which stays where it is; None for none, and for others than small ones."""
+        if type(weight) is not nn.Parameter or weight.dtype != torch.float32 or not _light_rows(weight):
+            return None
+        made = StoredWeight.__new__(SmallWeight, TABLE, codec_named("plain"), weight.data, _light_rows(weight))
+        made.point({TABLE: weight.data})
+        assert isinstance(made, SmallWeight)
+        return made
+
+    def _now(self) -> Tensor:
+        return self._place
+
+    def _product(self) -> Product | None:
+        if TABLE not in self._products:
+            self._products[TABLE] = floats(self._stored[TABLE])
+        return self._products[TABLE]
+
+
 def is_usable(stored: Tensor, weight: Tensor) -> bool:
     """Whether a stored tensor may stand where it lies for a weight like this: of its type, a matrix aligned."""
     lies_well = stored.ndim < 2 or is_aligned(stored.dtype, stored.data_ptr())
@@ -267,6 +289,32 @@ def narrow_weights(layer: nn.Module, dtype: torch.dtype, few_rows: int) -> None:
             continue
         if (narrow := NarrowWeight.of(weight, dtype, few_rows, siblings)) is not None:
             module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
+
+
+def keep_small(layer: nn.Module) -> None:
+    """Have the loops multiply with the weights of a layer's linear modules, if all of them are small ones."""
+    modules = [layer.get_submodule(name.rpartition(".")[0]) for name in multiplied_names(layer)]
+    small = [SmallWeight.of(module._parameters["weight"]) for module in modules]
+    if None not in small:
+        for module, weight in zip(modules, small, strict=True):
+            module._parameters["weight"] = weight  # type: ignore[assignment]  # no `Parameter`
+
+
+def keep_small_tables(model: Any) -> None:
+    """Have the loops multiply with the head of a transformers model, if it is a small one."""
+    embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
+    table = head._parameters["weight"] if type(head) is nn.Linear else None
+    if (small := SmallWeight.of(table)) is None:
+        return
+    head._parameters["weight"] = small
+    if embedding._parameters.get("weight") is table:
+        embedding._parameters["weight"] = small
+
+
+def multiplies_stored(model: nn.Module) -> bool:
+    """Whether a network multiplies with weights as they are stored."""
+    weights = (weight for module in model.modules() for weight in module._parameters.values())
+    return any(isinstance(weight, StoredWeight) for weight in weights)
 
 
 def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:

@@ -14,7 +14,7 @@ from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array, Unit
 from engine.model.products.units import blocks, codes, grids, k_blocks
 from engine.model.products.units.prepared import PREPARED
-from engine.model.products.vectors import bfloats, halves, signed, splat, times
+from engine.model.products.vectors import bfloats, halves, numbers, signed, splat, times
 
 SHARED = PREPARED  # numbers at most that are found at once for 256 columns
 
@@ -45,6 +45,11 @@ def factor(parts: Any, row: int) -> Any:
 def bytes_of_a_row(parts: Any) -> int:
     """How many bytes behind a row's codes in the first array those of the next one lie; 0 where they lie apart."""
     raise NotImplementedError
+
+
+def _floats(parts: Any, row: int, at: int) -> Unit:
+    line, i = parts.numbers[row], 32 * at
+    return numbers(line, i), numbers(line, i + 8), numbers(line, i + 16), numbers(line, i + 24)
 
 
 def _bfloats(parts: Any, row: int, at: int) -> Unit:
@@ -82,6 +87,7 @@ def _no_factor(parts: Any, row: int) -> Any:  # noqa: ARG001  # numba looks at n
 
 
 UNITS: dict[type, Callable[[Any, int, int], Unit]] = {
+    layouts.Floats: _floats,
     layouts.Bfloats: _bfloats,
     layouts.Halves: _halves,
     layouts.Integers: _integers,

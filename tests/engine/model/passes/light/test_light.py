@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from engine.loading.loading import keep_draft_small
 from engine.model.context import Context
 from engine.model.network import Network, wrap
 from engine.model.passes.light import adoption, known_forwards, layers, programs
 from engine.model.passes.light.light_rows import MOST_ROWS, loops, multiplied
 from engine.model.passes.light.programs import Steps
 from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, SlotForm
-from engine.weights.streaming.stored_weight import NarrowWeight, narrow_weights
+from engine.weights.streaming.stored_weight import NarrowWeight, SmallWeight, narrow_weights
 from tests.engine.tiny_models import tiny_model
 
 NEAR = 3  # times as far from float64's logits as those of the library's own code, at most
@@ -127,6 +128,22 @@ def test_layers_of_stored_weights_are_computed_in_steps(
     assert len(runs) == 2 * 2 * 4  # up to the attention and behind it, in two passes over four layers
     networks = untouched(narrow(family)), untouched(exact(family))
     assert_as_near(found, *(logits(network, prompt=prompt) for network in networks))
+
+
+def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
+    """Where the target's weights are multiplied by loops, which are compiled then."""
+    shape = SHAPE | {"tie_word_embeddings": True}
+    draft, target = ours(tiny_model("llama", **shape)), ours(tiny_model("llama", **shape))
+    keep_draft_small(draft, target)
+    own = logits(draft)
+    assert not runs, "nothing is compiled for a draft alone"
+    keep_draft_small(draft, ours(narrow("llama")))
+    found = logits(draft)
+    assert len(runs) == 2 * 2 * 4
+    assert_as_near(found, own, logits(untouched(doubled(tiny_model("llama", **shape)))))
+    head, embedding = draft.model.get_output_embeddings(), draft.model.get_input_embeddings()
+    assert isinstance(head._parameters["weight"], SmallWeight)
+    assert torch.equal(embedding(torch.tensor([5])), head._parameters["weight"].decoded()[5:6])
 
 
 @pytest.mark.parametrize("form", [AS_COMPUTED, EIGHT_BITS])
