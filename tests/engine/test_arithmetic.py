@@ -12,7 +12,7 @@ from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.measurements import arithmetic
 from engine.loading.measurements.arithmetic import find_arithmetic, recall_arithmetic
 from engine.loading.measurements.benchmark import machine_key
-from engine.loading.measurements.measuring import LOOPS, STORED_ROWS, _crossing, _parting
+from engine.loading.measurements.measuring import LOOPS, MEASURED_ROWS, DeviceTimer, _crossing, _parting
 from engine.loading.measurements.rates_file import NAME, VERSION
 from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
@@ -184,15 +184,23 @@ def test_weights_are_decoded_from_where_all_measurements_together_say(
     assert _parting(as_stored, decoded) == few
 
 
+def test_ways_are_timed_in_turns() -> None:
+    order: list[str] = []
+    timer = DeviceTimer(torch.device("cpu"), torch.float32, lambda: None)
+    seconds = timer.seconds_in_turns([lambda: order.append("a"), lambda: order.append("b")], lambda: order.append(""))
+    assert len(seconds) == 2
+    assert order == ["a", "b"] + ["", "a", "", "b"] * 3
+
+
 @pytest.mark.parametrize(
     ("at_count", "beyond", "few"),
-    [((2.0, 3.0), (6.0, 5.0), 48), ((2.0, 5.0), (6.0, 5.0), 56), ((2.0, 2.0), (6.0, 5.0), 32)],
+    [((2.0, 3.0), (6.0, 5.0), 49), ((2.0, 5.0), (6.0, 5.0), 57), ((2.0, 2.0), (6.0, 5.0), 33)],
 )
 def test_between_two_measurements_the_ways_cross_where_lines_do(
     at_count: tuple[float, float], beyond: tuple[float, float], few: int
 ) -> None:
-    count = STORED_ROWS.index(64)
-    first, then = ([1.0] * len(STORED_ROWS) for _ in range(2))
+    count = MEASURED_ROWS.index(65)
+    first, then = ([1.0] * len(MEASURED_ROWS) for _ in range(2))
     (first[count - 1], then[count - 1]), (first[count], then[count]) = at_count, beyond
     assert _crossing(first, then, count) == few
-    assert _crossing(first, then, len(STORED_ROWS)) == STORED_ROWS[-1]
+    assert _crossing(first, then, len(MEASURED_ROWS)) == MEASURED_ROWS[-1]

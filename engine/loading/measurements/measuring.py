@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
@@ -39,13 +40,13 @@ COPY_BYTES = 64 * MIB
 MATRIX_ELEMENTS = 1 << 25
 PACKED_ELEMENTS = 1 << 22
 MEMORY_ROWS_MOST = 17  # beyond so many rows the caches hardly matter
-FEW_ROWS_MOST, MANY_ROWS_PART = 16, 4  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
-PRODUCT_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
+FEW_ROWS_MOST, MANY_ROWS_PART = 9, 4  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
+MEASURED_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
 PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
 GROUP = 64  # weights that our codecs and loops do not divide
-STORED_ROWS = (1, 2, 4, 8, 16, 32, 64, 256)
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.04
+TURNS = 2  # at least, of ways of which the faster one is looked for
 DISTURBED = math.log(1.25)  # a measurement that differs by more says no more
 
 
@@ -72,6 +73,21 @@ class DeviceTimer:
             before()
             times.append(self._timed(run))
         return min(times)
+
+    def seconds_in_turns(
+        self, runs: Sequence[Callable[[], object]], before: Callable[[], object] = nothing
+    ) -> list[float]:
+        """The same of several, in turns: a busy machine delays each of them, not the one that it was busy for."""
+        for run in runs:
+            self._timed(run)
+        times: list[list[float]] = [[] for _ in runs]
+        done = 0
+        while done < TURNS or (done < REPEATS and sum(map(sum, times)) < len(runs) * LONG_SECONDS):
+            for run, found in zip(runs, times, strict=True):
+                before()
+                found.append(self._timed(run))
+            done += 1
+        return list(map(min, times))
 
     def _timed(self, run: Callable[[], object]) -> float:
         self.check()
@@ -158,7 +174,7 @@ def product_time(needs: ModelNeeds, timer: DeviceTimer, cold: Callable[[], objec
             inner = functional.silu(functional.linear(state, gate)) * functional.linear(state, up)
             functional.linear(inner, down.view(hidden, wide))
 
-    return _pass_time(PRODUCT_ROWS, lambda rows: 3 * some(rows) * wide * hidden, multiply, timer, cold)
+    return _pass_time(MEASURED_ROWS, lambda rows: 3 * some(rows) * wide * hidden, multiply, timer, cold)
 
 
 def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
@@ -239,18 +255,21 @@ def stored_product_time(
 
     Where the two ways part is what all measurements say together: one that other programs disturbed must not have
     larger passes decoded from then on. Decoding takes the same for any few rows, so that these are tried once.
-    `cold`: called before what weights as they are stored are read for.
+    `cold`: called before what few rows are multiplied with is read.
     """
-    decoded: list[float] = []
     as_stored: list[float] = []
-    for rows in STORED_ROWS:
-        found = samples.few if rows <= FEW_ROWS_MOST else samples.many
-        as_stored.append(_seconds_of_all(found, rows, rows, timer, cold if rows <= FEW_ROWS_MOST else nothing))
-        is_known = decoded and rows <= FEW_ROWS_MOST
-        decoded.append(decoded[0] if is_known else _seconds_of_all(found, max(rows, FEW_ROWS_MOST), 0, timer, nothing))
+    decoded: list[float] = []
+    for rows in MEASURED_ROWS:
+        if rows < FEW_ROWS_MOST:
+            as_stored += _seconds_of_all(samples.few, rows, (rows,), timer, cold)
+            continue
+        found, before = (samples.many, nothing) if rows > FEW_ROWS_MOST else (samples.few, cold)
+        one, other = _seconds_of_all(found, rows, (rows, 0), timer, before)
+        decoded += [other] * (len(as_stored) + 1 - len(decoded))
+        as_stored.append(one)
     count = _parting(as_stored, decoded)
     few_rows = _crossing(as_stored, decoded, count) if count else 1
-    return PassTime(tuple(map(float, STORED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
+    return PassTime(tuple(map(float, MEASURED_ROWS)), (*as_stored[:count], *decoded[count:])), few_rows
 
 
 def _parting(first: Sequence[float], then: Sequence[float]) -> int:
@@ -263,42 +282,54 @@ def _parting(first: Sequence[float], then: Sequence[float]) -> int:
 def _seconds_of_all(
     found: Sequence[tuple[float, tuple[StoredSample, ...]]],
     rows: int,
-    few_rows: int,
+    ways: Sequence[int],
     timer: DeviceTimer,
     before: Callable[[], object],
-) -> float:
-    """The same of samples that each stand for a part of the model."""
+) -> list[float]:
+    """Of each of the `ways`, up to how many rows weights are not decoded; samples stand for parts of a model."""
     whole = sum(part for part, _ in found)
-    return sum(part / whole * _seconds_of(samples, rows, few_rows, timer, before) for part, samples in found)
+    seconds = [_seconds_of(samples, rows, ways, timer, before) for _, samples in found]
+    parts = [part / whole for part, _ in found]
+    return [sum(part * each for part, each in zip(parts, way, strict=True)) for way in zip(*seconds, strict=True)]
 
 
 def _crossing(first: Sequence[float], then: Sequence[float], count: int) -> int:
     """Up to how many rows the first way is faster, which the first `count` of all measurements say; linear between."""
     if count == len(first):
-        return STORED_ROWS[-1]
+        return MEASURED_ROWS[-1]
     saved, lost = then[count - 1] - first[count - 1], first[count] - then[count]
     part = saved / (saved + lost) if saved > 0 and lost > 0 else 0.0
-    return int(STORED_ROWS[count - 1] + part * (STORED_ROWS[count] - STORED_ROWS[count - 1]))
+    return int(MEASURED_ROWS[count - 1] + part * (MEASURED_ROWS[count] - MEASURED_ROWS[count - 1]))
 
 
 @torch.inference_mode()
 def _seconds_of(
-    samples: Sequence[StoredSample], rows: int, few_rows: int, timer: DeviceTimer, before: Callable[[], object]
-) -> float:
-    """One product with each of them, for 1e9 weights."""
+    samples: Sequence[StoredSample],
+    rows: int,
+    ways: Sequence[int],
+    timer: DeviceTimer,
+    before: Callable[[], object],
+) -> list[float]:
+    """One product with each of them, for 1e9 weights, in each of the ways."""
     place = torch.zeros(max(math.prod(sample.shape) for sample in samples), dtype=timer.dtype)
-    parts = []
+    numbers = sum(math.prod(sample.shape) for sample in samples)
+    runs = [partial(_multiply, _weights(samples, few_rows, place), rows) for few_rows in ways]
+    return [seconds / (numbers / 1e9) for seconds in timer.seconds_in_turns(runs, before)]
+
+
+def _weights(samples: Sequence[StoredSample], few_rows: int, place: Tensor) -> list[tuple[StoredWeight, StoredSample]]:
+    """`place`: where those that are decoded are decoded to."""
+    found = []
     for sample in samples:
         where = place[: math.prod(sample.shape)].view(sample.shape)
-        states = torch.ones(rows, sample.shape[1], dtype=timer.dtype)
-        parts.append((StoredWeight(sample.name, sample.decoder, where, few_rows), sample.stored, states))
+        found.append((StoredWeight(sample.name, sample.decoder, where, few_rows), sample))
+    return found
 
-    def multiply() -> None:
-        for weight, stored, states in parts:
-            weight.point(stored)
-            functional.linear(states, weight)
 
-    return timer.seconds(multiply, before) / (sum(math.prod(sample.shape) for sample in samples) / 1e9)
+def _multiply(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int) -> None:
+    for weight, sample in weights:
+        weight.point(sample.stored)
+        functional.linear(torch.ones(rows, sample.shape[1], dtype=weight.dtype), weight)
 
 
 def coded_samples(codec_name: str, hidden: int, wide: int, stored: torch.dtype) -> Samples:
