@@ -156,8 +156,8 @@ def _one_whole_row(share: Any, matrix: Any) -> None:
 def _written(place: Any, columns: Any) -> Any:
     """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
     digits = numba.carray(octets(place), DIGITS * columns)
-    steps = numba.carray(floats(place + DIGITS * columns), columns // UNIT)
-    sums = numba.carray(floats(place + DIGITS * columns + 4 * (columns // UNIT)), 3 * (columns // UNIT))
+    steps = numba.carray(floats(place + DIGITS * columns), columns // kernels.BLOCK)
+    sums = numba.carray(floats(place + DIGITS * columns + 4 * (columns // kernels.BLOCK)), 3 * (columns // UNIT))
     return digits, steps, sums
 
 

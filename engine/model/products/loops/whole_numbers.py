@@ -2,101 +2,55 @@
 
 One row is bound by how many operations a weight takes, not by memory. A weight as float32 takes four: a move of its
 byte, a conversion, its scale and its product. Here 64 codes are multiplied at once, as bytes, with x in whole numbers
-of 24 bits (`digits`), and the scales are those of sums. x is rounded to 2**-23 of the largest of 32 numbers beside it,
-products and their sums are exact up to a unit's scale, so that less is rounded in all than in a sum of float32.
+of 24 bits (`digits`), and sums are multiplied by the whole factors of units; only sums of a block of 256 become
+float32. x is rounded to 2**-23 of the largest of 256 numbers beside it, and all is exact up to a block's scale: so
+about as much is rounded in all as in a sum of float32.
 
 llama.cpp multiplies so too, with x in 8 bits; its text is another one than the target's.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 
-from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops.kernels import AHEAD, LINE, UNITS
-from engine.model.products.units import by_layout
-from engine.model.products.units.by_layout import SHARED, find_scales
+from engine.model.products.loops.kernels import AHEAD, BLOCK, LINE, UNITS
+from engine.model.products.units import by_layout, k_codes
 from engine.model.products.units.digits import (
     DIGITS,
     ONE,
     PAIR,
-    each_twice,
+    eight_sums,
+    factored,
+    factors_of,
+    fours,
     has_byte_products,
     many_fused,
     many_splat,
     many_store,
     many_times,
-    many_total,
+    no_sums,
     ones,
     power,
-    sixteen_numbers,
-    spread_four,
-    spread_two,
-    times_digits,
-    two_units,
+    times_digit,
     write_digits,
 )
-from engine.model.products.units.prepared import OFFSETS, codes_at
-from engine.model.products.vectors import fetch, fused, numbers, splat, store, thirty_two, times, total
+from engine.model.products.vectors import fetch, fused, splat, times, total
 
-TINY = np.float32(1e-30)  # the largest number of a unit that counts as zeros
-FACTORS = SHARED  # where the block's factors times the steps of x are kept, behind what `find_scales` writes
-HALF, WHOLE = 2, 1  # factors of a unit
-
-TAKEN: dict[type, tuple[int, int]] = {
-    layouts.Q2K: (HALF, 0),
-    layouts.Q3K: (HALF, 4),
-    layouts.Q4K: (WHOLE, 0),
-    layouts.Q5K: (WHOLE, 0),
-    layouts.Q6K: (HALF, 32),
-}
-"""By layout: how many factors a unit has, and what `find_scales` takes from its codes; those without have offsets."""
+TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
+MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
+FIRST, SECOND, THIRD, FOURTH = factors_of
 
 
 def has_loop(parts: Any) -> bool:
     """Whether there is a loop for matrices of such a layout, on this processor."""
-    return type(parts) in TAKEN and has_byte_products()
+    return type(parts) in k_codes.CODES and has_byte_products()
 
 
 def bytes_of_a_row(columns: int) -> int:
     """How much a row of x takes, see `write_row`."""
-    return DIGITS * columns + 4 * 4 * (columns // UNIT)
-
-
-def _number(found: int) -> Callable[[Any], int]:
-    def number(parts: Any) -> int:  # noqa: ARG001  # numba looks at names
-        return found
-
-    return number
-
-
-_NUMBERS = {found: _number(found) for each in TAKEN.values() for found in each}
-
-
-def _factors(parts: Any) -> int:
-    """How many factors a unit has; known when the loop is compiled."""
-    raise NotImplementedError
-
-
-def _taken(parts: Any) -> int:
-    """What was taken from the codes, likewise."""
-    raise NotImplementedError
-
-
-def _factors_of(parts: Any) -> Callable[[Any], int]:
-    return _NUMBERS[TAKEN[parts.instance_class][0]]
-
-
-def _taken_of(parts: Any) -> Callable[[Any], int]:
-    return _NUMBERS[TAKEN[parts.instance_class][1]]
-
-
-overload(_factors)(_factors_of)
-overload(_taken)(_taken_of)
+    return DIGITS * columns + 4 * (columns // BLOCK) + 4 * 3 * (columns // UNIT)
 
 
 @compiled
@@ -106,77 +60,67 @@ def _half_sum(room: Array, i: int) -> Any:
 
 @compiled
 def write_row(line: Array, digits: Array, steps: Array, sums: Array) -> None:
-    """A row of x, float32 [columns], as the loop reads it; columns are a multiple of 64.
+    """A row of x, float32 [columns], as the loop reads it; columns are a multiple of 256.
 
-    digits: uint8 [3 x columns], of two units at a time. steps: float32 [columns / 32], what a unit's whole numbers are
-    multiplied by. sums: float32 [3 x columns / 32], of units, and behind them of halves of units.
+    digits: uint8 [3 x columns], of two units at a time. steps: float32 [columns / 256], what a block's whole numbers
+    are multiplied by. sums: float32 [3 x columns / 32], of units, and behind them of halves of units.
     """
-    units, inverses, room = len(steps), np.empty(2, np.float32), np.empty(16, np.float32)
-    for pair in range(len(line) // PAIR):
-        for half in range(2):
-            one = power(line, PAIR * pair + UNIT * half)
-            steps[2 * pair + half] = np.float32(0) if one < TINY else one / ONE
-            inverses[half] = np.float32(0) if one < TINY else ONE / one
-        write_digits(line, PAIR * pair, spread_two(inverses, 0), digits)
-        found = times_digits(ones(0), digits, DIGITS * PAIR * pair)
-        many_store(room, 0, many_times(found, spread_two(steps, 2 * pair)))
-        for unit in range(2 * pair, 2 * pair + 2):
-            first, second = _half_sum(room, 8 * (unit & 1)), _half_sum(room, 8 * (unit & 1) + 4)
-            sums[unit], sums[units + 2 * unit], sums[units + 2 * unit + 1] = first + second, first, second
+    units, room = len(line) // UNIT, np.empty(16, np.float32)
+    for block in range(len(steps)):
+        one = np.float32(0)
+        for unit in range(UNITS):
+            one = max(one, power(line, BLOCK * block + UNIT * unit))
+        step = np.float32(0) if one < TINY else one / ONE
+        inverse = many_splat(np.float32(0) if one < TINY else ONE / one)
+        steps[block] = step
+        for pair in range(block * (UNITS // 2), (block + 1) * (UNITS // 2)):
+            write_digits(line, PAIR * pair, inverse, digits)
+            many_store(room, 0, many_times(_summed(digits, DIGITS * PAIR * pair), many_splat(step)))
+            for unit in range(2 * pair, 2 * pair + 2):
+                first, second = _half_sum(room, 8 * (unit & 1)), _half_sum(room, 8 * (unit & 1) + 4)
+                sums[unit], sums[units + 2 * unit], sums[units + 2 * unit + 1] = first + second, first, second
+
+
+@compiled
+def _summed(digits: Array, place: int) -> Any:
+    """Sums of four numbers each, of two units whose digits begin at a byte."""
+    low, middle = fours(times_digit(ones(0), digits, place)), fours(times_digit(ones(0), digits, place + PAIR))
+    some = many_fused(middle, many_splat(MIDDLE), low)
+    return many_fused(fours(times_digit(ones(0), digits, place + 2 * PAIR)), many_splat(HIGHEST), some)
 
 
 @compiled
 def one_row(parts: Any, digits: Array, steps: Array, sums: Array, y: Array, begin: int, end: int) -> None:
     """A row of x, see `write_row`, times rows [begin, end) of the matrix, into y float32 [all rows]."""
-    units, size = len(steps), by_layout.bytes_of_a_row(parts)
-    scales, part = np.empty(SHARED + 16, np.float32), size * UNITS // units
-    some_sums = sums[:units] if _factors(parts) == WHOLE else sums[units:]
+    blocks, size = len(steps), by_layout.bytes_of_a_row(parts)
+    part = size // blocks
     for row in range(begin, end):
-        a = b = many_splat(np.float32(0))
-        offset = splat(np.float32(0))
+        found = offset = splat(np.float32(0))
         ahead = (row + AHEAD) * size
-        for block in range(0, units, UNITS):
+        for block in range(blocks):
             for place in range(ahead, ahead + part, LINE):
                 fetch(parts[0], place)
             ahead += part
-            find_scales(parts, row, block, scales, 0)
-            offset = _find_factors(parts, scales, steps, some_sums, block, offset)
-            place = DIGITS * UNIT * block
-            for pair in range(0, UNITS // 2, 2):
-                a = _added(parts, scales, pair, digits, place, a)
-                b = _added(parts, scales, pair + 1, digits, place + DIGITS * PAIR, b)
-                place += 2 * DIGITS * PAIR
-        sign = np.float32(-_taken(parts)) * _power(parts) if _taken(parts) else np.float32(1)
-        y[row] = many_total(a) + many_total(b) + sign * total(offset)
+            place, factors = DIGITS * BLOCK * block, k_codes.factors(parts, row, block)
+            low = middle = high = no_sums(0)
+            codes, some = k_codes.pair(parts, row, block, 0), FIRST(factors)
+            low, middle, high = _added(codes, some, digits, place, low, middle, high)
+            codes, some = k_codes.pair(parts, row, block, 2), SECOND(factors)
+            low, middle, high = _added(codes, some, digits, place + DIGITS * PAIR, low, middle, high)
+            codes, some = k_codes.pair(parts, row, block, 4), THIRD(factors)
+            low, middle, high = _added(codes, some, digits, place + 2 * DIGITS * PAIR, low, middle, high)
+            codes, some = k_codes.pair(parts, row, block, 6), FOURTH(factors)
+            low, middle, high = _added(codes, some, digits, place + 3 * DIGITS * PAIR, low, middle, high)
+            scale = times(k_codes.factor(parts, row, block), splat(steps[block]))
+            some = fused(eight_sums(middle), splat(MIDDLE), eight_sums(low))
+            found = fused(fused(eight_sums(high), splat(HIGHEST), some), scale, found)
+            offset = k_codes.with_offsets(parts, row, block, sums, offset)
+        y[row] = total(found) + total(offset)
 
 
 @compiled
-def _power(parts: Any) -> Any:
-    """What factors have been divided by: see `signed_by_two`."""
-    return np.float32(1 << 24) if _taken(parts) else np.float32(1)
-
-
-@compiled
-def _find_factors(parts: Any, scales: Array, steps: Array, sums: Array, block: int, offset: Any) -> Any:
-    """Write the factors of a block's sums; returns `offset` with what its offsets, or what was taken, come to.
-
-    Taken is counted as 1.
-    """
-    if _factors(parts) == WHOLE:
-        store(scales, FACTORS, times(numbers(scales, 0), numbers(steps, block)))
-        return fused(numbers(scales, OFFSETS), numbers(sums, block), offset)
-    found = many_times(sixteen_numbers(scales, 0), many_splat(_power(parts)))
-    many_store(scales, FACTORS, many_times(found, each_twice(steps, block)))
-    first = 0 if _taken(parts) else OFFSETS
-    offset = fused(numbers(scales, first), numbers(sums, 2 * block), offset)
-    return fused(numbers(scales, first + 8), numbers(sums, 2 * block + 8), offset)
-
-
-@compiled
-def _added(parts: Any, scales: Array, pair: int, digits: Array, place: int, sums: Any) -> Any:
-    """Partial sums with the products of two units."""
-    first, second = thirty_two(scales, codes_at(0, 2 * pair)), thirty_two(scales, codes_at(0, 2 * pair + 1))
-    found = times_digits(two_units(first, second, _taken(parts)), digits, place)
-    if _factors(parts) == WHOLE:
-        return many_fused(found, spread_two(scales, FACTORS + 2 * pair), sums)
-    return many_fused(found, spread_four(scales, FACTORS + 4 * pair), sums)
+def _added(codes: Any, factors: Any, digits: Array, place: int, low: Any, middle: Any, high: Any) -> Any:
+    """Sums of each digit with the products of two units."""
+    low = factored(times_digit(codes, digits, place), factors, low)
+    middle = factored(times_digit(codes, digits, place + PAIR), factors, middle)
+    return low, middle, factored(times_digit(codes, digits, place + 2 * PAIR), factors, high)

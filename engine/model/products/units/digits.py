@@ -1,12 +1,12 @@
 """Vector operations for products in whole numbers: codes of a byte each times numbers of 24 bits, exactly.
 
 A number is written in three digits to the base 256, each a byte with a sign. One instruction multiplies codes without a
-sign by digits and adds four products at a time; the sums of the three digits are put together by moving bits. Codes are
-at most 63, so that four products of 24 bits have room in 32. LLVM makes two operations of one where registers are
-narrower than 64 bytes.
+sign by digits and adds two products at a time, which have room in 16 bits, as codes are at most 63. The next one
+multiplies these by factors of up to 8 bits and adds two again: sums of 256 numbers have room in 32 bits. Whole numbers
+may be added in any order: bits are the same for registers of 32 and of 64 bytes.
 """
 
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,15 @@ from numba.extending import intrinsic
 
 from engine.model.products.building import (
     BYTES,
+    EIGHT_NUMBERS,
     F32,
+    I8,
     I16,
     I32,
     LANES,
     MANY,
     MANY_BYTES,
+    SIXTEEN_BYTES,
     Vector,
     chosen,
     constant,
@@ -38,7 +41,8 @@ ONE = np.float32(1 << 22)  # what `power` of a unit's numbers becomes
 ROOM = 1.0078125  # numbers are less than 2 ** 23 by this: so the highest digit has room in a byte
 PAIR = 2 * MANY  # codes of two units
 SIXTEEN_NUMBERS = Vector("SixteenNumbers", ir.VectorType(F32, BYTES))
-PAIR_OF_BYTES = Vector("SixtyFourBytes", ir.VectorType(ir.IntType(8), PAIR))
+PAIR_OF_BYTES = Vector("SixtyFourBytes", ir.VectorType(I8, PAIR))
+SIXTEEN_SHORTS, MANY_SHORTS = (Vector(f"Shorts{count}", ir.VectorType(I16, count)) for count in (BYTES, MANY))
 
 
 @lru_cache(maxsize=1)
@@ -50,7 +54,7 @@ def features() -> frozenset[str]:
 
 
 def has_byte_products() -> bool:
-    """Whether the processor adds products of bytes up: with AVX2 by three operations, with VNNI by one."""
+    """Whether the processor multiplies bytes and adds such products up."""
     return "+avx2" in features()
 
 
@@ -68,71 +72,105 @@ def _whole(builder: Any, halves: list[Any]) -> Any:
     return chosen(builder, halves[0], halves[1], list(range(2 * halves[0].type.count)))
 
 
-def _sums(builder: Any, codes: Any, digits: list[Any]) -> Any:
-    """Sums of four products each, int32 [16], of codes and the digits of as many numbers, the lowest ones first."""
-    found = features()
-    if "+avx512vnni" in found:
-        return _by_one_operation(builder, "llvm.x86.avx512.vpdpbusd.512", codes, digits)
-    parts = [_halves(builder, each) for each in (codes, *digits)]
-    if "+avxvnni" in found:
-        name = "llvm.x86.avx512.vpdpbusd.256"
-        return _whole(
-            builder, [_by_one_operation(builder, name, some, rest) for some, *rest in zip(*parts, strict=True)]
-        )
-    return _whole(builder, [_by_pairs(builder, some, rest) for some, *rest in zip(*parts, strict=True)])
+def _has_wide_bytes() -> bool:
+    """Whether 64 bytes are multiplied by one instruction; to be asked for once something is compiled."""
+    return "+avx512bw" in features()
 
 
-def _by_one_operation(builder: Any, name: str, codes: Any, digits: list[Any]) -> Any:
-    words = ir.VectorType(I32, codes.type.count // 4)
-    multiply = _function(builder, name, words, words, codes.type, codes.type)
-    found = builder.call(multiply, [constant(words, 0), codes, digits[-1]])
-    for digit in reversed(digits[:-1]):
-        found = builder.call(multiply, [builder.shl(found, constant(words, 8)), codes, digit])
-    return found
+SUMS = Vector("Sums", ir.VectorType(I32, BYTES if _has_wide_bytes() else LANES))
 
 
-def _by_pairs(builder: Any, codes: Any, digits: list[Any]) -> Any:
-    """Two products fit into 16 bits, as codes are at most 63; pairs are added, those of the highest digit by 256."""
-    pairs = ir.VectorType(I16, BYTES)
-    multiply = _function(builder, "llvm.x86.avx2.pmadd.ub.sw", pairs, MANY_BYTES.llvm, MANY_BYTES.llvm)
-    add = _function(builder, "llvm.x86.avx2.pmadd.wd", eight(I32), pairs, pairs)
-    products = [builder.call(multiply, [codes, digit]) for digit in digits]
-    low, middle, high = (
-        builder.call(add, [some, constant(pairs, by)]) for some, by in zip(products, (1, 1, 256), strict=True)
-    )
-    return builder.add(builder.shl(builder.add(high, middle), constant(eight(I32), 8)), low)
+def _multiplied(builder: Any, codes: Any, digits: Any) -> Any:
+    """Products of codes and a digit of as many numbers, those of two added: they fit into 16 bits."""
+    if _has_wide_bytes():
+        kind = MANY_SHORTS.llvm
+        multiply = _function(builder, "llvm.x86.avx512.pmaddubs.w.512", kind, codes.type, codes.type)
+        return builder.call(multiply, [codes, digits])
+    half = MANY_BYTES.llvm
+    multiply = _function(builder, "llvm.x86.avx2.pmadd.ub.sw", SIXTEEN_SHORTS.llvm, half, half)
+    parts = zip(_halves(builder, codes), _halves(builder, digits), strict=True)
+    return _whole(builder, [builder.call(multiply, list(part)) for part in parts])
 
 
-def _times_digits() -> Any:
+def _added(builder: Any, shorts: Any, factors: Any) -> list[Any]:
+    """Of all in one register, or of both halves."""
+    if _has_wide_bytes():
+        kind = ir.VectorType(I32, BYTES)
+        add = _function(builder, "llvm.x86.avx512.pmaddw.d.512", kind, shorts.type, shorts.type)
+        return [builder.call(add, [shorts, factors])]
+    half = SIXTEEN_SHORTS.llvm
+    add = _function(builder, "llvm.x86.avx2.pmadd.wd", eight(I32), half, half)
+    parts = zip(_halves(builder, shorts), _halves(builder, factors), strict=True)
+    return [builder.call(add, list(part)) for part in parts]
+
+
+def _factored(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
+    return reduce(builder.add, _added(builder, shorts, factors), sums)
+
+
+def _fours(builder: Any, shorts: Any) -> Any:
+    parts = _added(builder, shorts, constant(shorts.type, 1))
+    return builder.sitofp(parts[0] if len(parts) == 1 else _whole(builder, parts), SIXTEEN_NUMBERS.llvm)
+
+
+def _eight_sums(builder: Any, sums: Any) -> Any:
+    whole = sums if sums.type.count == LANES else builder.add(*_halves(builder, sums))
+    return builder.sitofp(whole, eight(F32))
+
+
+def _times_digit() -> Any:
     def sign(_context: Any, _codes: Any, array: Any, _index: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             place = place_of(context, builder, signature.args[1], values[1:], PAIR_OF_BYTES.llvm)
-            places = (builder.gep(place, [ir.Constant(I32, digit)]) for digit in range(DIGITS))
-            sums = _sums(builder, values[0], [builder.load(each, align=1) for each in places])
-            return builder.sitofp(sums, SIXTEEN_NUMBERS.llvm)
+            return _multiplied(builder, values[0], builder.load(place, align=1))
 
-        return SIXTEEN_NUMBERS(PAIR_OF_BYTES, array, types.intp), generate
+        return MANY_SHORTS(PAIR_OF_BYTES, array, types.intp), generate
 
     return intrinsic(with_arguments(sign, 3))
 
 
-times_digits = _times_digits()
-"""(codes, array, index): 64 codes times as many numbers whose digits begin at a byte; four products are added."""
+times_digit = _times_digit()
+"""(codes, array, index): 64 codes times a digit of as many numbers, which begins at a byte; two products are added."""
+factored = operation(SUMS, (MANY_SHORTS, MANY_SHORTS, SUMS), _factored)
+"""(products, factors, sums): products of two codes times factors, all added to sums, in whichever of them."""
+no_sums = operation(SUMS, (types.int64,), lambda _builder, _any: constant(SUMS.llvm, 0))
+"""Zeros."""
+eight_sums = operation(EIGHT_NUMBERS, (SUMS,), _eight_sums)
+"""Sums as eight float32 numbers, the same for registers of any size."""
+fours = operation(SIXTEEN_NUMBERS, (MANY_SHORTS,), _fours)
+"""Products of two codes each, those of two added, as float32."""
+
+
+def _shorts_of(places: list[int]) -> Any:
+    """Bytes with a sign, at these places, in 16 bits."""
+    return operation(
+        SIXTEEN_SHORTS,
+        (SIXTEEN_BYTES,),
+        lambda builder, some: builder.sext(chosen(builder, some, undefined(some), places), SIXTEEN_SHORTS.llvm),
+    )
+
+
+unit_factors = _shorts_of([*range(8), *range(8)])
+"""The factors of eight units, which are the first eight bytes, for both halves of these."""
+half_factors = _shorts_of([*range(0, 16, 2), *range(1, 16, 2)])
+"""The factors of eight units, which are sixteen bytes: those of their first halves, and of their second ones."""
+
+
+def _factors_of(pair: int) -> Any:
+    places = [half * 8 + unit for unit in (2 * pair, 2 * pair + 1) for half in (0, 1) for _ in range(8)]
+    return operation(
+        MANY_SHORTS, (SIXTEEN_SHORTS,), lambda builder, some: chosen(builder, some, undefined(some), places)
+    )
+
+
+factors_of = tuple(map(_factors_of, range(4)))
+"""By pair of units: the factor of each two codes of these, whose products have been added."""
 ones = operation(PAIR_OF_BYTES, (types.int64,), lambda _builder, _any: constant(PAIR_OF_BYTES.llvm, 1))
 """A code of 1 for each number, to add numbers up."""
 two_units = operation(
-    PAIR_OF_BYTES,
-    (MANY_BYTES, MANY_BYTES, types.int64),
-    lambda builder, first, second, number: builder.add(_whole(builder, [first, second]), _spread_byte(builder, number)),
+    PAIR_OF_BYTES, (MANY_BYTES, MANY_BYTES), lambda builder, first, second: _whole(builder, [first, second])
 )
-"""(codes, codes, number): those of two units, each plus a number."""
-
-
-def _spread_byte(builder: Any, number: Any) -> Any:
-    kind = PAIR_OF_BYTES.llvm
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), builder.trunc(number, kind.element), _FIRST)
-    return chosen(builder, one, undefined(one), [0] * PAIR)
-
+"""The codes of two units."""
 
 _FIRST = ir.Constant(I32, 0)
 
@@ -189,17 +227,6 @@ power = load(types.float32, ir.VectorType(F32, MANY), _power)
 """A power of two that all of 32 numbers are less than twice of, by `ROOM`; infinite if one is, or is no number."""
 
 
-def _spread(count: int) -> Any:
-    places = [at // (BYTES // count) for at in range(BYTES)]
-    return load(SIXTEEN_NUMBERS, ir.VectorType(F32, count), lambda b, some: chosen(b, some, undefined(some), places))
-
-
-spread_two, spread_four = _spread(2), _spread(4)
-"""Two float32 numbers of an array, each eight times; four of them, each four times."""
-each_twice = load(
-    SIXTEEN_NUMBERS, eight(F32), lambda b, some: chosen(b, some, undefined(some), [at // 2 for at in range(BYTES)])
-)
-"""Eight float32 numbers of an array, each twice."""
 sixteen_numbers = load(SIXTEEN_NUMBERS, SIXTEEN_NUMBERS.llvm, lambda _, loaded: loaded)
 """Sixteen float32 numbers of an array."""
 

@@ -60,8 +60,11 @@ def _negative(numbers: Any) -> Any:
 
 
 @compiled
-def _scales_q3_k(line: Array, i: int, scales: Array, own: int) -> None:
-    """The sixteen factors of 6 bits: the lower four bits of all, and behind them the upper two."""
+def factors_q3_k(line: Array, i: int) -> Any:
+    """The sixteen factors of a Q3_K block that begins at a byte, with a sign, as bytes.
+
+    Of 6 bits each: the lower four bits of all, and behind them the upper two.
+    """
     begin, middle, end = word_at(line, i + 96), word_at(line, i + 100), word_at(line, i + 104)
     codes = stacked(
         np.int32(begin & 0x0F0F0F0F | end << 4 & 0x30303030),
@@ -69,14 +72,14 @@ def _scales_q3_k(line: Array, i: int, scales: Array, own: int) -> None:
         np.int32(begin >> 4 & 0x0F0F0F0F | end & 0x30303030),
         np.int32(middle >> 4 & 0x0F0F0F0F | end >> 2 & 0x30303030),
     )
-    scale, factors = times(spread_half(line, i + 108), splat(HIGH * HIGH)), less(codes, 32)
-    store(scales, own, times(first_high(factors), scale))
-    store(scales, own + 8, times(last_high(factors), scale))
+    return less(codes, 32)
 
 
 def _prepare_q3_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
     line, i = parts.blocks[row], 110 * (at >> 3)
-    _scales_q3_k(line, i, scales, own)
+    scale, factors = times(spread_half(line, i + 108), splat(HIGH * HIGH)), factors_q3_k(line, i)
+    store(scales, own, times(first_high(factors), scale))
+    store(scales, own + 8, times(last_high(factors), scale))
     third = thirty_two(line, i)
     for group in range(8):
         low = field(thirty_two(line, i + 32 + 32 * (group >> 2)), 2 * (group & 3), 3)
@@ -84,15 +87,20 @@ def _prepare_q3_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Non
 
 
 @compiled
-def _scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
-    """Factors and offsets of the 8 groups of a Q4_K or Q5_K block that begins at a byte.
+def factors_q4_k(line: Array, i: int) -> Any:
+    """Factors and offsets of the 8 groups of a Q4_K or Q5_K block that begins at a byte, as bytes.
 
     Of 6 bits each, those of the last four groups have their upper two bits beside those of the first four.
     """
     begin, middle, end = word_at(line, i + 4), word_at(line, i + 8), word_at(line, i + 12)
     factors = end & 0x0F0F0F0F | begin >> 2 & 0x30303030
     offsets = end >> 4 & 0x0F0F0F0F | middle >> 2 & 0x30303030
-    found = stacked(np.int32(begin & 0x3F3F3F3F), np.int32(factors), np.int32(middle & 0x3F3F3F3F), np.int32(offsets))
+    return stacked(np.int32(begin & 0x3F3F3F3F), np.int32(factors), np.int32(middle & 0x3F3F3F3F), np.int32(offsets))
+
+
+@compiled
+def _scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
+    found = factors_q4_k(line, i)
     store(scales, own, times(first(found), spread_half(line, i)))
     store(scales, own + OFFSETS, times(last(found), _negative(spread_half(line, i + 2))))
 

@@ -1,0 +1,209 @@
+"""Codes and whole factors of GGUF's blocks of 256 numbers, for products in whole numbers; offsets as in `k_blocks`.
+
+A block's numbers are codes times whole factors of units, or of their halves, times one float16 number; some have
+offsets, which are multiplied with sums of x.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+
+from engine.model.products import layouts
+from engine.model.products.compiling import compiled
+from engine.model.products.layouts import Array
+from engine.model.products.units.digits import half_factors, two_units, unit_factors
+from engine.model.products.units.k_blocks import factors_q3_k, factors_q4_k
+from engine.model.products.vectors import (
+    field,
+    first,
+    first_high,
+    fused,
+    last,
+    last_high,
+    masked,
+    numbers,
+    placed,
+    shifted,
+    sixteen,
+    splat,
+    spread_half,
+    thirty_two,
+    times,
+)
+
+HIGH = 2.0**-24  # by which `first_high` is too large
+
+
+def codes(parts: Any, row: int, block: int, unit: int) -> Any:
+    """The codes of a unit of a block, without a sign, less than 64."""
+    raise NotImplementedError
+
+
+def factors(parts: Any, row: int, block: int) -> Any:
+    """The whole factors of a block, see `unit_factors` and `half_factors`."""
+    raise NotImplementedError
+
+
+def factor(parts: Any, row: int, block: int) -> Any:
+    """What all of a block is multiplied by, eight times."""
+    raise NotImplementedError
+
+
+def with_offsets(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+    """`offset`, eight numbers, and what the block's offsets times sums of x come to.
+
+    sums: float32, of the row's units, and behind them of halves of units. Offsets are those of codes whose sign was
+    taken from them, too.
+    """
+    raise NotImplementedError
+
+
+@compiled
+def pair(parts: Any, row: int, block: int, unit: int) -> Any:
+    """The codes of a unit and the next one."""
+    return two_units(codes(parts, row, block, unit), codes(parts, row, block, unit + 1))
+
+
+@compiled
+def _of_units(found: Any, scale: Any, sums: Array, block: int, offset: Any) -> Any:
+    return fused(times(found, scale), numbers(sums, 8 * block), offset)
+
+
+@compiled
+def _of_halves(begin: Any, end: Any, scale: Any, sums: Array, block: int, offset: Any) -> Any:
+    at = len(sums) // 3 + 16 * block
+    offset = fused(times(begin, scale), numbers(sums, at), offset)
+    return fused(times(end, scale), numbers(sums, at + 8), offset)
+
+
+@compiled
+def _times(scale: Any, number: float) -> Any:
+    return times(scale, splat(np.float32(number)))
+
+
+def _codes_q2_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    return field(thirty_two(parts.blocks[row], 84 * block + 16 + 32 * (unit >> 2)), 2 * (unit & 3), 3)
+
+
+def _factors_q2_k(parts: Any, row: int, block: int) -> Any:
+    return half_factors(masked(sixteen(parts.blocks[row], 84 * block), 15))
+
+
+def _factor_q2_k(parts: Any, row: int, block: int) -> Any:
+    return spread_half(parts.blocks[row], 84 * block + 80)
+
+
+def _offsets_q2_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+    line, i = parts.blocks[row], 84 * block
+    found, scale = shifted(sixteen(line, i), 4), _times(spread_half(line, i + 82), -1)
+    return _of_halves(first(found), last(found), scale, sums, block, offset)
+
+
+def _codes_q3_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    line, i = parts.blocks[row], 110 * block
+    low = field(thirty_two(line, i + 32 + 32 * (unit >> 2)), 2 * (unit & 3), 3)
+    return placed(low, field(thirty_two(line, i), unit, 1), 2)
+
+
+def _factors_q3_k(parts: Any, row: int, block: int) -> Any:
+    return half_factors(factors_q3_k(parts.blocks[row], 110 * block))
+
+
+def _factor_q3_k(parts: Any, row: int, block: int) -> Any:
+    return spread_half(parts.blocks[row], 110 * block + 108)
+
+
+def _offsets_q3_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+    line, i = parts.blocks[row], 110 * block
+    found, scale = factors_q3_k(line, i), _times(spread_half(line, i + 108), -4 * HIGH)
+    return _of_halves(first_high(found), last_high(found), scale, sums, block, offset)
+
+
+def _codes_q4_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    return field(thirty_two(parts.blocks[row], 144 * block + 16 + 32 * (unit >> 1)), 4 * (unit & 1), 15)
+
+
+def _factors_q4_k(parts: Any, row: int, block: int) -> Any:
+    return unit_factors(factors_q4_k(parts.blocks[row], 144 * block))
+
+
+def _factor_q4_k(parts: Any, row: int, block: int) -> Any:
+    return spread_half(parts.blocks[row], 144 * block)
+
+
+def _offsets_q4_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+    line, i = parts.blocks[row], 144 * block
+    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), sums, block, offset)
+
+
+def _codes_q5_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    line, i = parts.blocks[row], 176 * block
+    low = field(thirty_two(line, i + 48 + 32 * (unit >> 1)), 4 * (unit & 1), 15)
+    return placed(low, field(thirty_two(line, i + 16), unit, 1), 4)
+
+
+def _factors_q5_k(parts: Any, row: int, block: int) -> Any:
+    return unit_factors(factors_q4_k(parts.blocks[row], 176 * block))
+
+
+def _factor_q5_k(parts: Any, row: int, block: int) -> Any:
+    return spread_half(parts.blocks[row], 176 * block)
+
+
+def _offsets_q5_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+    line, i = parts.blocks[row], 176 * block
+    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), sums, block, offset)
+
+
+def _codes_q6_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    line, i, side, quarter = parts.blocks[row], 210 * block, unit >> 2, unit & 3
+    low = field(thirty_two(line, i + 64 * side + 32 * (quarter & 1)), 4 * (quarter >> 1), 15)
+    return placed(low, field(thirty_two(line, i + 128 + 32 * side), 2 * quarter, 3), 4)
+
+
+def _factors_q6_k(parts: Any, row: int, block: int) -> Any:
+    return half_factors(sixteen(parts.blocks[row], 210 * block + 192))
+
+
+def _factor_q6_k(parts: Any, row: int, block: int) -> Any:
+    return spread_half(parts.blocks[row], 210 * block + 208)
+
+
+def _offsets_q6_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+    line, i = parts.blocks[row], 210 * block
+    found, scale = sixteen(line, i + 192), _times(spread_half(line, i + 208), -32 * HIGH)
+    return _of_halves(first_high(found), last_high(found), scale, sums, block, offset)
+
+
+CODES: dict[type, tuple[Callable[..., Any], ...]] = {
+    layouts.Q2K: (_codes_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
+    layouts.Q3K: (_codes_q3_k, _factors_q3_k, _factor_q3_k, _offsets_q3_k),
+    layouts.Q4K: (_codes_q4_k, _factors_q4_k, _factor_q4_k, _offsets_q4_k),
+    layouts.Q5K: (_codes_q5_k, _factors_q5_k, _factor_q5_k, _offsets_q5_k),
+    layouts.Q6K: (_codes_q6_k, _factors_q6_k, _factor_q6_k, _offsets_q6_k),
+}
+"""By layout: what stands for `codes`, `factors`, `factor` and `with_offsets`."""
+
+
+def _codes_of(parts: Any, row: int, block: int, unit: int) -> Callable[..., Any]:  # noqa: ARG001  # numba looks at names
+    return CODES[parts.instance_class][0]
+
+
+def _factors_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
+    return CODES[parts.instance_class][1]
+
+
+def _factor_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
+    return CODES[parts.instance_class][2]
+
+
+def _offsets_of(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return CODES[parts.instance_class][3]
+
+
+overload(codes)(_codes_of)
+overload(factors)(_factors_of)
+overload(factor)(_factor_of)
+overload(with_offsets)(_offsets_of)
