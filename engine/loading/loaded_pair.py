@@ -65,7 +65,7 @@ from engine.weights.planning.placement import Plan
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_store import HostShare
 from engine.weights.streaming.layer_stream import LayerStream
-from engine.weights.streaming.stored_weight import NarrowWeight
+from engine.weights.streaming.stored_weight import NarrowWeight, held_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,14 +331,13 @@ def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "", ke
     """What a person wants to know of a model; `stored_as`, `kept_bytes`: of layers kept otherwise than they run."""
     narrow = [weight for weight in network.model.parameters() if isinstance(weight, NarrowWeight)]
     kept_in = str(narrow[0].kept.dtype).removeprefix("torch.") if narrow else ""
-    held = (each.kept if isinstance(each, NarrowWeight) else each for each in network.model.parameters())
     return ModelInfo(
         source=checkpoint.source,
         name=checkpoint.name,
         family=str(checkpoint.config["model_type"]),
         parameters=checkpoint.parameters,
         layers=len(network.layers),
-        bytes=kept_bytes or sum(weight.nbytes for weight in held),
+        bytes=kept_bytes or sum(map(held_bytes, network.model.parameters())),
         weights=stored_as or kept_in or str(network.dtype).removeprefix("torch."),
         device=str(network.device),
         note=say("Pictures and sound are not read.") if reads_more_than_text(checkpoint.config) else "",

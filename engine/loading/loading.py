@@ -52,6 +52,7 @@ from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from engine.weights.streaming.stored_weight import (
+    keep_packed_tables,
     keep_small,
     keep_small_tables,
     light_rows,
@@ -235,6 +236,7 @@ def _load_streamed(
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
     streamable = build_streamable(checkpoint, dtype, device)
     if plan.stays_stored:
+        keep_packed_tables(streamable.network.model, streamable.converter.packed_tables(), plan.few_rows)
         narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter)
     if stored is None:

@@ -160,6 +160,17 @@ class LayerConverter:
         """The checkpoint's weights that belong to none of the decoder layers, by its own names; nothing is read."""
         return {name: self._lazy(name, source) for name, source in self._sources(None).items()}
 
+    def packed_tables(self) -> dict[str, LazyPacked]:
+        """Packed matrices that belong to none of the layers and are used as they are, by the network's names."""
+        found = {}
+        for name, lazy in self.outside().items():
+            destination = self._destinations[name]
+            if destination.converted or not isinstance(lazy, LazyPacked) or len(lazy.weight.shape) != 2:
+                continue
+            if lazy.weight.shape == tuple(self._state[destination.name].shape):
+                found[destination.name] = lazy
+        return found
+
     def _sources(self, index: int | None) -> dict[str, Source]:
         return {name: self._weights[name] for name in self._members[index]}
 

@@ -111,10 +111,13 @@ class LazyPacked:
 
     def __getitem__(self, _everything: EllipsisType) -> Tensor:
         """Read and decode the weight; raises `ModelError` when a file does not give what its table says."""
-        parts = {role: LazyTensor(info, stored_dtype(info))[...] for role, info in self.weight.parts.items()}
         out = torch.empty(self.weight.shape, dtype=self.dtype)
-        self.weight.format.decode(parts, out)
+        self.weight.format.decode(self.parts(), out)
         return out
+
+    def parts(self) -> dict[str, Tensor]:
+        """Read what is stored of it, by role; raises `ModelError` likewise."""
+        return {role: LazyTensor(info, stored_dtype(info))[...] for role, info in self.weight.parts.items()}
 
     def get_dtype(self) -> str:
         """The type that it is decoded to, as safetensors calls it."""

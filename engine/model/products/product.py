@@ -200,6 +200,16 @@ class Stored:
         loop = _tile_loop()
         batch.add(partial(loop.tile_rows, self.parts, x, y, shapes=loop.SHAPES), self.rows, self.columns, 2 * len(x))
 
+    def some_rows(self, numbers: Sequence[int]) -> Tensor:
+        """Rows of the matrix, decoded: float32 [numbers, columns]. Raises `IndexError` where there is no such row."""
+        if numbers and not 0 <= min(numbers) <= max(numbers) < self.rows:
+            raise IndexError(f"of {self.rows} rows")
+        found, decode = torch.empty(len(numbers), self.columns, dtype=torch.float32), _kernels().decode_from
+        lines = found.numpy()
+        for place, number in enumerate(numbers):
+            decode(self.parts, lines[place : place + 1], number, number + 1)
+        return found
+
     def decode(self, out: Tensor) -> None:
         """Write the matrix into `out`, of its shape, contiguous, float32 or bfloat16."""
         kernels, batch = _kernels(), Batch()

@@ -4,6 +4,7 @@ Decoding a whole weight moves every number through memory two or three times, wh
 are multiplied by the processor's library, with blocks that stay in a cache from their decoding on.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -11,8 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engine.model.formats.packed import PackedFormat, PackedWeight
 from engine.model.products.matrix_unit import has_tiles
-from engine.model.products.product import Product, floats
+from engine.model.products.product import Product, Stored, floats
+from engine.model.weight_loader import LazyPacked
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.store.layout import is_aligned
@@ -211,6 +214,49 @@ class NarrowWeight(StoredWeight):
         return functional.embedding(numbers, self.kept).float()
 
 
+class PackedTable(StoredWeight):
+    """An embedding or a head in float32 on the processor, which stays as its checkpoint packs it.
+
+    Rows that are looked up are decoded alone.
+    """
+
+    _format: PackedFormat
+
+    @staticmethod
+    def of(weight: PackedWeight, parts: Mapping[str, Tensor], few_rows: int) -> "PackedTable | None":
+        """Of a packed matrix, and what is stored of it; None if no loop multiplies with that."""
+        shape = weight.shape[0], weight.shape[1]
+        product = weight.format.product(parts, shape)
+        if type(product) is not Stored:
+            return None
+        place = torch.empty(1).expand(shape)  # takes no memory
+        made = StoredWeight.__new__(PackedTable, TABLE, codec_named("plain"), place, few_rows)
+        assert isinstance(made, PackedTable)
+        made._format = weight.format
+        made.point(parts, {TABLE: product})
+        return made
+
+    @property
+    def held_bytes(self) -> int:
+        """What it takes."""
+        return sum(part.nbytes for part in self._stored.values())
+
+    def decoded(self) -> Tensor:
+        """All of it, made anew."""
+        whole = torch.empty(self._place.shape)
+        self._format.decode(self._stored, whole)
+        return whole
+
+    def _now(self) -> Tensor:
+        return self.decoded()
+
+    def rows(self, numbers: Tensor) -> Tensor:
+        """See `StoredWeight.rows`. Raises `IndexError` where there is no such row."""
+        product = self._product()
+        assert isinstance(product, Stored), "see `of`"
+        return product.some_rows(numbers.flatten().tolist()).view(*numbers.shape, product.columns)
+
+
 class SmallWeight(StoredWeight):
     """A small weight in float32, whose few rows the loops multiply: so its layer takes one call, see `passes.light`."""
 
@@ -311,6 +357,13 @@ def keep_small_tables(model: Any) -> None:
         embedding._parameters["weight"] = small
 
 
+def held_bytes(weight: Tensor) -> int:
+    """What a weight takes in memory."""
+    if isinstance(weight, PackedTable):
+        return weight.held_bytes
+    return weight.kept.nbytes if isinstance(weight, NarrowWeight) else weight.nbytes
+
+
 def multiplies_stored(model: nn.Module) -> bool:
     """Whether a network multiplies with weights as they are stored."""
     weights = (weight for module in model.modules() for weight in module._parameters.values())
@@ -322,12 +375,32 @@ def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
     made: dict[int, NarrowWeight | None] = {}
     for module in (model.get_input_embeddings(), model.get_output_embeddings()):
         table = module._parameters.get("weight") if isinstance(module, nn.Embedding | nn.Linear) else None
-        if table is None or table.dtype != torch.float32:
+        if table is None or table.dtype != torch.float32 or isinstance(table, StoredWeight):
             continue
         if id(table) not in made:
             made[id(table)] = NarrowWeight.of(table, dtype, few_rows)
         if (narrow := made[id(table)]) is not None:
             module._parameters["weight"] = narrow  # no `Parameter`, as it has no numbers
+
+
+def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: int) -> None:
+    """Keep embedding and head of a transformers model as they are packed, where loops multiply with them.
+
+    `tables`: those that are packed, by the model's names. Raises `ModelError` when one cannot be read.
+    """
+    names: dict[int, list[str]] = defaultdict(list)  # tied ones have two
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names[id(parameter)].append(name)
+    made: dict[int, PackedTable | None] = {}
+    for module in (model.get_input_embeddings(), model.get_output_embeddings()):
+        table = module._parameters.get("weight") if isinstance(module, nn.Embedding | nn.Linear) else None
+        if table is None or table.dtype != torch.float32:
+            continue
+        lazy = next((tables[name] for name in names[id(table)] if name in tables), None)
+        if id(table) not in made:
+            made[id(table)] = PackedTable.of(lazy.weight, lazy.parts(), few_rows) if lazy else None
+        if (packed := made[id(table)]) is not None:
+            module._parameters["weight"] = packed
 
 
 def _decoded(value: Any) -> Any:
