@@ -234,9 +234,11 @@ def _load_streamed(
 ) -> Progress:
     dtype = dtype_for(options.weights, checkpoint, device, recall_arithmetic(options, device))
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
-    streamable = build_streamable(checkpoint, dtype, device)
-    if plan.stays_stored:
+    keeps_tables = plan.stays_stored and dtype == torch.float32  # which is so on a processor alone
+    streamable = build_streamable(checkpoint, dtype, device, keeps_tables)
+    if keeps_tables:
         keep_packed_tables(streamable.network.model, streamable.converter.packed_tables(), plan.few_rows)
+    if plan.stays_stored:
         narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter)
     if stored is None:

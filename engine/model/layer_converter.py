@@ -14,6 +14,7 @@ from engine.model.assembly import Assembly, Source
 from engine.model.checkpoint import Checkpoint
 from engine.model.formats.packed import PackedWeight
 from engine.model.network import find_layers
+from engine.model.packed_tables import may_stay
 from engine.model.safetensors_header import TensorInfo
 from engine.model.weight_loader import Destination, LazyPacked, LazyTensor, LoadReport, WeightLoader, stored_dtype
 from engine.protocol.sentences import say, shown
@@ -161,15 +162,19 @@ class LayerConverter:
         return {name: self._lazy(name, source) for name, source in self._sources(None).items()}
 
     def packed_tables(self) -> dict[str, LazyPacked]:
-        """Packed matrices that belong to none of the layers and are used as they are, by the network's names."""
+        """Embedding and head, where they may stay as they are packed, by the network's names."""
         found = {}
         for name, lazy in self.outside().items():
             destination = self._destinations[name]
-            if destination.converted or not isinstance(lazy, LazyPacked) or len(lazy.weight.shape) != 2:
-                continue
-            if lazy.weight.shape == tuple(self._state[destination.name].shape):
+            is_whole = not destination.converted and self._weights[name].shape == self._state[destination.name].shape
+            if isinstance(lazy, LazyPacked) and is_whole and may_stay(name, lazy.weight):
                 found[destination.name] = lazy
         return found
+
+    def without_tables(self) -> dict[str, LazyTensor | LazyPacked]:
+        """`outside` without those."""
+        tables = self.packed_tables()
+        return {name: lazy for name, lazy in self.outside().items() if self._destinations[name].name not in tables}
 
     def _sources(self, index: int | None) -> dict[str, Source]:
         return {name: self._weights[name] for name in self._members[index]}

@@ -26,27 +26,34 @@ class StreamableNetwork:
     converter: LayerConverter
 
 
-def build_streamable(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device) -> StreamableNetwork:
+def build_streamable(
+    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, leaves_tables: bool = False
+) -> StreamableNetwork:
     """Load embeddings, final norm and head onto `device`, and leave the decoder layers on meta.
 
-    Raises `ModelError` for what cannot be used.
+    `leaves_tables`: as well as `packed_tables` of the converter. Raises `ModelError` for what cannot be used.
     """
     converter = open_layer_converter(checkpoint, dtype)
     architecture = converter.architecture
     model = architecture.build_on_meta(dtype)
     loader = WeightLoader(model, dtype, architecture.kind)
     loader.rebuild_buffers(device)
-    loader.finish(loader.load(converter.outside(), device))
+    tables = converter.packed_tables() if leaves_tables else {}
+    report = loader.load(converter.without_tables() if leaves_tables else converter.outside(), device)
+    report.missing_keys.difference_update(tables)
+    loader.finish(report)
     model.eval().requires_grad_(False)
     layers = find_layers(model)
-    inside = {id(tensor) for tensor in layers.state_dict(keep_vars=True).values()}
+    left = {id(parameter) for name, parameter in model.named_parameters(remove_duplicate=False) if name in tables}
+    inside = left | {id(tensor) for tensor in layers.state_dict(keep_vars=True).values()}
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if tensor.is_meta and id(tensor) not in inside:
             raise ModelError(
                 say("'{name}' lacks the weights {tensor}.", name=checkpoint.name, tensor=name),
                 say("Download the model again."),
             )
-    return StreamableNetwork(wrap(model, architecture.attention, checkpoint.name), converter)
+    network = wrap(model, architecture.attention, checkpoint.name)
+    return StreamableNetwork(replace(network, device=device) if tables else network, converter)
 
 
 def load_layerwise(

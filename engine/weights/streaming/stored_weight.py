@@ -254,6 +254,8 @@ class PackedTable(StoredWeight):
         """See `StoredWeight.rows`. Raises `IndexError` where there is no such row."""
         product = self._product()
         assert isinstance(product, Stored), "see `of`"
+        if numbers.is_meta:  # only shapes are asked for
+            return numbers.new_empty((*numbers.shape, product.columns), dtype=torch.float32)
         return product.some_rows(numbers.flatten().tolist()).view(*numbers.shape, product.columns)
 
 
@@ -386,21 +388,22 @@ def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
 def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: int) -> None:
     """Keep embedding and head of a transformers model as they are packed, where loops multiply with them.
 
-    `tables`: those that are packed, by the model's names. Raises `ModelError` when one cannot be read.
+    `tables`: those that may stay, by the model's names; they may be on meta. Others of them are decoded. Raises
+    `ModelError` when one cannot be read.
     """
     names: dict[int, list[str]] = defaultdict(list)  # tied ones have two
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names[id(parameter)].append(name)
-    made: dict[int, PackedTable | None] = {}
+    made: dict[int, Tensor] = {}
     for module in (model.get_input_embeddings(), model.get_output_embeddings()):
         table = module._parameters.get("weight") if isinstance(module, nn.Embedding | nn.Linear) else None
-        if table is None or table.dtype != torch.float32:
-            continue
         lazy = next((tables[name] for name in names[id(table)] if name in tables), None)
+        if lazy is None:
+            continue
         if id(table) not in made:
-            made[id(table)] = PackedTable.of(lazy.weight, lazy.parts(), few_rows) if lazy else None
-        if (packed := made[id(table)]) is not None:
-            module._parameters["weight"] = packed
+            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows)
+            made[id(table)] = nn.Parameter(lazy[...], requires_grad=False) if packed is None else packed
+        module._parameters["weight"] = made[id(table)]
 
 
 def _decoded(value: Any) -> Any:

@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from engine.model.checkpoint import open_checkpoint
+from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
+from engine.model.packed_tables import saved_bytes
+from engine.model.products import product
 from engine.model.products.compiling import has_compiler
 from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.streaming.stored_weight import (
@@ -28,10 +30,16 @@ VOCABULARY, WIDTH, FEW_ROWS = 199, 256, 4
 WIDE: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "num_hidden_layers": 2}
 
 
-def network_of(folder: Path, kind: str, tied: bool) -> StreamableNetwork:
+def network_of(folder: Path, kind: str, tied: bool, leaves_tables: bool = True) -> StreamableNetwork:
     """Of a file in blocks of this kind; its layers have no weights yet."""
     model = tiny_model("llama", **WIDE, tie_word_embeddings=tied)
-    return build_streamable(open_checkpoint(str(write_gguf(folder / "m.gguf", model, kind))), torch.float32, CPU)
+    path = write_gguf(folder / "m.gguf", model, kind)
+    return build_streamable(open_checkpoint(str(path)), torch.float32, CPU, leaves_tables)
+
+
+def checkpoint_of(folder: Path) -> Checkpoint:
+    """That file."""
+    return open_checkpoint(str(folder / "m.gguf"))
 
 
 def tables_of(model: Any) -> list[Any]:
@@ -41,17 +49,19 @@ def tables_of(model: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("kind", "tied"), [("Q4_K", True), ("Q6_K", False), ("Q8_0", False)])
 def test_tables_stay_as_they_are_packed(kind: str, tied: bool, tmp_path: Path) -> None:
+    whole = [table.data for table in tables_of(network_of(tmp_path, kind, tied, leaves_tables=False).network.model)]
     made = network_of(tmp_path, kind, tied)
     model: Any = made.network.model
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
-    whole = [table.data.clone() for table in tables_of(model)]
+    assert all(table.is_meta for table in tables_of(model)), "nothing is decoded"
     keep_packed_tables(model, made.converter.packed_tables(), FEW_ROWS)
     share_out_head(model)
     packed = tables_of(model)
     assert all(isinstance(table, PackedTable) for table in packed)
     assert (packed[0] is packed[1]) == tied
     assert all(held_bytes(table) < table.nbytes / 3 for table in packed)
-    assert sum(map(held_bytes, model.parameters())) < sum(parameter.nbytes for parameter in model.parameters())
+    saved = saved_bytes(checkpoint_of(tmp_path).weights, 4, tied)
+    assert saved == sum(table.nbytes - held_bytes(table) for table in set(packed))
     for table, other in zip(packed, whole, strict=True):
         assert torch.equal(table.decoded(), other)
     numbers = torch.tensor([[3, VOCABULARY - 1, 0, 3]])
@@ -72,8 +82,18 @@ def test_there_is_no_other_row(number: int, tmp_path: Path) -> None:
 
 def test_what_no_loop_multiplies_is_decoded(tmp_path: Path) -> None:
     made = network_of(tmp_path, "F32", False)
+    assert not made.converter.packed_tables()
+    assert not any(table.is_meta for table in tables_of(made.network.model))
+
+
+def test_what_no_loop_is_compiled_for_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = network_of(tmp_path, "Q4_K", True)
+    monkeypatch.setattr(product, "has_compiler", lambda: False)
     keep_packed_tables(made.network.model, made.converter.packed_tables(), FEW_ROWS)
-    assert not any(isinstance(table, PackedTable) for table in tables_of(made.network.model))
+    embedding, head = tables_of(made.network.model)
+    assert type(embedding) is nn.Parameter
+    assert embedding is head
+    assert not embedding.is_meta
 
 
 def test_tables_are_not_narrowed_once_they_are_packed(tmp_path: Path) -> None:
@@ -88,7 +108,7 @@ def test_a_text_is_the_same(tmp_path: Path) -> None:
     """Logits of trees, with layers that are made of the same file."""
     found = []
     for keeps in (False, True):
-        made = network_of(tmp_path, "Q4_K", True)
+        made = network_of(tmp_path, "Q4_K", True, leaves_tables=keeps)
         for index, layer in enumerate(made.network.layers):
             layer.load_state_dict(dict(made.converter.weights(index)), assign=True)
         if keeps:
