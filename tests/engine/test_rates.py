@@ -34,7 +34,7 @@ def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) ->
     assert rates.levels
     assert rates.round_seconds > 0
     assert bool(rates.stored) == (weights != "bfloat16"), "what is stored as it runs is never decoded"
-    assert list(rates.products.rows) == list(measuring.PRODUCT_ROWS)
+    assert list(rates.products.rows) == list(measuring.MEASURED_ROWS)
     assert benchmark_of(open_checkpoint(EMBEDDED), "float16", CPU, tmp_path).recall() is None
     assert [path.name for path in tmp_path.iterdir()] == [NAME], "the file that was made to be read is gone"
 
