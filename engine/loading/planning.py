@@ -213,9 +213,7 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
         is_tied = bool(target.config.get("tie_word_embeddings", True))
         value_bytes = needs.shape.value_bytes
-        saved = (
-            saved_bytes(target.weights, value_bytes, is_tied) if value_bytes == torch.float32.itemsize else 0
-        )
+        saved = saved_bytes(target.weights, value_bytes, is_tied) if value_bytes == torch.float32.itemsize else 0
         needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
     return Case(
         "tree",
