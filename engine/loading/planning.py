@@ -15,9 +15,9 @@ from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, sta
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.families.own_products import multiplies_with_linear
+from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
-from engine.model.packed_tables import saved_bytes
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3

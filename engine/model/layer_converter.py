@@ -13,8 +13,8 @@ from engine.model.architecture import Architecture, open_architecture, require_c
 from engine.model.assembly import Assembly, Source
 from engine.model.checkpoint import Checkpoint
 from engine.model.formats.packed import PackedWeight
+from engine.model.formats.packed_tables import may_stay
 from engine.model.network import find_layers
-from engine.model.packed_tables import may_stay
 from engine.model.safetensors_header import TensorInfo
 from engine.model.weight_loader import Destination, LazyPacked, LazyTensor, LoadReport, WeightLoader, stored_dtype
 from engine.protocol.sentences import say, shown

@@ -9,7 +9,7 @@ from torch import nn
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.packed_tables import saved_bytes
+from engine.model.formats.packed_tables import saved_bytes
 from engine.model.products import product
 from engine.model.products.compiling import has_compiler
 from engine.model.streamable_network import StreamableNetwork, build_streamable
