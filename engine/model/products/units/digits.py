@@ -73,7 +73,7 @@ def _whole(builder: Any, halves: list[Any]) -> Any:
 
 
 def _has_wide_bytes() -> bool:
-    """Whether 64 bytes are multiplied by one instruction; to be asked for once something is compiled."""
+    """Whether one instruction multiplies 64 bytes; elsewhere two do."""
     return "+avx512bw" in features()
 
 
