@@ -1,6 +1,6 @@
 """All that a first GPU can tell, in one command of at most 20 minutes, as one page with pictures.
 
-python -m tests.bench.first_light --out DIR [--minutes 20] [--folder DIR]
+python -m tests.bench.first_light --out DIR [--minutes 20] [--folder DIR] [--only tests,30b]
 python -m tests.bench.first_light --out DIR --device cpu --quick     a rehearsal of the same code, on tiny shapes
 
 The page has the tests that need a GPU, compute-sanitizer's word where it is installed, how fast every packed format is
@@ -28,7 +28,7 @@ import torch
 from engine.cli.progress import say
 from tests.bench import formats
 from tests.bench.cuda import WEIGHTS, ModelRun, measure_apart
-from tests.bench.first_light_page import machine, write_page
+from tests.bench.first_light_page import MODELS, machine, write_page
 from tests.bench.folders import made_folder
 from tests.bench.grown import HEAD_DIM, OWN_LAYERS, SHAPES, Shape
 from tests.bench.time_budget import Outcome, Step, run_limited, run_steps
@@ -39,6 +39,7 @@ MARK = "pytest.mark" + ".gpu"  # of tests that need one; written so that this fi
 # The suite's options, but for those that need plugins, such as pytest-qt, or stop at what they do not know. Warnings of
 # other versions of libraries are no errors here.
 LENIENT = ("-o", "addopts=", "-o", "filterwarnings=default", "--continue-on-collection-errors")
+WORKERS = "4"  # of pytest: most tests wait for a processor; each worker takes half a gigabyte of the GPU
 STORED_BITS = {"bfloat16": 16, "nf4": 4.5}
 RAM_PART, DISK_PART = 0.6, 0.7  # of what is free: loading takes more than the layers, and disks should not fill up
 PREPARED_BYTES_PER_SECOND = 5e8  # assumed of reading, packing and writing 16 bits weights, to choose how many layers
@@ -61,7 +62,15 @@ class Extent:
         if self.device == "cpu":
             return ["tests/test_docs.py"]
         files = (ROOT / "tests").rglob("test_*.py")
-        return ["-m", "gpu", *sorted(str(each) for each in files if MARK in each.read_text("utf-8"))]
+        return [
+            "-m",
+            "gpu",
+            "-n",
+            WORKERS,
+            "--dist",
+            "loadfile",
+            *sorted(str(each) for each in files if MARK in each.read_text("utf-8")),
+        ]
 
     @property
     def matrix(self) -> tuple[int, int]:
@@ -77,6 +86,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--quick", action="store_true", help="tiny shapes: a rehearsal")
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
+    parser.add_argument("--only", default="tests,sanitizer,formats,30b,70b", help="which of these steps")
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         sys.stderr.write("There is no CUDA device here: rehearse with --device cpu --quick.\n")
@@ -93,7 +103,9 @@ def main() -> int:
         (arguments.out / "first_light.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
 
     extent = Extent(arguments.device, arguments.quick, arguments.folder)
-    run_steps(steps(extent, arguments.out), arguments.minutes * 60, done)
+    asked = arguments.only.split(",")
+    chosen = [each for each in steps(extent, arguments.out) if each.name.removeprefix(MODELS) in asked]
+    run_steps(chosen, arguments.minutes * 60, done)
     return 0
 
 
@@ -103,8 +115,8 @@ def steps(extent: Extent, out: Path) -> list[Step]:
         Step("tests", 6, partial(tests_step, extent, out)),
         Step("sanitizer", 2, partial(sanitizer_step, extent, out)),
         Step("formats", 1, partial(formats_step, extent)),
-        Step("models: 30b", 5, partial(model_step, extent, "30b")),
-        Step("models: 70b", 6, partial(model_step, extent, "70b")),
+        Step(f"{MODELS}30b", 5, partial(model_step, extent, "30b")),
+        Step(f"{MODELS}70b", 6, partial(model_step, extent, "70b")),
     ]
 
 
