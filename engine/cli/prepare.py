@@ -37,13 +37,15 @@ def prepare(arguments: argparse.Namespace) -> None:
     from engine.loading.preparation import prepare_model, prepared_folder  # noqa: PLC0415  # torch comes with it
     from engine.loading.store import cache_folder  # noqa: PLC0415
     from engine.model.checkpoint import open_checkpoint  # noqa: PLC0415
+    from engine.model.device import choose_device  # noqa: PLC0415
 
     checkpoint = open_checkpoint(arguments.target, role="target")
     folder = arguments.to or prepared_folder(cache_folder(LoadOptions()), checkpoint, arguments.weights)
     cancellation = Cancellation()
     cancellation.begin(1)
     done = None
-    for done in prepare_model(checkpoint, arguments.weights, folder, cancellation):
+    device = choose_device("auto")
+    for done in prepare_model(checkpoint, arguments.weights, folder, cancellation, device):
         left = "" if done.seconds_left is None else f", {done.seconds_left:.0f} s left"
         say(f"layer {done.layers} of {done.total}{' was there' if done.kept else ''}{left}")
     if arguments.json:

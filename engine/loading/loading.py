@@ -30,7 +30,7 @@ from engine.loading.rates import MeasuredHere, measure_draft, question_for, reca
 from engine.loading.store import cache_folder, cache_root
 from engine.loading.stored_layers import by_codec, in_shards
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import choose_dtype, own_dtype
+from engine.model.device import choose_device, choose_dtype, own_dtype
 from engine.model.network import Network
 from engine.model.passes.light.adoption import takes_one_call
 from engine.model.shape import model_sizes
@@ -287,7 +287,7 @@ def prepared_layers(
 ) -> Generator[Loading, None, list[LayerLayout]]:
     """The prepared layers; prepares them first where that was not done."""
     folder = prepared_folder(cache_folder(options), checkpoint, weights)
-    for step in prepare_model(checkpoint, weights, folder, cancellation):
+    for step in prepare_model(checkpoint, weights, folder, cancellation, choose_device(options.device)):
         stage = say("Preparing {name} in {weights}", name=checkpoint.name, weights=weights)
         if step.seconds_left is not None:
             stage = say(

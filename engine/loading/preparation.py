@@ -12,12 +12,13 @@ from engine.model.device import Arithmetic, choose_dtype, is_exact_faster, own_d
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
-from engine.weights.codecs.codec import codec_named
+from engine.weights.codecs.codec import Codec, codec_named
 from engine.weights.store.manifest import Recipe, fingerprint
 from engine.weights.store.prepare import PrepareProgress, Work, prepare
 from engine.weights.store.prepared_model import folder_name
 
 COMPRESSED = ("nf4", "int8")
+CPU = torch.device("cpu")
 
 
 def source_fingerprint(checkpoint: Checkpoint) -> str:
@@ -68,13 +69,14 @@ def draft_weights(weights: str) -> str:
 
 
 def prepare_model(
-    checkpoint: Checkpoint, weights: str, folder: Path, cancellation: Cancellation
+    checkpoint: Checkpoint, weights: str, folder: Path, cancellation: Cancellation, device: torch.device = CPU
 ) -> Iterator[PrepareProgress]:
     """Convert a checkpoint's layers into `folder`, one at a time; yields after each, and goes on where a run stopped.
 
     Where all is done already, it is over at once: only the files' sizes are compared then (see `prepared.verify`).
-    `weights`: `nf4`, `int8`, `bfloat16`, `float16` or `float32`. Raises `Cancelled` between two layers; `InputError`
-    and `ModelError` for what cannot be prepared; `CoppiceError` if the disk is too small or fails.
+    `weights`: `nf4`, `int8`, `bfloat16`, `float16` or `float32`. `device`: what compresses them. Raises `Cancelled`
+    between two layers; `InputError` and `ModelError` for what cannot be prepared; `CoppiceError` if the disk is too
+    small or fails.
     """
     name, dtype = storage(weights, checkpoint)
     codec = codec_named(name)
@@ -88,7 +90,7 @@ def prepare_model(
     def make(index: int) -> dict[str, Tensor]:
         stored: dict[str, Tensor] = {}
         for weight, tensor in converter.weights(index):
-            stored |= codec.encode(weight, tensor)
+            stored |= _encoded(codec, weight, tensor, device)
             del tensor  # else it would stay in memory beside the next one
         return stored
 
@@ -96,3 +98,13 @@ def prepare_model(
     recipe = Recipe(checkpoint.name, str(checkpoint.path.resolve()), state, name, number, len(converter))
     layer_bytes = [stored_bytes(index) for index in range(len(converter))]
     yield from prepare(folder, Work(recipe, layer_bytes, make, lambda: source_fingerprint(checkpoint)), cancellation)
+
+
+def _encoded(codec: Codec, name: str, tensor: Tensor, device: torch.device) -> dict[str, Tensor]:
+    """As `codec` stores a weight, on the CPU. CUDA compresses it a hundred times as fast, to the same bytes."""
+    if device.type == "cuda" and name not in codec.outline(name, tuple(tensor.shape), tensor.dtype):
+        try:
+            return {part: stored.cpu() for part, stored in codec.encode(name, tensor.to(device)).items()}
+        except torch.OutOfMemoryError:  # other programs may use it: the processor has room for a matrix
+            pass
+    return codec.encode(name, tensor)

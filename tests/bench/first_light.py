@@ -61,16 +61,9 @@ class Extent:
         """
         if self.device == "cpu":
             return ["tests/test_docs.py"]
-        files = (ROOT / "tests").rglob("test_*.py")
-        return [
-            "-m",
-            "gpu",
-            "-n",
-            WORKERS,
-            "--dist",
-            "loadfile",
-            *sorted(str(each) for each in files if MARK in each.read_text("utf-8")),
-        ]
+        files = sorted((ROOT / "tests").rglob("test_*.py"))
+        side_by_side = ["-n", WORKERS, "--dist", "worksteal"]
+        return ["-m", "gpu", *side_by_side, *(str(each) for each in files if MARK in each.read_text("utf-8"))]
 
     @property
     def matrix(self) -> tuple[int, int]:

@@ -242,7 +242,7 @@ def _row(weight: PackedWeight, dtype: torch.dtype, turns: int, device: torch.dev
     weight.format.decode(parts, out)  # compiled now
     taken = [[_seconds(*run) for run in runs] for _ in range(turns)]
     read, copied, decode, by_torch = (min(seconds) for seconds in zip(*taken, strict=True))
-    products = [_product_seconds(weight, parts, rows, turns) for rows in PRODUCT_ROWS]
+    products = [None if on_gpu else _product_seconds(weight, parts, rows, turns) for rows in PRODUCT_ROWS]
     reader.close()
     arena.close()
     return {

@@ -5,10 +5,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+LAST_WORDS_SECONDS = 10.0
 LEAST_SECONDS = 5.0  # a step with less does not begin: no command here is done sooner
 
 
@@ -75,7 +77,10 @@ def run_steps(
 
 
 def run_limited(command: Sequence[str], seconds: float, output: Path) -> Ended:
-    """Run a command, its words going to the file `output`; after so many seconds end it and all that it started."""
+    """Run a command, its words going to the file `output`; after so many seconds end it and all that it started.
+
+    It is interrupted first, as by Ctrl+C, and may say what it knows: pytest tells which tests failed.
+    """
     begin = time.monotonic()
     with output.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
@@ -89,7 +94,11 @@ def run_limited(command: Sequence[str], seconds: float, output: Path) -> Ended:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)  # its session is its own, and so is its group
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LAST_WORDS_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its session is its own, and so is its group
     else:
         process.kill()
     process.wait()

@@ -45,23 +45,28 @@ class GraphBackend(Protocol):
 
 
 class CudaGraphs:
-    """Of a device that has graphs. All graphs share one pool of memory: of no two are results needed at once."""
+    """Of a device that has graphs. All graphs share one pool of memory: of no two are results needed at once.
+
+    The graph that was recorded last is kept, used or not: a pool that no graph uses is gone, and nothing can be
+    recorded in it any more.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream = accelerator.make_stream(device)
-        self._pool: Any = None
+        self._last: Any = None
 
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         """See `GraphBackend.record`; other threads may go on meanwhile. Not `torch.cuda.graph`, which waits for all."""
         graph = accelerator.make_graph(self._device)
         with accelerator.on_stream(self._stream):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            pool = self._last.pool() if self._last else None
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 work()
             finally:
                 graph.capture_end()
-        self._pool = graph.pool()
+        self._last = graph
         replay: Callable[[], None] = graph.replay
         return replay
 

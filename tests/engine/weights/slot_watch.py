@@ -11,8 +11,9 @@ from types import CodeType, FrameType
 from typing import Any
 from unittest.mock import patch
 
+import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten
 
 from engine.weights.streaming.binding import Decoded, Views
@@ -62,8 +63,15 @@ def span_of(tensor: Tensor) -> Span:
 
 
 def poison(memory: Tensor) -> None:
-    """Make its numbers nonsense: NaN, if they are floats. No operation of torch's, which would count as a use."""
-    ctypes.memset(memory.data_ptr(), POISON, memory.nbytes)
+    """Make its numbers nonsense: NaN, if they are floats. This does not count as a use.
+
+    What the host cannot write, a device does on its current stream, behind all that it was told to compute.
+    """
+    if memory.device.type == "cpu":
+        ctypes.memset(memory.data_ptr(), POISON, memory.nbytes)
+        return
+    with torch.no_grad(), _disable_current_modes():
+        memory.detach().view(-1).view(torch.uint8).fill_(POISON)
 
 
 def overlap(one: Span, other: Span) -> bool:

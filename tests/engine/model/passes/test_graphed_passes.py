@@ -1,5 +1,6 @@
 """Recorded passes give what plain ones give, whatever their shape, and are given up where they do not."""
 
+import gc
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -163,12 +164,19 @@ def test_networks_whose_passes_differ_in_kind_are_not_recorded(family: str, reas
 
 
 class Graph:
-    """As `torch.cuda.CUDAGraph`, which counts."""
+    """As `torch.cuda.CUDAGraph`, which counts; a pool is gone with the last of its graphs."""
 
     log: ClassVar[list[object]] = []
+    living: ClassVar[set[int]] = set()
 
     def capture_begin(self, pool: object, capture_error_mode: str) -> None:
         self.log.append(("begin", pool, capture_error_mode))
+        if pool is not None and not self.living:
+            raise RuntimeError("INTERNAL ASSERT FAILED")
+        self.living.add(id(self))
+
+    def __del__(self) -> None:
+        self.living.discard(id(self))
 
     def capture_end(self) -> None:
         self.log.append("end")
@@ -200,3 +208,17 @@ def test_graphs_share_memory_and_let_other_threads_work(monkeypatch: pytest.Monk
         graphs.record(fails)
     first = ["its own", ("begin", None, "thread_local"), "work", "end", "replay"]
     assert Graph.log == [*first, "its own", ("begin", "pool", "thread_local"), "end"]
+
+
+def test_graphs_that_were_all_dropped_leave_the_pool_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "make_stream", lambda _device: None)
+    monkeypatch.setattr(accelerator, "make_graph", lambda _device: Graph())
+    monkeypatch.setattr(accelerator, "on_stream", lambda _stream: nullcontext())
+    monkeypatch.setattr(Graph, "log", [])
+    graphs = CudaGraphs(torch.device("cuda"))
+    for _ in range(3):
+        graphs.record(lambda: None)()  # nobody keeps what launches it again
+        gc.collect()
+    assert [each for each in Graph.log if each not in ("end", "replay")] == [
+        ("begin", None, "thread_local"), *[("begin", "pool", "thread_local")] * 2
+    ]  # fmt: skip
