@@ -25,6 +25,7 @@ from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.own_thread import in_all_threads, in_own_thread
+from engine.small_copies import moved
 
 LIGHT_ROWS = 32  # of a pass whose sums and norms one thread computes no later than several would
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
@@ -263,7 +264,7 @@ class Context:
             self._cache.crop_to(self.length + len(kept))
         else:
             slots = torch.tensor(kept, dtype=torch.int64) + self.length
-            self._cache.keep(self.length, slots.to(self.network.device, non_blocking=True))
+            self._cache.keep(self.length, moved(slots, self.network.device))
         self._cache.states.keep(nodes, rest)
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
         if self._turned is not None:
@@ -358,10 +359,10 @@ class Context:
         device = self.network.device
         with self._turning(positions):
             logits = self._run(
-                torch.tensor([self._readable(tokens)]).to(device, non_blocking=True),
+                moved(torch.tensor([self._readable(tokens)]), device),
                 positions,
                 last,
-                position_ids=positions[None].to(device, non_blocking=True),
+                position_ids=moved(positions[None], device),
                 attention_mask=mask,
                 use_cache=True,
                 **{self.network.cache_name: self._cache},
