@@ -6,7 +6,7 @@ no memory of its own. What only CUDA has (pinning through its runtime, bitsandby
 
     which:    `find`, `is_accelerator`, `types_in_use`, `name`
     memory:   `free_bytes`, `total_bytes`, `allocated_bytes`, `peak_bytes`, `give_back_cache`
-    copies:   `reads_are_free`; of small tensors see `engine.small_copies`
+    copies:   `sent`, `reads_are_free`
     streams:  `current_stream`, `make_stream`, `on_stream`, `on_own_stream`, `begin_stream`, `wait_for_current_stream`
     events:   `make_event`, `record_event`
     graphs:   `has_graphs`, `make_graph`
@@ -22,6 +22,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import torch
 
 P = ParamSpec("P")
@@ -107,6 +109,19 @@ def give_back_cache() -> None:
     """Return memory that torch's allocators hold without using it, if an accelerator was used at all."""
     for each in types_in_use():
         _module(each).empty_cache()
+
+
+def sent(
+    values: "Sequence[int] | Sequence[float]", device: "torch.device", dtype: "torch.dtype | None" = None
+) -> "torch.Tensor":
+    """The numbers as a tensor [n] on any device, int64 by default; what is queued there already goes on.
+
+    `torch.tensor(..., device=device)` waits until the device has done all of that. A small copy that need not block is
+    staged by the driver before the call returns, so the host's memory may go at once.
+    """
+    import torch  # noqa: PLC0415
+
+    return torch.tensor(values, dtype=dtype or torch.int64).to(device, non_blocking=True)
 
 
 def reads_are_free(device: "torch.device") -> bool:

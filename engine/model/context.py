@@ -25,7 +25,6 @@ from engine.model.rope import BOUNDLESS, TurnedTokens
 from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.own_thread import in_all_threads, in_own_thread
-from engine.small_copies import moved
 
 LIGHT_ROWS = 32  # of a pass whose sums and norms one thread computes no later than several would
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
@@ -264,7 +263,7 @@ class Context:
             self._cache.crop_to(self.length + len(kept))
         else:
             slots = torch.tensor(kept, dtype=torch.int64) + self.length
-            self._cache.keep(self.length, moved(slots, self.network.device))
+            self._cache.keep(self.length, slots.to(self.network.device, non_blocking=True))
         self._cache.states.keep(nodes, rest)
         self.tokens.extend(self._pending.tokens[node] for node in nodes)
         if self._turned is not None:
@@ -359,10 +358,10 @@ class Context:
         device = self.network.device
         with self._turning(positions):
             logits = self._run(
-                moved(torch.tensor([self._readable(tokens)]), device),
+                torch.tensor([self._readable(tokens)]).to(device, non_blocking=True),
                 positions,
                 last,
-                position_ids=moved(positions[None], device),
+                position_ids=positions[None].to(device, non_blocking=True),
                 attention_mask=mask,
                 use_cache=True,
                 **{self.network.cache_name: self._cache},

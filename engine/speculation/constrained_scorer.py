@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.small_copies import moved, sent
+from engine.accelerator import sent
 from engine.speculation.interfaces import PathState, Scorer
 
 ROWS = 32  # masked at a time: bounds what a byte per logit takes at large vocabularies
@@ -123,8 +123,8 @@ def _mask_rows(rows: Tensor, forbidden: Tensor) -> Tensor:
 
 def forbidden_of(masks: Sequence[bytes], vocabulary: int, device: torch.device) -> Tensor:
     """bool [n, vocabulary]: what these masks, all of one size, do not allow; padding of the vocabulary has no bits."""
-    packed = moved(torch.frombuffer(bytearray(b"".join(masks)), dtype=torch.uint8), device)
-    bit = sent([1 << place for place in range(8)], device, torch.uint8)
+    packed = torch.frombuffer(bytearray(b"".join(masks)), dtype=torch.uint8).to(device, non_blocking=True)
+    bit = torch.tensor([1 << place for place in range(8)], dtype=torch.uint8).to(device, non_blocking=True)
     forbidden = (packed.view(len(masks), -1, 1) & bit).eq_(0).view(len(masks), -1).bool()
     missing = vocabulary - forbidden.shape[-1]
     if missing > 0:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.small_copies import sent
+from engine.accelerator import sent
 from engine.speculation.trees.tree import Path, Tree
 
 _ROWS = 32  # logits that are looked at together: more would take memory that was not planned for

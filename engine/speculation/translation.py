@@ -8,7 +8,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from engine.small_copies import sent
+from engine.accelerator import sent
 from engine.speculation.interfaces import Scorer
 
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from engine.accelerator import sent
 from engine.model.context import Context
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network
 from engine.model.passes.sight import Sight
-from engine.small_copies import sent
 
 
 class Head(Protocol):

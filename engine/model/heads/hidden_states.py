@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from engine.accelerator import sent
 from engine.model.network import Network
-from engine.small_copies import sent
 
 
 class HiddenStates:

@@ -24,7 +24,6 @@ from engine.model.network import Network
 from engine.model.passes.sight import Sight, Span
 from engine.model.passes.tree_cache import FixedSlots, TreeCache, TreeMasks
 from engine.model.shape import INDEXED
-from engine.small_copies import moved
 
 MOST_ROWS = 128  # of a pass; the rows of one fill a GPU by themselves
 SLOTS = 512  # a graph attends to a multiple of so many slots, and the text grows by as many before others are recorded
@@ -192,7 +191,7 @@ class GraphedPasses:
         padding = shape.rows - sight.rows
         positions, slots = sight.query_positions.tolist(), range(sight.slots - sight.rows, sight.slots)
         rows = [[*each, *[each[-1]] * padding] for each in (tokens, positions, slots)]
-        self._inputs[:, : shape.rows].copy_(moved(torch.tensor(rows), self._network.device))
+        self._inputs[:, : shape.rows].copy_(torch.tensor(rows), non_blocking=True)
         there = sight.on(self._network.device)
         for span in self._masks_of:
             mask = there.mask(0)

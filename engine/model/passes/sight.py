@@ -8,7 +8,6 @@ from torch import Tensor
 
 from engine.model.families.state_families import CONVOLUTION, LINEAR, STATE_KINDS
 from engine.model.shape import CHUNKED, FULL, INDEXED, SLIDING
-from engine.small_copies import moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,8 @@ class Sight:
 
     def on(self, device: torch.device) -> "Sight":
         """The same on a device: at most two small copies, which wait for nothing there."""
-        visible = None if self.visible is None else moved(self.visible, device)
-        return replace(self, positions=moved(self.positions, device), visible=visible)
+        visible = None if self.visible is None else self.visible.to(device, non_blocking=True)
+        return replace(self, positions=self.positions.to(device, non_blocking=True), visible=visible)
 
     def mask(self, start: int) -> Tensor:
         """bool [rows, slots - start], made where `positions` are; `start`: committed slots to leave out."""

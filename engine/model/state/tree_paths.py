@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.small_copies import moved
-
 # A decay of exp(-1e4) is 0 in every number type; a factor of exactly 0 would make the differences of sums undefined.
 SMALLEST_LOG_DECAY = -1e4
 # Nodes of one depth, and where in the generation before their parents stand, 0 for the root; int64 [w] each.
@@ -33,7 +31,7 @@ class TreePaths:
 
     def to(self, device: torch.device) -> "TreePaths":
         """The same paths on another device."""
-        return TreePaths(moved(self.ancestors, device), self.begin, self.ancestors)
+        return TreePaths(self.ancestors.to(device, non_blocking=True), self.begin, self.ancestors)
 
     def sums(self, values: Tensor) -> Tensor:
         """Sums along root paths, float64, of `values` [batch, n, ...], which are logarithms of decays.
@@ -76,7 +74,7 @@ class TreePaths:
         for nodes in torch.split(numbers, sizes):
             place[nodes] = torch.arange(len(nodes), device=order.device)
         places = torch.where(parents < 0, 0, place[parents.clamp(min=0)])[numbers]
-        both = (torch.split(moved(found, self.ancestors.device), sizes) for found in (numbers, places))
+        both = (torch.split(found.to(self.ancestors.device), sizes) for found in (numbers, places))
         return list(zip(*both, strict=True))
 
     def windows(self, width: int) -> Tensor:

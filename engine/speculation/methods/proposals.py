@@ -7,7 +7,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from engine.small_copies import sent
+from engine.accelerator import sent
 
 SPARSE = 1 / 16  # of a vocabulary: rows with fewer tokens are kept as these
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.small_copies import sent
+from engine.accelerator import sent
 
 
 @dataclass(frozen=True, slots=True, eq=False)

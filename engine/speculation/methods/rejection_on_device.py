@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.small_copies import sent
+from engine.accelerator import sent
 from engine.speculation.interfaces import Drawing
 from engine.speculation.methods.proposals import Proposals
 from engine.speculation.methods.rejection import Left, Rule, normalised

@@ -10,9 +10,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.accelerator import reads_are_free
+from engine.accelerator import reads_are_free, sent
 from engine.protocol.options import SamplingOptions
-from engine.small_copies import sent
 from engine.speculation.interfaces import Sampling
 from engine.speculation.trees.tree import Path, Tree
 

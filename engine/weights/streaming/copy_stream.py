@@ -7,8 +7,6 @@ from torch import Tensor
 
 from engine import accelerator
 
-# One copy of a whole layer would have every other copy to the device wait until it is there, of a few numbers, too.
-PIECE_BYTES = 16 << 20
 DECAY = 0.98  # per transfer: about the last fifty count; shared disks are now fast, now slow
 
 
@@ -67,8 +65,7 @@ class CudaCopyStream:
         with accelerator.on_stream(self._stream):
             if after is not None:
                 self._stream.wait_event(after)
-            for into, part in zip(target.split(PIECE_BYTES), source.split(PIECE_BYTES), strict=True):
-                into.copy_(part, non_blocking=True)
+            target.copy_(source, non_blocking=True)
             arrived = accelerator.make_event(self.device)
             arrived.record(self._stream)
         return arrived

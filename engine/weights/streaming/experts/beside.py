@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.small_copies import moved
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock
@@ -81,13 +80,13 @@ class BesideExperts:
         runs = (*here, *there)
         order = torch.cat([pairs.order[run.begin : run.end] for run in runs])
         numbers = torch.arange(len(runs)).repeat_interleave(torch.tensor([run.rows for run in runs]))
-        order, numbers = moved(torch.stack((order, numbers)), hidden.device)
+        order, numbers = torch.stack((order, numbers)).to(hidden.device, non_blocking=True)
         outputs = [self._on_device(hidden, order, numbers, here, companions)] if here else []
         self._slots.used(layer, held)
         stretch = begin, clock.mark()
         if there:
             found = self._on_host(on_host, pairs, there, on_wait).to(hidden.dtype)
-            outputs.append(moved(found, hidden.device))
+            outputs.append(found.to(hidden.device, non_blocking=True))
         self._followed.use.experts += len(held)
         self._slots.meter.routed(len(hidden), choice.shape[1], len(used), len(held) if was_full else None)
         found = weighted_sum(torch.cat(outputs), order, weights).to(hidden.dtype)
@@ -119,10 +118,10 @@ class BesideExperts:
         ends = [0]
         for run in runs:
             ends.append(ends[-1] + run.rows)
-        packed = [Run(run.expert, *ends_of) for run, ends_of in zip(runs, pairwise(ends), strict=True)]
+        moved = [Run(run.expert, *ends_of) for run, ends_of in zip(runs, pairwise(ends), strict=True)]
         with slots.bringing(self._seen, brought, self._source, on_wait, is_timed=True):
             begin = time.perf_counter()
-            found = self._followed.outputs(x, packed, self._parts_of)
+            found = self._followed.outputs(x, moved, self._parts_of)
             slots.meter.multiplied(len(runs), len(x), time.perf_counter() - begin)
         return found
 
