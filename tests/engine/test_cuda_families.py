@@ -68,6 +68,8 @@ def rounds(network: Network) -> list[Tensor]:
 
 @pytest.mark.parametrize("family", [*STATES, *INDEXED])
 def test_trees_on_states_and_indexed_attention(family: str) -> None:
+    if family in INDEXED and not hasattr(transformers.cache_utils, "DynamicIndexedLayer"):
+        pytest.skip("this version of transformers has no cache for indexed attention")
     on_device = wrap(random_model(tiny_config(family)).to(DEVICE), "eager", family)
     assert_close(rounds(on_device), rounds(made(family)))
 

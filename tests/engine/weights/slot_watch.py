@@ -116,6 +116,13 @@ class SlotWatch:
         if poisoned:
             poison(memory)
 
+    def forget(self) -> None:
+        """Let go of all memory; to be called when no stream is open."""
+        with self._lock:
+            self._slots.clear()
+            self._order.clear()
+            self._used.clear()
+
     def use(self, tensors: Iterable[Tensor], user: str) -> None:
         """The computation uses these tensors; raises `OutOfTimeError` if one lies in a slot that nobody holds."""
         for tensor in tensors:

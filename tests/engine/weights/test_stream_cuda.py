@@ -21,6 +21,7 @@ from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from engine.weights.streaming.pinning import pinning_for
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import FAMILIES, tiny_model
+from tests.engine.weights.stand_in import Computation
 from tests.engine.weights.test_layer_stream import PASSES, TIERS, assert_same, pack, passes
 
 pytestmark = pytest.mark.gpu
@@ -132,12 +133,16 @@ def test_an_arena_is_pinned_as_long_as_it_is_open(device: torch.device) -> None:
     assert int(piece.sum(dtype=torch.int64)) == 7 * MIB, "the memory itself is still there"
 
 
-def test_a_layer_that_streams_leaves_nothing_on_the_gpu(tmp_path: Path, device: torch.device) -> None:
+def test_a_layer_that_streams_leaves_nothing_on_the_gpu(
+    tmp_path: Path, device: torch.device, against_an_adversary: Computation
+) -> None:
     checkpoint = saved(tmp_path / "model")
     streamed_passes(checkpoint, tmp_path / "warm", ["ram"] * 4, device)  # libraries take their workspaces once
+    against_an_adversary.watch.forget()
     gc.collect()
     before = torch.cuda.memory_allocated(device)
     streamed_passes(checkpoint, tmp_path / "layers", ["device", "ram", "ssd", "ram"], device)
+    against_an_adversary.watch.forget()
     gc.collect()
     assert torch.cuda.memory_allocated(device) <= before
 
