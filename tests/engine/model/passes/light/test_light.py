@@ -19,6 +19,7 @@ from engine.weights.streaming.stored_weight import NarrowWeight, SmallWeight, na
 from tests.engine.tiny_models import tiny_model
 
 NEAR = 3  # times as far from float64's logits as those of the library's own code, at most
+PROMPTS = 4
 LEAST = 1e-6  # of the largest logit, which may be off anyhow
 SHAPE: dict[str, Any] = {"hidden_size": 512, "intermediate_size": 512, "head_dim": 128, "moe_intermediate_size": 128}
 FEW_ROWS = 16
@@ -81,20 +82,31 @@ def doubled(model: Any) -> Any:
 
 
 def logits(network: Network, form: SlotForm = AS_COMPUTED, prompt: int = MOST_ROWS + 9) -> list[Tensor]:
-    """Of a tree behind a prompt, which is longer than what is computed here, and of one row behind what was kept."""
-    context = Context(network, 256, form=form)
-    context.prefill([3 + number % 120 for number in range(prompt)])
-    found = [context.score([5, 6, 7, 8, 9], [-1, 0, 0, 1, 2])]
-    context.keep([0, 2, 4])
-    found.append(context.score([11], [-1]))
+    """Of a tree behind a prompt, which is longer than what is computed here, and of one row behind what was kept.
+
+    Of `PROMPTS` prompts, each by a token longer than the one before.
+    """
+    found = []
+    for length in range(prompt, prompt + PROMPTS):
+        context = Context(network, 256, form=form)
+        context.prefill([3 + number % 120 for number in range(length)])
+        found.append(context.score([5, 6, 7, 8, 9], [-1, 0, 0, 1, 2]))
+        context.keep([0, 2, 4])
+        found.append(context.score([11], [-1]))
     return found
 
 
 def assert_as_near(found: list[Tensor], own: list[Tensor], exact: list[Tensor]) -> None:
-    """Whether logits are about as near to exact ones as those of the library's own code are."""
-    for some, other, best in zip(found, own, exact, strict=True):
-        error, usual = (float((each - best).abs().max()) for each in (some, other))
-        assert error < NEAR * max(usual, LEAST * float(best.abs().max()))
+    """Whether logits are about as near to exact ones as those of the library's own code are, in the mean of passes.
+
+    In one pass alone, either may be five times as near as the other, by the luck of rounding.
+    """
+    errors = [
+        [float((each - best).abs().max() / best.abs().max()) for each in (some, other)]
+        for some, other, best in zip(found, own, exact, strict=True)
+    ]
+    error, usual = (sum(each) / len(errors) for each in zip(*errors, strict=True))
+    assert error < NEAR * max(usual, LEAST)
 
 
 @pytest.mark.parametrize("family", LIGHT)
@@ -125,7 +137,7 @@ def test_layers_of_stored_weights_are_computed_in_steps(
     family: str, prompt: int, untouched: Wrapped, runs: list[tuple[int, int]]
 ) -> None:
     found = logits(ours(narrow(family)), prompt=prompt)
-    assert len(runs) == 2 * 2 * 4  # up to the attention and behind it, in two passes over four layers
+    assert len(runs) == PROMPTS * 2 * 2 * 4  # up to the attention and behind it, in two passes over four layers
     networks = untouched(narrow(family)), untouched(exact(family))
     assert_as_near(found, *(logits(network, prompt=prompt) for network in networks))
 
@@ -139,7 +151,7 @@ def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: 
     assert not runs, "nothing is compiled for a draft alone"
     keep_draft_small(draft, ours(narrow("llama")))
     found = logits(draft)
-    assert len(runs) == 2 * 2 * 4
+    assert len(runs) == PROMPTS * 2 * 2 * 4
     assert_as_near(found, own, logits(untouched(doubled(tiny_model("llama", **shape)))))
     head, embedding = draft.model.get_output_embeddings(), draft.model.get_input_embeddings()
     assert isinstance(head._parameters["weight"], SmallWeight)
