@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine import accelerator
 from engine.loading.stored_layers import StoredLayers, in_shards
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
+from engine.model.device import choose_device
 from engine.model.heads.eagle import load_eagle, recorded_layers
 from engine.model.heads.head_context import HeadContext
 from engine.model.heads.hidden_states import HiddenStates
@@ -58,6 +60,16 @@ FAMILIES = choose(
 
 # Tables that the engine keeps for every device would stay behind for tests of a real one.
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a real GPU, which other tests are for")
+
+
+def test_no_attention_is_planned_anew_for_every_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "find", lambda: torch.device("cuda"))
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    assert choose_device("cpu").type == "cpu"
+    assert torch.backends.cuda.cudnn_sdp_enabled()
+    assert choose_device("auto").type == "cuda"
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(True)
 
 
 def loaded(checkpoint: Checkpoint, device: torch.device) -> Network:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -49,6 +50,37 @@ def test_prepared_layers_are_the_model_s_weights_through_the_codec(family: str, 
             for part, expected in codec.encode(weight, tensor).items():
                 assert torch.equal(stored.pop(part), expected), part
         assert not stored
+
+
+def layer_files(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.glob("layer*"))]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["nf4", "int8"])
+def test_a_gpu_compresses_to_the_same_bytes(weights: str, tmp_path: Path) -> None:
+    checkpoint, files = save(tmp_path / "model", "gpt_oss"), []
+    for device in (CPU, torch.device("cuda")):
+        list(prepare_model(checkpoint, weights, tmp_path / device.type, Cancellation(), device))
+        files.append(layer_files(tmp_path / device.type))
+    assert files[0] == files[1]
+
+
+def test_where_a_gpu_has_no_room_the_processor_compresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint, asked = save(tmp_path / "model"), []
+    list(prepare_model(checkpoint, "nf4", tmp_path / "cpu", Cancellation()))
+    to = torch.Tensor.to
+
+    def full(tensor: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor:
+        if arguments and arguments[0] == torch.device("cuda"):
+            asked.append(tensor)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return to(tensor, *arguments, **named)
+
+    monkeypatch.setattr(torch.Tensor, "to", full)
+    list(prepare_model(checkpoint, "nf4", tmp_path / "cuda", Cancellation(), torch.device("cuda")))
+    assert asked
+    assert layer_files(tmp_path / "cuda") == layer_files(tmp_path / "cpu") != []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ MIB, GIB = 1 << 20, 1 << 30
 VRAM_RESERVE = 3 * GIB // 4
 # Left in RAM: other programs grow, and swapping is slower than reading weights from SSD.
 RAM_RESERVE = GIB
+LIBRARIES_RAM = 7 * GIB // 8  # what CUDA and its libraries take of it, as measured on an H100 with torch 2.11
 RAM_RESERVE_PART = 16  # or this part of all RAM, if that is more; this part alone of what a container is granted
 
 MOUNT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -154,7 +155,7 @@ def memory_now(device: str) -> Memory:
     reserve = free - room
     if device not in accelerator.TYPES:
         return Memory(ram_free=free, ram_reserve=reserve)
-    return Memory(free, reserve, accelerator.free_bytes(device), VRAM_RESERVE, has_gpu=True)
+    return Memory(free, reserve + LIBRARIES_RAM, accelerator.free_bytes(device), VRAM_RESERVE, has_gpu=True)
 
 
 def all_memory(device: str) -> Memory:
