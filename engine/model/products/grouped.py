@@ -78,3 +78,12 @@ def mixed(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
     found = outputs.new_empty(len(weights), outputs.shape[1])
     native().mix(outputs.contiguous().numpy(), order.numpy(), weights.contiguous().numpy(), found.numpy())
     return found
+
+
+def gated(inner: Tensor) -> Tensor:
+    """silu(first half) * second half of each row, float32 [rows, 2 x width], contiguous: [rows, width] in its place.
+
+    Each row as compiled steps compute it that is alone.
+    """
+    native().gate_halves(inner.numpy())
+    return inner[:, : inner.shape[1] // 2]

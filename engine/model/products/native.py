@@ -329,3 +329,12 @@ def mix(outputs: Array, order: Array, weights: Array, found: Array) -> None:
             some, weight = outputs[place[row * chosen + k]], weights[row, k]
             for i in range(len(line)):
                 line[i] += some[i] * weight
+
+
+@compiled
+def gate_halves(inner: Array) -> None:
+    """Write silu(first half) * second half of each row, float32 [rows, 2 x width], into the first; see `steps.GATE`."""
+    rows, both = inner.shape
+    for row in range(rows):
+        place = inner.ctypes.data + 4 * row * both
+        steps.gate(place, place + 2 * both, both // 2)

@@ -17,9 +17,9 @@ from engine.model.passes.light.gated import is_gated
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import are_light, are_turns, product_of
 from engine.model.passes.light.norms import known_norm
-from engine.model.passes.light.programs import Room, RoomError, Steps
 from engine.model.products.layouts import UNIT
 from engine.model.products.product import Product, Stored, Woven, native
+from engine.model.products.programs import Room, RoomError, Steps
 
 LAYERS = frozenset({"c78581f3ccc8b7d6"})
 """Digests of `forward`: x + attention(norm(x)), then x + network(norm(x)). Llama's, and of most families."""

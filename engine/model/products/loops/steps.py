@@ -24,6 +24,7 @@ PLACE = 4  # x, y, numbers from one head of y to the next, rows, heads, width: t
 ADD = 5  # x, y, z, count: z = x + y
 BIAS = 6  # x, bias, rows, width: added to each row
 GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
+MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
 
 LANES = 8
 
@@ -47,7 +48,9 @@ def small_step(step: Array) -> None:
             place = step[1] + 4 * row * step[4]
             _add(place, step[2], place, step[4])
     elif kind == GATE:
-        _gate(step[1], step[2], step[3])
+        gate(step[1], step[2], step[3])
+    elif kind == MIX:
+        _mix(step[1], step[2], step[3], step[4], step[5])
 
 
 @compiled
@@ -63,10 +66,22 @@ def _add(x: int, y: int, z: int, count: int) -> None:
 
 
 @compiled
-def _gate(x: int, y: int, count: int) -> None:
+def gate(x: int, y: int, count: int) -> None:
     """`count` is a multiple of 8."""
     gate, up = numba.carray(floats(x), count), numba.carray(floats(y), count)
     zero, one = splat(np.float32(0)), splat(np.float32(1))
     for i in range(0, count, LANES):
         some = numbers(gate, i)
         store(gate, i, times(over(some, plus(one, exponential(minus(zero, some)))), numbers(up, i)))
+
+
+@compiled
+def _mix(x: int, weights: int, y: int, rows: int, width: int) -> None:
+    """In the order of the rows."""
+    some, factors = numba.carray(floats(x), (rows, width)), numba.carray(floats(weights), rows)
+    found = numba.carray(floats(y), width)
+    found[:] = 0
+    for row in range(rows):
+        factor = factors[row]
+        for i in range(width):
+            found[i] += some[row, i] * factor

@@ -13,11 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from transformers.integrations import moe
 
-from engine.model.products.grouped import Group, Member, member_of, mixed, multiply
+from engine.model.products.grouped import Group, Member, gated, member_of, mixed, multiply
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.experts.binding import Experts
+from engine.weights.streaming.experts.one_row import OneRow
 
 CONTRACT = ("has_gate", "has_bias", "is_transposed", "is_concatenated")
 LATER = "has_post_expert_norm"  # not in transformers 5.17, whose experts have no such norm
@@ -112,6 +114,13 @@ def is_followed(experts: Experts) -> bool:
     return acts and stacks.keys() == wanted and all(stacks[name].ndim == 3 for name in weights)
 
 
+def _is_gated(module: Any) -> bool:
+    """Whether silu(gate) * up lies between its stacks, as transformers has it for experts that say nothing else."""
+    usual = getattr(moe, "_default_apply_gate", None)
+    is_usual = module.has_gate and usual is not None and type(module)._apply_gate is usual
+    return is_usual and type(module.act_fn).__name__ in {"SiLU", "SiLUActivation"}
+
+
 class OneExpert:
     """Memory for decoded weights of one expert, shared by all layers: the next matrix of a shape takes its place."""
 
@@ -145,9 +154,13 @@ class FollowedExperts:
         self._up, self._down = self._stacks(experts)
         self._members: dict[tuple[int, ...], Member | None] = {}
         self._scratch = scratch or OneExpert()
+        self._is_gated = self._up.bias is self._down.bias is None and _is_gated(self._module)
+        self._one_row = OneRow(self._is_gated)
 
     def __call__(self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]) -> Tensor:
         """What the module's forward gives: hidden [rows, width], choice and weights [rows, chosen], on the host."""
+        if len(hidden) == 1 and (found := self._of_one_row(hidden, choice, weights, parts_of)) is not None:
+            return found
         pairs = Pairs.of(choice)
         # One row is the same for all of its experts, and there is no need for copies.
         x = hidden[pairs.rows] if len(hidden) > 1 else hidden.expand(len(pairs.rows), -1)
@@ -163,11 +176,47 @@ class FollowedExperts:
         """
         parts = {run.expert: parts_of(run.expert) for run in runs}
         self.use.experts += len(runs)
-        inner = self._product(self._up, x, runs, parts)
+        inner = self._between(self._product(self._up, x, runs, parts), runs)
         module = self._module
-        inner = module._apply_gate(inner) if module.has_gate else module.act_fn(inner)
         found = self._product(self._down, inner, runs, parts)
         return module.post_expert_norm(found) if getattr(module, LATER, False) else found
+
+    def _between(self, inner: Tensor, runs: Sequence[Run]) -> Tensor:
+        """What lies between the stacks; in the bits of `OneRow` where that might compute a row."""
+        module = self._module
+        if self._is_gated and inner.dtype == torch.float32 and all(run.rows <= self._few_rows for run in runs):
+            return gated(inner.contiguous())
+        return module._apply_gate(inner) if module.has_gate else module.act_fn(inner)  # type: ignore[no-any-return]
+
+    def _of_one_row(
+        self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]
+    ) -> Tensor | None:
+        """The same with few calls; None where an expert is not multiplied as it is stored."""
+        if not self._few_rows or getattr(self._module, LATER, False):
+            return None
+        experts = choice[0].tolist()
+        parts = {expert: parts_of(expert) for expert in experts}
+        up, down = (
+            [member for each in experts if (member := self._member(stack, each, parts[each])) is not None]
+            for stack in (self._up, self._down)
+        )
+        if not len(up) == len(down) == len(experts):
+            return None
+        self.use.experts += len(experts)
+        self.use.in_place += len(experts)
+        if self._is_gated:
+            return self._one_row.whole(hidden, up, down, weights).to(hidden.dtype)
+        runs = [Run(expert, place, place + 1) for place, expert in enumerate(experts)]
+
+        def between(inner: Tensor) -> Tensor:
+            if self._up.bias is not None:
+                self._add_biases(self._up.bias, inner, runs, parts)
+            return self._between(inner, runs)
+
+        outputs = self._one_row.outputs(hidden, up, down, between)
+        if self._down.bias is not None:
+            self._add_biases(self._down.bias, outputs, runs, parts)
+        return mixed(outputs, torch.arange(len(experts)), weights.float()).to(hidden.dtype)
 
     def _stacks(self, experts: Experts) -> Iterator[_Stack]:
         for leaf in ("gate_up_proj" if self._module.has_gate else "up_proj", "down_proj"):

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from engine.loading.loading import keep_draft_small
 from engine.model.context import Context
 from engine.model.network import Network, wrap
-from engine.model.passes.light import adoption, known_forwards, layers, programs
+from engine.model.passes.light import adoption, known_forwards, layers
 from engine.model.passes.light.light_rows import MOST_ROWS, loops, multiplied
-from engine.model.passes.light.programs import Steps
 from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, SlotForm
+from engine.model.products import programs
+from engine.model.products.programs import Steps
 from engine.weights.streaming.stored_weight import NarrowWeight, SmallWeight, narrow_weights
 from tests.engine.tiny_models import tiny_model
 
