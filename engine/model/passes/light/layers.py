@@ -15,7 +15,7 @@ from engine.model.passes import tree_attention
 from engine.model.passes.light.attentions import known_attention
 from engine.model.passes.light.gated import is_gated
 from engine.model.passes.light.known_forwards import digest_of
-from engine.model.passes.light.light_rows import are_light, are_turns, product_of
+from engine.model.passes.light.light_rows import are_light, are_turns, is_narrow_row, product_of
 from engine.model.passes.light.norms import known_norm
 from engine.model.products.layouts import UNIT
 from engine.model.products.product import Product, Stored, Woven, native
@@ -28,6 +28,7 @@ MOST_SCORED = (
     1 << 22
 )  # products of an attention's scores that loops compute no later than torch's kernel, with its call
 KEPT = 16  # programs of a layer: for each place that its weights stream to, with as many rows as the last trees had
+WEIGHT = 2  # the field of the steps NORM and BIAS with the address of a parameter
 SHARES_OF_HEADS = 4  # of an attention for each thread
 
 
@@ -87,8 +88,8 @@ class _Program:
     value: Tensor
     attended: Tensor
     told: Any
-    norms: list[tuple[int, Any]]  # steps of norms, and these
-    biases: list[tuple[int, Any]]
+    parameters: list[tuple[int, Any, str]]  # steps, and whose parameter of which name their field `WEIGHT` leads to
+    copies: list[tuple[Tensor, Any, str]]  # in float32, of parameters that are none
     turns: tuple[int, int, int]  # the steps that write queries, keys and values
     attention: int
     added: int
@@ -114,18 +115,28 @@ class _Layer:
 
     def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
         """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
-        if not are_light(states) or cache is None or self._config._attn_implementation != tree_attention.NAME:
+        is_narrow = is_narrow_row(states)
+        if (
+            not (is_narrow or are_light(states))
+            or cache is None
+            or self._config._attn_implementation != tree_attention.NAME
+        ):
             return None
         program, slots = self._program(states), cache.layers[self._index]
         if program is None or not hasattr(slots, "claim"):
             return None
         if not are_turns(embeddings, states.shape[1], self._attention.head_dim):
             return None
-        found = torch.empty_like(states)
-        self._tell(program, states, found, *embeddings)
-        self._attend(program, slots, mask)
-        end = len(program.steps)
-        program.steps.run(program.attention + 1, end)
+        # The loops' numbers are float32: of a row of bfloat16 between them, too.
+        x, cosine, sine = (each.float() for each in (states, *embeddings)) if is_narrow else (states, *embeddings)
+        found = torch.empty_like(x)
+        self._tell(program, x, found, cosine, sine)
+        if is_narrow:
+            self._attend_narrow(program, slots, mask)
+        else:
+            self._attend(program, slots, mask)
+        program.steps.run(program.attention + 1, len(program.steps))
+        found = found.to(states.dtype)
         if program.network is None:
             found += self._layer.mlp(self._layer.post_attention_layernorm(found))
         return found
@@ -133,10 +144,10 @@ class _Layer:
     def _tell(self, program: _Program, states: Tensor, found: Tensor, cosine: Tensor, sine: Tensor) -> None:
         """Write the addresses of this pass."""
         lines, x, y = program.steps.program, states.data_ptr(), found.data_ptr()
-        for step, norm in program.norms:
-            lines[step, 2] = norm._parameters["weight"].data_ptr()
-        for step, module in program.biases:
-            lines[step, 2] = module.bias.data_ptr()
+        for step, module, name in program.parameters:
+            lines[step, WEIGHT] = module._parameters[name].data_ptr()
+        for copy, module, name in program.copies:
+            copy.copy_(module._parameters[name])
         lines[0, 1] = lines[program.added, 1] = x
         lines[program.added, 3] = y
         if program.network:
@@ -152,9 +163,7 @@ class _Layer:
         heads, rows, width = program.query.shape[1:]
         claimed = slots.claim(rows)
         if claimed is None:
-            lines[key, 4:6] = program.key.data_ptr(), rows * width
-            lines[value, 2:4] = program.value.data_ptr(), rows * width
-            program.steps.run(0, program.attention)
+            self._turn(program)
             keys, values = slots.update(program.key, program.value)
             self._attend_by_torch(program, keys, values, mask)
             return
@@ -177,9 +186,23 @@ class _Layer:
         told[loop.SLOTS] = count
         program.steps.run(0, program.attention + 1)
 
+    def _attend_narrow(self, program: _Program, slots: Any, mask: Tensor | None) -> None:
+        """The same where keys and values are kept in bfloat16."""
+        self._turn(program)
+        keys, values = slots.update(program.key.bfloat16(), program.value.bfloat16())
+        self._attend_by_torch(program, keys, values, mask)
+
+    def _turn(self, program: _Program) -> None:
+        """The steps up to the attention, with keys and values of this pass in the room."""
+        lines, (_, key, value) = program.steps.program, program.turns
+        _, _, rows, width = program.query.shape
+        lines[key, 4:6] = program.key.data_ptr(), rows * width
+        lines[value, 2:4] = program.value.data_ptr(), rows * width
+        program.steps.run(0, program.attention)
+
     def _attend_by_torch(self, program: _Program, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
-        scaling = self._attention.scaling
-        found, _ = tree_attention.tree_attention(self._attention, program.query, keys, values, mask, 0.0, scaling)
+        scaling, query = self._attention.scaling, program.query.to(keys.dtype)
+        found, _ = tree_attention.tree_attention(self._attention, query, keys, values, mask, 0.0, scaling)
         program.attended.copy_(found.reshape(program.attended.shape))
 
     def _program(self, states: Tensor) -> _Program | None:
@@ -188,7 +211,8 @@ class _Layer:
         products = [product_of(module, rows) for module in self._linear]
         if None in products or not rows:
             return None
-        key = (threading.get_ident(), rows, *map(id, products))  # a thread has a room of its own
+        # A thread has a room of its own.
+        key = (threading.get_ident(), rows, states.dtype == torch.float32, *map(id, products))
         program = self._programs.get(key)
         if program is not None and program.steps.is_as_allowed():
             self._programs.move_to_end(key)
@@ -234,8 +258,8 @@ class _Builder:
     def __init__(self, layer: Any, linear: Sequence[Any], has_norms: bool, states: Tensor) -> None:
         self._layer, self._linear, self._has_norms, self._states = layer, linear, has_norms, states
         self._steps, self._room, self._loop = Steps(), Room(), native()
-        self._norms: list[tuple[int, Any]] = []
-        self._biases: list[tuple[int, Any]] = []
+        self._parameters: list[tuple[int, Any, str]] = []
+        self._copies: list[tuple[Tensor, Any, str]] = []
 
     def build(self, products: Sequence[Stored], by_pairs: bool, kept: Sequence[Product]) -> _Program:
         """`products` in the order of the layer's linear modules, which were found in `kept`. Raises `RoomError`."""
@@ -263,17 +287,25 @@ class _Builder:
         network = self._network(products[4:], inner) if len(products) > 4 else None
         steps.finish()
         return _Program(
-            steps, kept, room, turned, keys, values, attended, told, self._norms, self._biases, turns, step, added,
-            network,
+            steps, kept, room, turned, keys, values, attended, told, self._parameters, self._copies, turns, step,
+            added, network,
         )  # fmt: skip
 
     def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
-        known, weight = known_norm(norm), norm._parameters["weight"]
+        known, weight = known_norm(norm), self._parameter(norm, "weight")
         assert known is not None, "layers whose norms are not known have no program"
         epsilon, more = known
-        step = self._steps.add(self._loop.steps.NORM, x, weight, y, rows, len(weight), float(epsilon), float(more))
-        self._norms.append((step, norm))
-        return step
+        return self._steps.add(self._loop.steps.NORM, x, weight, y, rows, len(weight), float(epsilon), float(more))
+
+    def _parameter(self, module: Any, name: str) -> Tensor:
+        """A parameter for field `WEIGHT` of the next step; in other passes it may lie elsewhere."""
+        parameter: Tensor = module._parameters[name]
+        if self._states.dtype == torch.float32:
+            self._parameters.append((len(self._steps), module, name))
+            return parameter
+        copy = self._room.take(*parameter.shape)
+        self._copies.append((copy, module, name))
+        return copy
 
     def _multiplied(self, first: int, products: Sequence[Stored], x: Tensor) -> list[Tensor]:
         """The products of x with what the linear modules from `first` on multiply with."""
@@ -282,8 +314,7 @@ class _Builder:
         self._steps.multiply(list(zip(products, found, strict=True)), x, self._room)
         for module, y in zip(self._linear[first:], found, strict=False):
             if module.bias is not None:
-                step = self._steps.add(self._loop.steps.BIAS, y, module.bias, rows, y.shape[1])
-                self._biases.append((step, module))
+                self._steps.add(self._loop.steps.BIAS, y, self._parameter(module, "bias"), rows, y.shape[1])
         return found
 
     def _attended(self, query: Tensor, out: Tensor, heads: int, shared: int, rows: int, width: int) -> tuple[Any, int]:

@@ -26,9 +26,21 @@ def are_light(states: Tensor) -> bool:
     )
 
 
+def is_narrow_row(states: Tensor) -> bool:
+    """Whether states [1, 1, width] are one row of bfloat16 on a processor, whose products loops compute in float32."""
+    return (
+        states.dtype == torch.bfloat16
+        and states.device.type == "cpu"
+        and states.ndim == 3
+        and states.shape[:2] == (1, 1)
+        and states.is_contiguous()
+        and has_compiler()
+    )
+
+
 def are_turns(embeddings: Any, rows: int, width: int) -> bool:
     """Whether these are cosines and sines [1, rows, width] by which whole heads of so many rows are turned."""
-    return all(are_light(each) and each.shape == (1, rows, width) for each in embeddings)
+    return all((are_light(each) or is_narrow_row(each)) and each.shape == (1, rows, width) for each in embeddings)
 
 
 def multiplied(modules: Sequence[Any], states: Tensor) -> list[Tensor]:

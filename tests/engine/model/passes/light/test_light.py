@@ -15,8 +15,17 @@ from engine.model.passes.light import adoption, known_forwards, layers
 from engine.model.passes.light.light_rows import MOST_ROWS, loops, multiplied
 from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS, SlotForm
 from engine.model.products import programs
+from engine.model.products.product import SMALLEST
 from engine.model.products.programs import Steps
-from engine.weights.streaming.stored_weight import NarrowWeight, SmallWeight, narrow_weights
+from engine.weights.codecs.codec import codec_named
+from engine.weights.streaming.siblings import Siblings
+from engine.weights.streaming.stored_weight import (
+    NarrowWeight,
+    SmallWeight,
+    StoredWeight,
+    multiplied_names,
+    narrow_weights,
+)
 from tests.engine.tiny_models import tiny_model
 
 NEAR = 3  # times as far from float64's logits as those of the library's own code, at most
@@ -141,6 +150,37 @@ def test_layers_of_stored_weights_are_computed_in_steps(
     assert len(runs) == PROMPTS * 2 * 2 * 4  # up to the attention and behind it, in two passes over four layers
     networks = untouched(narrow(family)), untouched(exact(family))
     assert_as_near(found, *(logits(network, prompt=prompt) for network in networks))
+
+
+@pytest.mark.parametrize("family", WHOLE)
+def test_a_row_of_bfloat16_is_computed_in_steps_of_float32(
+    family: str, untouched: Wrapped, runs: list[tuple[int, int]]
+) -> None:
+    """About as near to exact numbers as the library's own code: both follow a prompt that was read in bfloat16."""
+
+    def narrow_alone() -> Any:
+        model = tiny_model(family, **SHAPE).to(torch.bfloat16)
+        for layer in model.model.layers:
+            siblings = Siblings()
+            for name in multiplied_names(layer):
+                module = layer.get_submodule(name.rpartition(".")[0])
+                weight = module._parameters["weight"]
+                if weight.numel() >= SMALLEST:
+                    kept = StoredWeight(name, codec_named("plain"), torch.empty_like(weight), FEW_ROWS, siblings)
+                    kept.point({name: weight.data})
+                    module._parameters["weight"] = kept
+        return model
+
+    found, own, best = (
+        logits(network) for network in (ours(narrow_alone()), untouched(narrow_alone()), untouched(exact(family)))
+    )
+    assert len(runs) == PROMPTS * 2 * 4, "one row alone; trees are multiplied as tiles where there are such units"
+    for some, other in zip(found[::2], own[::2], strict=True):
+        assert torch.equal(some, other)
+    errors = [
+        sum(float((a - b).abs().mean()) for a, b in zip(each[1::2], best[1::2], strict=True)) for each in (found, own)
+    ]
+    assert errors[0] < 1.5 * errors[1]
 
 
 def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
