@@ -138,11 +138,11 @@ def affordable_layers(shape: Shape, weights: str, seconds: float, ram_bytes: flo
     return max(OWN_LAYERS, min(shape.layers, int(most)))
 
 
-def formats_step(extent: Extent, _seconds: float) -> list[dict[str, Any]]:
-    """Decoders of every packed format."""
+def formats_step(extent: Extent, seconds: float) -> list[dict[str, Any]]:
+    """Decoders of packed formats, as many as time allows: on a GPU each is compiled first."""
     with tempfile.TemporaryDirectory(dir=extent.folder) as folder:
         turns = 1 if extent.quick else 20
-        return formats.measure_all(Path(folder), extent.matrix, turns, device_name=extent.device)
+        return formats.measure_all(Path(folder), extent.matrix, turns, device_name=extent.device, seconds=seconds)
 
 
 def tests_step(extent: Extent, out: Path, seconds: float) -> dict[str, Any]:

@@ -8,12 +8,14 @@ On a GPU a copy is one from pinned RAM to it, and a weight is decoded there.
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -170,29 +172,28 @@ def samples_here(rows: int, columns: int) -> list[Sample]:
 
 
 def measure_all(
-    folder: Path, shape: tuple[int, int], turns: int, dtype_name: str = "bfloat16", device_name: str = "cpu"
+    folder: Path,
+    shape: tuple[int, int],
+    turns: int,
+    dtype_name: str = "bfloat16",
+    device_name: str = "cpu",
+    seconds: float = math.inf,
 ) -> list[dict[str, Any]]:
-    """A row for a matrix of this shape in every format, GGUF's types of blocks among them."""
-    dtype, device = computed_types()[dtype_name], torch.device(device_name)
-    samples = samples_here(*shape)
-    blocks = gguf_weights(folder, *shape)
-    found = measure(folder, samples, dtype, turns, device)
-    for each in blocks:
-        with suppress(ModelError):  # of tables that an older transformers lacks
-            found.append({"format": f"GGUF {each.format.name}", **_row(each, dtype, turns, device)})
-    return found
+    """A row for a matrix of this shape in every format, GGUF's types of blocks first; those begun within `seconds`.
 
-
-def measure(
-    folder: Path, samples: Sequence[Sample], dtype: torch.dtype, turns: int, device: torch.device = CPU
-) -> list[dict[str, Any]]:
-    """A row for every sample: reading, copying and decoding take turns, and of each the fastest counts.
-
-    What computes is measured by the processor's time, of which other programs take no part; threads should be one.
+    Reading, copying and decoding take turns, and of each the fastest counts. What computes is measured by the
+    processor's time, of which other programs take no part; threads should be one.
     """
-    found = packed_weights(folder, samples)
-    pairs = zip(samples, found, strict=True)
-    return [{"format": sample.title, **_row(weight, dtype, turns, device)} for sample, weight in pairs]
+    dtype, device, end = computed_types()[dtype_name], torch.device(device_name), time.monotonic() + seconds
+    samples = samples_here(*shape)
+    packed = zip((each.title for each in samples), packed_weights(folder, samples), strict=True)
+    found = []
+    for title, weight in chain(((f"GGUF {each.format.name}", each) for each in gguf_weights(folder, *shape)), packed):
+        if time.monotonic() > end:
+            break
+        with suppress(ModelError):  # of tables that an older transformers lacks
+            found.append({"format": title, **_row(weight, dtype, turns, device)})
+    return found
 
 
 def packed_weights(folder: Path, samples: Sequence[Sample]) -> Iterator[PackedWeight]:
