@@ -33,6 +33,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import choose_device, choose_dtype, own_dtype
 from engine.model.network import Network
 from engine.model.passes.light.adoption import takes_one_call
+from engine.model.products.product import WRITTEN
 from engine.model.shape import model_sizes
 from engine.model.streamable_network import (
     build_self_draft_network,
@@ -234,7 +235,7 @@ def _load_streamed(
 ) -> Progress:
     dtype = dtype_for(options.weights, checkpoint, device, recall_arithmetic(options, device))
     yield Loading(request, say("Reading {name}", name=checkpoint.name), 0, 1)
-    keeps_tables = plan.stays_stored and dtype == torch.float32  # which is so on a processor alone
+    keeps_tables = plan.stays_stored and dtype in WRITTEN  # which is so on a processor alone
     streamable = build_streamable(checkpoint, dtype, device, keeps_tables)
     if keeps_tables:
         keep_packed_tables(streamable.network.model, streamable.converter.packed_tables(), plan.few_rows)

@@ -18,6 +18,7 @@ from engine.model.families.own_products import multiplies_with_linear
 from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
+from engine.model.products.product import WRITTEN
 from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
@@ -212,8 +213,8 @@ def case_of(target: Checkpoint, draft: Checkpoint | None, device: torch.device, 
     needs = with_kv(needs_of(target, sizes, question.weights, device, question.arithmetic), sizes, question.kv_form)
     if may_stay_packed(target, needs, device) and question.rates and question.rates.few_rows >= PAYS_FROM:
         is_tied = bool(target.config.get("tie_word_embeddings", True))
-        value_bytes = needs.shape.value_bytes
-        saved = saved_bytes(target.weights, value_bytes, is_tied) if value_bytes == torch.float32.itemsize else 0
+        is_kept = dtype_for(question.weights, target, device, question.arithmetic) in WRITTEN
+        saved = saved_bytes(target.weights, needs.shape.value_bytes, is_tied) if is_kept else 0
         needs = replace(needs, stays_stored=True, rest_bytes=needs.rest_bytes - saved)
     return Case(
         "tree",

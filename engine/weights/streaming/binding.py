@@ -12,6 +12,8 @@ from engine.weights.store.layout import LayerLayout
 from engine.weights.streaming.siblings import Siblings
 from engine.weights.streaming.stored_weight import Products, StoredWeight, Turn, is_usable, multiplied_names
 
+KEPT = 1 << 20  # numbers of a weight that a copy is kept of: a router's, not a matrix's
+
 
 class Binding(Protocol):
     """Ties one layer to its bytes."""
@@ -96,9 +98,15 @@ class Decoded:
         scratch: Scratch,
         left_out: str | None = None,
         few_rows: int = 0,
+        stays: bool = False,
     ) -> None:
-        """Weights whose names begin with `left_out` are bound elsewhere; `few_rows`: see `StoredWeight`, 0 for none."""
+        """Weights whose names begin with `left_out` are bound elsewhere; `few_rows`: see `StoredWeight`, 0 for none.
+
+        `stays`: the layer's bytes lie in one place for good. Of small weights that are stored in another number type
+        (norms, routers) it then keeps copies in the network's, instead of making them anew in every pass.
+        """
         self._layout = layout
+        self._stays = stays
         self._decoder = decoder
         self._layer = layer
         self._views: dict[int, tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]] = {}
@@ -128,15 +136,23 @@ class Decoded:
         for name, weight in self._weights.items():
             if name not in stored:
                 self._decoder.decode(stored, name, weight)
-            elif not is_usable(stored[name], weight):
+            elif not (is_usable(stored[name], weight) or self._keeps(weight)):
                 weight.copy_(stored[name])
 
     def _seen(
         self, stored: dict[str, Tensor]
     ) -> tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]:
         """What lies in a buffer; weights that are stored in the network's number type are used where they lie."""
-        ready = [name for name, weight in self._weights.items() if name in stored and is_usable(stored[name], weight)]
-        return stored, {}, [_place(self._layer, name, stored[name]) for name in ready]
+        ready = {}
+        for name, weight in self._weights.items():
+            if name in stored and is_usable(stored[name], weight):
+                ready[name] = stored[name]
+            elif name in stored and self._keeps(weight):
+                ready[name] = stored[name].to(weight.dtype)
+        return stored, {}, [_place(self._layer, name, tensor) for name, tensor in ready.items()]
+
+    def _keeps(self, weight: Tensor) -> bool:
+        return self._stays and weight.numel() <= KEPT
 
 
 def stored_views(layout: LayerLayout, buffer: Tensor) -> dict[str, Tensor]:

@@ -173,7 +173,8 @@ class LayerStream:
             return Views(layer, layout)
         prefix = self._split[index].experts.prefix if index in self._split else None
         few_rows = 0 if self._copy_stream else self._options.few_rows
-        return Decoded(layer, layout, self._decoders[index], self._scratch, prefix, few_rows)
+        stays = self._copy_stream is None and self._tiers[index] != "ssd"
+        return Decoded(layer, layout, self._decoders[index], self._scratch, prefix, few_rows, stays)
 
     def _hook(self) -> None:
         for index, layer in enumerate(self._layers):

@@ -215,21 +215,23 @@ class NarrowWeight(StoredWeight):
 
 
 class PackedTable(StoredWeight):
-    """An embedding or a head in float32 on the processor, which stays as its checkpoint packs it.
+    """An embedding or a head on the processor, which stays as its checkpoint packs it.
 
-    Rows that are looked up are decoded alone.
+    Rows that are looked up are decoded alone, to the network's number type.
     """
 
     _format: PackedFormat
 
     @staticmethod
-    def of(weight: PackedWeight, parts: Mapping[str, Tensor], few_rows: int) -> "PackedTable | None":
-        """Of a packed matrix, and what is stored of it; None if no loop multiplies with that."""
+    def of(
+        weight: PackedWeight, parts: Mapping[str, Tensor], few_rows: int, dtype: torch.dtype = torch.float32
+    ) -> "PackedTable | None":
+        """Of a packed matrix, and what is stored of it, in a network of `dtype`; None if no loop multiplies with it."""
         shape = weight.shape[0], weight.shape[1]
         product = weight.format.product(parts, shape)
         if type(product) is not Stored:
             return None
-        place = torch.empty(1).expand(shape)  # takes no memory
+        place = torch.empty(1, dtype=dtype).expand(shape)  # takes no memory
         made = StoredWeight.__new__(PackedTable, TABLE, codec_named("plain"), place, few_rows)
         assert isinstance(made, PackedTable)
         made._format = weight.format
@@ -243,7 +245,7 @@ class PackedTable(StoredWeight):
 
     def decoded(self) -> Tensor:
         """All of it, made anew."""
-        whole = torch.empty(self._place.shape)
+        whole = torch.empty(self._place.shape, dtype=self._place.dtype)
         self._format.decode(self._stored, whole)
         return whole
 
@@ -255,8 +257,9 @@ class PackedTable(StoredWeight):
         product = self._product()
         assert isinstance(product, Stored), "see `of`"
         if numbers.is_meta:  # only shapes are asked for
-            return numbers.new_empty((*numbers.shape, product.columns), dtype=torch.float32)
-        return product.some_rows(numbers.flatten().tolist()).view(*numbers.shape, product.columns)
+            return numbers.new_empty((*numbers.shape, product.columns), dtype=self._place.dtype)
+        found = product.some_rows(numbers.flatten().tolist())
+        return found.to(self._place.dtype).view(*numbers.shape, product.columns)
 
 
 class SmallWeight(StoredWeight):
@@ -401,7 +404,7 @@ def keep_packed_tables(model: Any, tables: Mapping[str, LazyPacked], few_rows: i
         if lazy is None:
             continue
         if id(table) not in made:
-            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows)
+            packed = PackedTable.of(lazy.weight, lazy.parts(), few_rows, lazy.dtype)
             made[id(table)] = nn.Parameter(lazy[...], requires_grad=False) if packed is None else packed
         module._parameters["weight"] = made[id(table)]
 

@@ -176,17 +176,24 @@ class FollowedExperts:
         """
         parts = {run.expert: parts_of(run.expert) for run in runs}
         self.use.experts += len(runs)
-        inner = self._between(self._product(self._up, x, runs, parts), runs)
+        inner = self._between(self._product(self._up, x, runs, parts), runs, parts)
         module = self._module
         found = self._product(self._down, inner, runs, parts)
         return module.post_expert_norm(found) if getattr(module, LATER, False) else found
 
-    def _between(self, inner: Tensor, runs: Sequence[Run]) -> Tensor:
-        """What lies between the stacks; in the bits of `OneRow` where that might compute a row."""
+    def _between(self, inner: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> Tensor:
+        """What lies between the stacks; in the bits of `OneRow` where that would compute a row that is alone."""
         module = self._module
-        if self._is_gated and inner.dtype == torch.float32 and all(run.rows <= self._few_rows for run in runs):
+        if self._is_gated and inner.dtype == torch.float32 and all(self._is_stored(run, parts) for run in runs):
             return gated(inner.contiguous())
         return module._apply_gate(inner) if module.has_gate else module.act_fn(inner)  # type: ignore[no-any-return]
+
+    def _is_stored(self, run: Run, parts: Mapping[int, Parts]) -> bool:
+        """Whether an expert's rows are multiplied with it as it is stored."""
+        found = parts[run.expert]
+        return run.rows <= self._few_rows and all(
+            self._member(stack, run.expert, found) is not None for stack in (self._up, self._down)
+        )
 
     def _of_one_row(
         self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]
@@ -211,7 +218,7 @@ class FollowedExperts:
         def between(inner: Tensor) -> Tensor:
             if self._up.bias is not None:
                 self._add_biases(self._up.bias, inner, runs, parts)
-            return self._between(inner, runs)
+            return self._between(inner, runs, parts)
 
         outputs = self._one_row.outputs(hidden, up, down, between)
         if self._down.bias is not None:
