@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.own_thread import threads_for
 from engine.protocol.messages import FinishReason, Seconds
 from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
 from engine.speculation.methods.verification import said_of
@@ -135,10 +136,12 @@ def next_round(speculation: Speculation, text: Sequence[int]) -> RoundResult:
     clock, answer = speculation.clock, speculation.answer
     choice, tree = speculation.grow(text)
     logits = speculation.score(tree)
-    path = choice.method.accept(tree, logits, answer.tokens)
+    with threads_for(logits.numel()):
+        path = choice.method.accept(tree, logits, answer.tokens)
     path = path.cut(tree, answer.extend(path.tokens(tree)))  # the answer may end before the path does
     speculation.keep(choice, tree, logits, path)
-    said = said_of(tree, logits, path, speculation.top_log_probs)
+    with threads_for(len(path.nodes) * logits.shape[-1]):
+        said = said_of(tree, logits, path, speculation.top_log_probs)
     seconds = time.perf_counter() - begin
     spent = (clock.last("draft"), clock.last("target"), seconds)
     result = RoundResult(choice, tree, path, *spent, said.log_probs, said.likeliest)
