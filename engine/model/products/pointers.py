@@ -38,6 +38,12 @@ def booleans(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks
 
 
 @_operation
+def shorts(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to int16, which stand for bfloat16."""
+    return _pointer_to(types.int16, ir.IntType(16))
+
+
+@_operation
 def octets(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An address as a pointer to bytes."""
     return _pointer_to(types.uint8, ir.IntType(8))

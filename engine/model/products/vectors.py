@@ -71,6 +71,7 @@ numbers = load(EIGHT_NUMBERS, eight(F32), lambda _, loaded: loaded)
 """Eight float32 numbers."""
 bfloats = load(EIGHT_NUMBERS, eight(I16), _of_bfloats)
 """Eight bfloat16 numbers of an array of 16 bits."""
+
 halves = load(EIGHT_NUMBERS, eight(F16), lambda builder, loaded: builder.fpext(loaded, eight(F32)))
 """Eight float16 numbers of an array of 16 bits."""
 signed = load(EIGHT_NUMBERS, eight(I8), lambda b, loaded: b.sitofp(b.sext(loaded, eight(I32)), eight(F32)))
@@ -252,6 +253,24 @@ def _store() -> Any:
         return types.none(array, types.intp, EIGHT_NUMBERS), generate
 
     return intrinsic(with_arguments(sign, 3))
+
+
+def _as_stored() -> Any:
+    def sign(_context: Any, array: Any, _index: Any) -> Any:
+        is_narrow = array.dtype == types.int16
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            content = eight(I16) if is_narrow else eight(F32)
+            loaded = builder.load(place_of(context, builder, signature.args[0], values, content), align=1)
+            return _of_bfloats(builder, loaded) if is_narrow else loaded
+
+        return EIGHT_NUMBERS(array, types.intp), generate
+
+    return intrinsic(with_arguments(sign, 2))
+
+
+as_stored = _as_stored()
+"""Eight numbers of an array of float32, or of int16, which stands for bfloat16."""
 
 
 store = _store()

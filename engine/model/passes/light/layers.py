@@ -90,7 +90,9 @@ class _Program:
     told: Any
     parameters: list[tuple[int, Any, str]]  # steps, and whose parameter of which name their field `WEIGHT` leads to
     copies: list[tuple[Tensor, Any, str]]  # in float32, of parameters that are none
-    turns: tuple[int, int, int]  # the steps that write queries, keys and values
+    turns: tuple[int, int]  # the steps that turn queries and keys
+    kept: tuple[tuple[int, int], ...]  # the steps that write keys and values to be kept, and their fields for where to
+    turned: int  # behind the last step that others than those need
     attention: int
     added: int
     network: tuple[int, int] | None  # the norm of the gated network, and what adds it; None for another network
@@ -131,10 +133,7 @@ class _Layer:
         x, cosine, sine = (each.float() for each in (states, *embeddings)) if is_narrow else (states, *embeddings)
         found = torch.empty_like(x)
         self._tell(program, x, found, cosine, sine)
-        if is_narrow:
-            self._attend_narrow(program, slots, mask)
-        else:
-            self._attend(program, slots, mask)
+        self._attend(program, slots, mask)
         program.steps.run(program.attention + 1, len(program.steps))
         found = found.to(states.dtype)
         if program.network is None:
@@ -153,24 +152,27 @@ class _Layer:
         if program.network:
             norm, added = program.network
             lines[norm, 1] = lines[added, 1] = lines[added, 3] = y
-        query, key, _ = program.turns
+        query, key = program.turns
         lines[query, 2] = lines[key, 2] = cosine.data_ptr()
         lines[query, 3] = lines[key, 3] = sine.data_ptr()
 
     def _attend(self, program: _Program, slots: Any, mask: Tensor | None) -> None:
         """The steps up to the attention, and that."""
-        lines, (_, key, value) = program.steps.program, program.turns
+        lines, dtype = program.steps.program, torch.bfloat16 if program.turned < program.attention else torch.float32
         heads, rows, width = program.query.shape[1:]
         claimed = slots.claim(rows)
         if claimed is None:
-            self._turn(program)
-            keys, values = slots.update(program.key, program.value)
+            if dtype == torch.float32:
+                for (line, field), each in zip(program.kept, (program.key, program.value), strict=True):
+                    lines[line, field : field + 2] = each.data_ptr(), rows * width
+            program.steps.run(0, program.turned)
+            keys, values = slots.update(program.key.to(dtype), program.value.to(dtype))
             self._attend_by_torch(program, keys, values, mask)
             return
         keys, values, begin = claimed
-        step, start = keys.stride(1), slots.start
-        lines[key, 4:6] = keys.data_ptr() + 4 * begin * width, step
-        lines[value, 2:4] = values.data_ptr() + 4 * begin * width, step
+        step, start, size = keys.stride(1), slots.start, keys.itemsize
+        for (line, field), each in zip(program.kept, (keys, values), strict=True):
+            lines[line, field : field + 2] = each.data_ptr() + size * begin * width, step
         count = begin + rows - start
         is_known = mask is None or (
             mask.dtype == torch.bool and mask.shape == (1, 1, rows, count) and mask.stride(3) == 1
@@ -180,25 +182,11 @@ class _Layer:
             self._attend_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
             return
         told, loop = program.told, native().attending
-        told[loop.KEYS], told[loop.VALUES] = (each.data_ptr() + 4 * start * width for each in (keys, values))
+        told[loop.KEYS], told[loop.VALUES] = (each.data_ptr() + size * start * width for each in (keys, values))
         told[loop.KEY_STEP] = told[loop.VALUE_STEP] = step
         told[loop.MASK], told[loop.MASK_STEP] = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
         told[loop.SLOTS] = count
         program.steps.run(0, program.attention + 1)
-
-    def _attend_narrow(self, program: _Program, slots: Any, mask: Tensor | None) -> None:
-        """The same where keys and values are kept in bfloat16."""
-        self._turn(program)
-        keys, values = slots.update(program.key.bfloat16(), program.value.bfloat16())
-        self._attend_by_torch(program, keys, values, mask)
-
-    def _turn(self, program: _Program) -> None:
-        """The steps up to the attention, with keys and values of this pass in the room."""
-        lines, (_, key, value) = program.steps.program, program.turns
-        _, _, rows, width = program.query.shape
-        lines[key, 4:6] = program.key.data_ptr(), rows * width
-        lines[value, 2:4] = program.value.data_ptr(), rows * width
-        program.steps.run(0, program.attention)
 
     def _attend_by_torch(self, program: _Program, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
         scaling, query = self._attention.scaling, program.query.to(keys.dtype)
@@ -261,8 +249,8 @@ class _Builder:
         self._parameters: list[tuple[int, Any, str]] = []
         self._copies: list[tuple[Tensor, Any, str]] = []
 
-    def build(self, products: Sequence[Stored], by_pairs: bool, kept: Sequence[Product]) -> _Program:
-        """`products` in the order of the layer's linear modules, which were found in `kept`. Raises `RoomError`."""
+    def build(self, products: Sequence[Stored], by_pairs: bool, of: Sequence[Product]) -> _Program:
+        """`products` in the order of the layer's linear modules, which were found in `of`. Raises `RoomError`."""
         attention, room, loop, steps = self._layer.self_attn, self._room, self._loop, self._steps
         _, rows, states_width = self._states.shape
         width = attention.head_dim
@@ -278,8 +266,15 @@ class _Builder:
         turns = (
             steps.add(loop.steps.TURN, query, 0, 0, turned, rows * width, rows, heads, width, by_pairs),
             steps.add(loop.steps.TURN, key, 0, 0, keys, rows * width, rows, shared, width, by_pairs),
-            steps.add(loop.steps.PLACE, value, values, rows * width, rows, shared, width),
         )
+        placed = steps.add(loop.steps.PLACE, value, values, rows * width, rows, shared, width)
+        kept, end = ((turns[1], 4), (placed, 2)), len(steps)
+        if self._states.dtype != torch.float32:
+            assert rows == 1, "heads of one row lie as those of a cache"
+            kept = (
+                (steps.add(loop.steps.NARROW, keys, 0, 0, rows, shared, width), 2),
+                (steps.add(loop.steps.NARROW, values, 0, 0, rows, shared, width), 2),
+            )
         attended = room.take(rows, heads * width)
         told, step = self._attended(turned, attended, heads, shared, rows, width)
         (output,) = self._multiplied(3, products[3:4], attended)
@@ -287,8 +282,8 @@ class _Builder:
         network = self._network(products[4:], inner) if len(products) > 4 else None
         steps.finish()
         return _Program(
-            steps, kept, room, turned, keys, values, attended, told, self._parameters, self._copies, turns, step,
-            added, network,
+            steps, of, room, turned, keys, values, attended, told, self._parameters, self._copies, turns, kept, end,
+            step, added, network,
         )  # fmt: skip
 
     def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
@@ -324,6 +319,7 @@ class _Builder:
         told[[loop.QUERY, loop.OUT]] = query.data_ptr(), out.data_ptr()
         told[[loop.HEADS, loop.GROUP, loop.ROWS, loop.WIDTH]] = heads, heads // shared, rows, width
         told.view(np.float32)[2 * loop.SCALE] = self._layer.self_attn.scaling
+        told[loop.NARROW] = self._states.dtype != torch.float32
         step = max(1, heads // (SHARES_OF_HEADS * self._steps.threads))
         table = np.zeros((-(-heads // step), self._loop.SHARE), np.int64)
         table[:, self._loop.LOOP], table[:, self._loop.MATRIX] = self._loop.attention_loop(), told.ctypes.data

@@ -7,16 +7,28 @@ import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
-from engine.model.products.pointers import booleans, floats, integers
-from engine.model.products.vectors import exponential, fused, minus, numbers, plus, splat, store, times, total
+from engine.model.products.pointers import booleans, floats, integers, shorts
+from engine.model.products.vectors import (
+    as_stored,
+    exponential,
+    fused,
+    minus,
+    numbers,
+    plus,
+    splat,
+    store,
+    times,
+    total,
+)
 
 (
-    QUERY, KEYS, VALUES, KEY_STEP, VALUE_STEP, MASK, MASK_STEP, OUT, HEADS, GROUP, ROWS, SLOTS, WIDTH, SCALE
-) = range(14)  # fmt: skip
-FACTS = 14
+    QUERY, KEYS, VALUES, KEY_STEP, VALUE_STEP, MASK, MASK_STEP, OUT, HEADS, GROUP, ROWS, SLOTS, WIDTH, SCALE, NARROW
+) = range(15)  # fmt: skip
+FACTS = 15
 """What is told of an attention, int64 in this order: addresses of float32 but for the mask's; the numbers from one head
 to the next one of keys and values; that of bytes from one row to the next one of the mask, which is 0 where rows are
-causal; how many heads share keys; in the first half of the last one a float32, which scores are multiplied by.
+causal; how many heads share keys; in the first half of a number a float32, which scores are multiplied by; 1 where keys
+and values are bfloat16.
 
 Queries lie as [heads, rows, width], keys and values as [slots, width] for each head, `OUT` is [rows, heads, width].
 """
@@ -30,18 +42,30 @@ LEAST = np.float32(-np.inf)
 def attend(place: int, begin: int, end: int) -> None:
     """Heads [begin, end) of what is told at an address."""
     told = numba.carray(integers(place), FACTS)
-    rows, slots, width = told[ROWS], told[SLOTS], told[WIDTH]
-    scores = np.empty(slots + LANES, np.float32)
+    count = told[SLOTS] * told[WIDTH]
+    scores = np.empty(told[SLOTS] + LANES, np.float32)
     for head in range(begin, end):
         shared = head // told[GROUP]
-        keys = numba.carray(floats(told[KEYS] + 4 * shared * told[KEY_STEP]), slots * width)
-        values = numba.carray(floats(told[VALUES] + 4 * shared * told[VALUE_STEP]), slots * width)
-        for row in range(rows):
-            query = numba.carray(floats(told[QUERY] + 4 * (head * rows + row) * width), width)
-            out = numba.carray(floats(told[OUT] + 4 * (row * told[HEADS] + head) * width), width)
-            seen = slots if told[MASK] else slots - rows + row + 1
-            most = _score(told, query, keys, scores, row, seen, width)
-            _mix(scores, values, out, seen, width, 1 / _weigh(scores, seen, most))
+        first, second = shared * told[KEY_STEP], shared * told[VALUE_STEP]
+        if told[NARROW]:
+            keys = numba.carray(shorts(told[KEYS] + 2 * first), count)
+            values = numba.carray(shorts(told[VALUES] + 2 * second), count)
+            _attend_head(told, head, keys, values, scores)
+        else:
+            wide_keys = numba.carray(floats(told[KEYS] + 4 * first), count)
+            wide_values = numba.carray(floats(told[VALUES] + 4 * second), count)
+            _attend_head(told, head, wide_keys, wide_values, scores)
+
+
+@compiled
+def _attend_head(told: Array, head: int, keys: Array, values: Array, scores: Array) -> None:
+    rows, slots, width = told[ROWS], told[SLOTS], told[WIDTH]
+    for row in range(rows):
+        query = numba.carray(floats(told[QUERY] + 4 * (head * rows + row) * width), width)
+        out = numba.carray(floats(told[OUT] + 4 * (row * told[HEADS] + head) * width), width)
+        seen = slots if told[MASK] else slots - rows + row + 1
+        most = _score(told, query, keys, scores, row, seen, width)
+        _mix(scores, values, out, seen, width, 1 / _weigh(scores, seen, most))
 
 
 @compiled
@@ -56,8 +80,8 @@ def _score(told: Array, query: Array, keys: Array, scores: Array, row: int, seen
             continue
         a = b = splat(np.float32(0))
         for i in range(0, width, 2 * LANES):
-            a = fused(numbers(query, i), numbers(keys, slot * width + i), a)
-            b = fused(numbers(query, i + LANES), numbers(keys, slot * width + i + LANES), b)
+            a = fused(numbers(query, i), as_stored(keys, slot * width + i), a)
+            b = fused(numbers(query, i + LANES), as_stored(keys, slot * width + i + LANES), b)
         scores[slot] = total(plus(a, b)) * scale
         most = max(most, scores[slot])
     return most
@@ -83,8 +107,8 @@ def _mix(weights: Array, values: Array, out: Array, seen: int, width: int, by: A
         a = b = c = d = splat(np.float32(0))
         for slot in range(seen):
             weight, at = splat(weights[slot]), slot * width + i
-            a, b = fused(weight, numbers(values, at), a), fused(weight, numbers(values, at + 8), b)
-            c, d = fused(weight, numbers(values, at + 16), c), fused(weight, numbers(values, at + 24), d)
+            a, b = fused(weight, as_stored(values, at), a), fused(weight, as_stored(values, at + 8), b)
+            c, d = fused(weight, as_stored(values, at + 16), c), fused(weight, as_stored(values, at + 24), d)
         store(out, i, times(a, factor))
         store(out, i + 8, times(b, factor))
         store(out, i + 16, times(c, factor))

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT
-from engine.model.products.pointers import floats
+from engine.model.products.pointers import floats, shorts
 from engine.model.products.vectors import fused, numbers, plus, splat, total
 
 
@@ -71,3 +71,15 @@ def place_heads(x: int, y: int, step: int, rows: int, heads: int, width: int) ->
             out = numba.carray(floats(y + 4 * (head * step + row * width)), width)
             for i in range(width):
                 out[i] = some[i]
+
+
+@compiled
+def narrow_heads(x: int, y: int, step: int, rows: int, heads: int, width: int) -> None:
+    """The same to bfloat16, rounded to the nearest, of two to the even one."""
+    for row in range(rows):
+        for head in range(heads):
+            some = numba.carray(floats(x + 4 * (row * heads + head) * width), width)
+            out = numba.carray(shorts(y + 2 * (head * step + row * width)), width)
+            for i in range(width):
+                bits = np.float32(some[i]).view(np.int32)
+                out[i] = np.int16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)

@@ -1,0 +1,109 @@
+"""The experts of one row in one call: what products one by one, torch's gate and a weighted sum give."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engine.model.gguf.block_types import TYPES
+from engine.model.products import programs
+from engine.model.products.compiling import has_compiler
+from engine.model.products.grouped import Member
+from engine.model.products.product import Stored, blocks, plain
+from engine.weights.streaming.experts.one_row import OneRow
+from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
+
+WIDTH, INNER, EXPERTS = 256, 512, 5
+BY_NAME = {kind.name: kind for kind in TYPES}
+Make = Callable[[int, int], Stored]
+
+
+def of_blocks(kind: str, rows: int, columns: int) -> Stored:
+    made = blocks(kind, random_blocks(BY_NAME[kind], rows, columns), columns)
+    assert made is not None
+    return made
+
+
+def of_bfloats(rows: int, columns: int) -> Stored:
+    made = plain(torch.randn(rows, columns).bfloat16())
+    assert made is not None
+    return made
+
+
+MAKERS: dict[str, Make] = {
+    "BF16": of_bfloats, "Q4_K": partial(of_blocks, "Q4_K"), "Q6_K": partial(of_blocks, "Q6_K"),
+    "Q4_0": partial(of_blocks, "Q4_0"),
+}  # fmt: skip
+
+
+def ups(make: Make, form: str) -> list[Member]:
+    """Gate and up of each expert: in one matrix, in two, or in two whose rows take turns."""
+    if form == "one":
+        return [Member((make(2 * INNER, WIDTH),)) for _ in range(EXPERTS)]
+    return [Member((make(INNER, WIDTH), make(INNER, WIDTH)), form == "turns") for _ in range(EXPERTS)]
+
+
+def product(member: Member, x: Tensor) -> Tensor:
+    found = [piece(x) for piece in member.pieces]
+    return torch.stack(found, -1).flatten(-2) if member.is_woven else torch.cat(found, 1)
+
+
+def chosen(members: list[Member], choice: list[int]) -> list[Member]:
+    return [members[each] for each in choice]
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("form", ["one", "two"])
+def test_gated_experts(kind: str, form: str) -> None:
+    up, down = ups(MAKERS[kind], form), [Member((MAKERS[kind](WIDTH, INNER),)) for _ in range(EXPERTS)]
+    of_layer = OneRow(is_gated=True)
+    for choice in ([3, 0], [1, 4], [2, 1, 0]):  # other experts in the same steps, and then more of them
+        x, weights = torch.randn(1, WIDTH), torch.rand(1, len(choice))
+        found = of_layer.whole(x, chosen(up, choice), chosen(down, choice), weights)
+        expected = torch.zeros(1, WIDTH)
+        for place, expert in enumerate(choice):
+            gate, other = product(up[expert], x).chunk(2, 1)
+            expected += weights[0, place] * product(down[expert], functional.silu(gate) * other)
+        error = float((found - expected).abs().max() / expected.abs().max())
+        assert error < 1e-5
+    assert len(of_layer._programs) == 2
+
+
+@pytest.mark.parametrize("form", ["one", "two", "turns"])
+def test_experts_with_something_of_their_own_between(form: str) -> None:
+    up, down = ups(MAKERS["Q4_K"], form), [Member((MAKERS["Q6_K"](WIDTH, INNER),)) for _ in range(EXPERTS)]
+    choice, x = [4, 2], torch.randn(1, WIDTH)
+    seen = []
+
+    def between(inner: Tensor) -> Tensor:
+        seen.append(inner.clone())
+        return inner[:, ::2].tanh() + inner[:, 1::2]
+
+    found = OneRow(is_gated=False).outputs(x, chosen(up, choice), chosen(down, choice), between)
+    for place, expert in enumerate(choice):
+        inner = product(up[expert], x)
+        assert torch.equal(seen[0][place], inner[0])
+        assert torch.equal(found[place], product(down[expert], inner[:, ::2].tanh() + inner[:, 1::2])[0])
+
+
+def test_a_row_of_bfloat16() -> None:
+    make = MAKERS["Q4_K"]
+    up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
+    x, weights = torch.randn(1, WIDTH).bfloat16(), torch.rand(1, 2).bfloat16()
+    of_layer = OneRow(is_gated=True)
+    assert torch.equal(of_layer.whole(x, up, down, weights), of_layer.whole(x.float(), up, down, weights.float()))
+
+
+def test_the_room_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "ROOM_NUMBERS", programs.LINE)
+    make = MAKERS["BF16"]
+    up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
+    x, weights = torch.randn(1, WIDTH), torch.rand(1, 2)
+    expected = OneRow(is_gated=True).whole(x, up, down, weights)
+    monkeypatch.setattr(programs._room, "numbers", None)
+    assert torch.equal(OneRow(is_gated=True).whole(x, up, down, weights), expected)
