@@ -66,9 +66,9 @@ def test_no_attention_is_planned_anew_for_every_shape(monkeypatch: pytest.Monkey
     monkeypatch.setattr(accelerator, "find", lambda: torch.device("cuda"))
     torch.backends.cuda.enable_cudnn_sdp(True)
     assert choose_device("cpu").type == "cpu"
-    assert torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]  # of torch
     assert choose_device("auto").type == "cuda"
-    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert not torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]  # of torch
     torch.backends.cuda.enable_cudnn_sdp(True)
 
 
