@@ -76,6 +76,11 @@ class Steps:
         self._lines.append(line)
         return len(self._lines) - 1
 
+    def keep(self, numbers: Tensor) -> Tensor:
+        """The same, which is there as long as the steps are."""
+        self._kept.append(numbers)
+        return numbers
+
     def multiply(self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room) -> None:
         """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows]."""
         rows, columns = x.shape

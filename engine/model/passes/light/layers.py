@@ -89,13 +89,29 @@ class _Program:
     attended: Tensor
     told: Any
     parameters: list[tuple[int, Any, str]]  # steps, and whose parameter of which name their field `WEIGHT` leads to
-    copies: list[tuple[Tensor, Any, str]]  # in float32, of parameters that are none
     turns: tuple[int, int]  # the steps that turn queries and keys
     kept: tuple[tuple[int, int], ...]  # the steps that write keys and values to be kept, and their fields for where to
     turned: int  # behind the last step that others than those need
     attention: int
     added: int
-    network: tuple[int, int] | None  # the norm of the gated network, and what adds it; None for another network
+    norm: int  # that of the network
+    network: int | None  # what adds the gated network; None for another one, which is called with what the norm gives
+
+
+class _Turns(threading.local):
+    """The embedding of one position in float32, which is the same for all layers of a pass."""
+
+    of: Any = None
+    made: tuple[Tensor, ...] = ()
+
+    def wide(self, embeddings: Any) -> tuple[Tensor, ...]:
+        """Cosine and sine in float32."""
+        if self.of is not embeddings:
+            self.of, self.made = embeddings, tuple(each.float() for each in embeddings)
+        return self.made
+
+
+_turns = _Turns()
 
 
 class _Layer:
@@ -130,28 +146,30 @@ class _Layer:
         if not are_turns(embeddings, states.shape[1], self._attention.head_dim):
             return None
         # The loops' numbers are float32: of a row of bfloat16 between them, too.
-        x, cosine, sine = (each.float() for each in (states, *embeddings)) if is_narrow else (states, *embeddings)
-        found = torch.empty_like(x)
-        self._tell(program, x, found, cosine, sine)
+        x = states.float()
+        found, normed = torch.empty_like(x), None if self._is_gated else torch.empty_like(x)
+        self._tell(program, x, found, normed, *(_turns.wide(embeddings) if is_narrow else embeddings))
         self._attend(program, slots, mask)
         program.steps.run(program.attention + 1, len(program.steps))
         found = found.to(states.dtype)
-        if program.network is None:
-            found += self._layer.mlp(self._layer.post_attention_layernorm(found))
+        if normed is not None:
+            found += self._layer.mlp(normed.to(states.dtype))
         return found
 
-    def _tell(self, program: _Program, states: Tensor, found: Tensor, cosine: Tensor, sine: Tensor) -> None:
+    def _tell(
+        self, program: _Program, states: Tensor, found: Tensor, normed: Tensor | None, cosine: Tensor, sine: Tensor
+    ) -> None:
         """Write the addresses of this pass."""
         lines, x, y = program.steps.program, states.data_ptr(), found.data_ptr()
         for step, module, name in program.parameters:
             lines[step, WEIGHT] = module._parameters[name].data_ptr()
-        for copy, module, name in program.copies:
-            copy.copy_(module._parameters[name])
         lines[0, 1] = lines[program.added, 1] = x
         lines[program.added, 3] = y
-        if program.network:
-            norm, added = program.network
-            lines[norm, 1] = lines[added, 1] = lines[added, 3] = y
+        lines[program.norm, 1] = y
+        if normed is not None:
+            lines[program.norm, 3] = normed.data_ptr()
+        elif program.network is not None:
+            lines[program.network, 1] = lines[program.network, 3] = y
         query, key = program.turns
         lines[query, 2] = lines[key, 2] = cosine.data_ptr()
         lines[query, 3] = lines[key, 3] = sine.data_ptr()
@@ -247,7 +265,6 @@ class _Builder:
         self._layer, self._linear, self._has_norms, self._states = layer, linear, has_norms, states
         self._steps, self._room, self._loop = Steps(), Room(), native()
         self._parameters: list[tuple[int, Any, str]] = []
-        self._copies: list[tuple[Tensor, Any, str]] = []
 
     def build(self, products: Sequence[Stored], by_pairs: bool, of: Sequence[Product]) -> _Program:
         """`products` in the order of the layer's linear modules, which were found in `of`. Raises `RoomError`."""
@@ -279,11 +296,12 @@ class _Builder:
         told, step = self._attended(turned, attended, heads, shared, rows, width)
         (output,) = self._multiplied(3, products[3:4], attended)
         added = steps.add(loop.steps.ADD, 0, output, 0, rows * states_width)
+        norm = self._norm(self._layer.post_attention_layernorm, self._states, inner, rows)
         network = self._network(products[4:], inner) if len(products) > 4 else None
         steps.finish()
         return _Program(
-            steps, of, room, turned, keys, values, attended, told, self._parameters, self._copies, turns, kept, end,
-            step, added, network,
+            steps, of, room, turned, keys, values, attended, told, self._parameters, turns, kept, end, step, added,
+            norm, network,
         )  # fmt: skip
 
     def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
@@ -298,9 +316,7 @@ class _Builder:
         if self._states.dtype == torch.float32:
             self._parameters.append((len(self._steps), module, name))
             return parameter
-        copy = self._room.take(*parameter.shape)
-        self._copies.append((copy, module, name))
-        return copy
+        return self._steps.keep(parameter.float())  # which never changes
 
     def _multiplied(self, first: int, products: Sequence[Stored], x: Tensor) -> list[Tensor]:
         """The products of x with what the linear modules from `first` on multiply with."""
@@ -327,11 +343,10 @@ class _Builder:
         table[:, self._loop.END] = np.minimum(table[:, self._loop.BEGIN] + step, heads)
         return told, self._steps.share(table, told)
 
-    def _network(self, products: Sequence[Stored], inner: Tensor) -> tuple[int, int]:
-        """Behind the attention: the first step, a norm, and the last one."""
+    def _network(self, products: Sequence[Stored], inner: Tensor) -> int:
+        """Behind the norm; returns the last step."""
         rows, width = inner.shape
-        norm = self._norm(self._layer.post_attention_layernorm, self._states, inner, rows)
         gate, up = self._multiplied(4, products[:2], inner)
         self._steps.add(self._loop.steps.GATE, gate, up, gate.numel())
         (output,) = self._multiplied(6, products[2:], gate)
-        return norm, self._steps.add(self._loop.steps.ADD, 0, output, 0, rows * width)
+        return self._steps.add(self._loop.steps.ADD, 0, output, 0, rows * width)
