@@ -101,7 +101,7 @@ def prepare_model(
 
 
 def _encoded(codec: Codec, name: str, tensor: Tensor, device: torch.device) -> dict[str, Tensor]:
-    """As `codec` stores a weight, on the CPU. CUDA compresses it a hundred times as fast, to the same bytes."""
+    """As `codec` stores a weight, on the CPU; compressed by CUDA, to the same bytes, where there is room for it."""
     if device.type == "cuda" and name not in codec.outline(name, tuple(tensor.shape), tensor.dtype):
         try:
             return {part: stored.cpu() for part, stored in codec.encode(name, tensor.to(device)).items()}
