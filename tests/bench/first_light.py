@@ -40,6 +40,7 @@ MARK = "pytest.mark" + ".gpu"  # of tests that need one; written so that this fi
 # other versions of libraries are no errors here.
 LENIENT = ("-o", "addopts=", "-o", "filterwarnings=default", "--continue-on-collection-errors")
 WORKERS = "4"  # of pytest: most tests wait for a processor; each worker takes half a gigabyte of the GPU
+STEPS = ("tests", "sanitizer", "formats", "30b", "70b")
 STORED_BITS = {"bfloat16": 16, "nf4": 4.5}
 RAM_PART, DISK_PART = 0.6, 0.7  # of what is free: loading takes more than the layers, and disks should not fill up
 PREPARED_BYTES_PER_SECOND = 5e8  # assumed of reading, packing and writing 16 bits weights, to choose how many layers
@@ -79,8 +80,11 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--quick", action="store_true", help="tiny shapes: a rehearsal")
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
-    parser.add_argument("--only", default="tests,sanitizer,formats,30b,70b", help="which of these steps")
+    parser.add_argument("--only", default=",".join(STEPS), help="which of these steps")
     arguments = parser.parse_args()
+    asked = arguments.only.split(",")
+    if unknown := set(asked) - set(STEPS):
+        parser.error(f"there is no step {', '.join(sorted(unknown))}; choose among {', '.join(STEPS)}")
     if arguments.device == "cuda" and not torch.cuda.is_available():
         sys.stderr.write("There is no CUDA device here: rehearse with --device cpu --quick.\n")
         return 2
@@ -96,7 +100,6 @@ def main() -> int:
         (arguments.out / "first_light.json").write_text(json.dumps(figures, indent=1), encoding="utf-8")
 
     extent = Extent(arguments.device, arguments.quick, arguments.folder)
-    asked = arguments.only.split(",")
     chosen = [each for each in steps(extent, arguments.out) if each.name.removeprefix(MODELS) in asked]
     run_steps(chosen, arguments.minutes * 60, done)
     return 0

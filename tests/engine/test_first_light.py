@@ -88,6 +88,18 @@ def test_without_a_gpu_it_says_so(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_step_that_there_is_not_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["first_light", "--out", str(tmp_path / "out"), "--only", "tests,30B"])
+    with pytest.raises(SystemExit):
+        first_light.main()
+    assert "no step 30B" in capsys.readouterr().err
+    assert [
+        each.name.rpartition(" ")[2] for each in first_light.steps(first_light.Extent("cpu", True, None), tmp_path)
+    ] == [*first_light.STEPS]
+
+
 class Clock:
     """Time that passes when a step says so."""
 

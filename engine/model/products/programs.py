@@ -83,16 +83,25 @@ class Steps:
 
     def multiply(self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room) -> None:
         """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows]."""
-        rows, columns = x.shape
-        place = x.data_ptr()
+        rows, place = len(x), x.data_ptr()
         if rows == 1 and any(matrix.has_whole_numbers() for matrix, _ in products):
-            digits = room.take(-(-native().whole_numbers.bytes_of_a_row(columns) // 4))
-            self.add(native().steps.DIGITS, x, columns, digits)
+            (digits,) = self.in_whole_numbers(x, room)
         lines = []
         for matrix, y in products:
             is_whole = rows == 1 and matrix.has_whole_numbers()
-            lines.append(matrix.line(digits.data_ptr() if is_whole else place, y.data_ptr(), rows))
+            lines.append(matrix.line(digits if is_whole else place, y.data_ptr(), rows))
         self.share(shares_of(lines, self.threads, self.more_follow), products)
+
+    def in_whole_numbers(self, x: Tensor, room: Room) -> list[int]:
+        """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once."""
+        columns, found = x.shape[1], dict[int, int]()
+        size = -(-native().whole_numbers.bytes_of_a_row(columns) // 4)
+        for row in x:
+            if row.data_ptr() not in found:
+                digits = room.take(size)
+                self.add(native().steps.DIGITS, row, columns, digits)
+                found[row.data_ptr()] = digits.data_ptr()
+        return [found[row.data_ptr()] for row in x]
 
     def share(self, table: Array, kept: Any) -> int:
         """Do the shares of a table; `kept` holds what they point to."""

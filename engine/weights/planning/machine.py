@@ -24,8 +24,9 @@ MIB, GIB = 1 << 20, 1 << 30
 VRAM_RESERVE = 3 * GIB // 4
 # Left in RAM: other programs grow, and swapping is slower than reading weights from SSD.
 RAM_RESERVE = GIB
-LIBRARIES_RAM = 7 * GIB // 8  # what CUDA and its libraries take of it, as measured on an H100 with torch 2.11
 RAM_RESERVE_PART = 16  # or this part of all RAM, if that is more; this part alone of what a container is granted
+# Besides, of a process that computes on a GPU: its libraries, which are read at the first product. Measured on an H100.
+LIBRARIES_RAM = 7 * GIB // 8
 
 MOUNT, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from engine import accelerator
 from engine.weights.planning import machine
-from engine.weights.planning.machine import GIB, Memory, Room, granted_bytes, memory_now, process_bytes
+from engine.weights.planning.machine import GIB, LIBRARIES_RAM, Memory, Room, granted_bytes, memory_now, process_bytes
 
 
 def system(monkeypatch: pytest.MonkeyPatch, total: int, available: int, granted: int | None = None) -> None:
@@ -15,6 +16,12 @@ def system(monkeypatch: pytest.MonkeyPatch, total: int, available: int, granted:
     found = SimpleNamespace(total=total * GIB, available=available * GIB)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
     monkeypatch.setattr(machine, "granted_bytes", lambda: None if granted is None else granted * GIB)
+
+
+def test_a_gpu_s_libraries_are_left_room_in_ram(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "free_bytes", lambda _device: 8 * GIB)
+    assert memory_now("cuda").ram_reserve - memory_now("cpu").ram_reserve == pytest.approx(LIBRARIES_RAM, abs=GIB // 4)
+    assert memory_now("cuda").vram_free == 8 * GIB
 
 
 def test_ram_is_what_is_available_less_a_part_for_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def test_gated_experts(kind: str, form: str) -> None:
     of_layer = OneRow(is_gated=True)
     for choice in ([3, 0], [1, 4], [2, 1, 0]):  # other experts in the same steps, and then more of them
         x, weights = torch.randn(1, WIDTH), torch.rand(1, len(choice))
-        found = of_layer.whole(x, chosen(up, choice), chosen(down, choice), weights)
+        found = of_layer.mixed(x, chosen(up, choice), chosen(down, choice), weights)
         expected = torch.zeros(1, WIDTH)
         for place, expert in enumerate(choice):
             gate, other = product(up[expert], x).chunk(2, 1)
@@ -96,7 +96,7 @@ def test_a_row_of_bfloat16() -> None:
     up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
     x, weights = torch.randn(1, WIDTH).bfloat16(), torch.rand(1, 2).bfloat16()
     of_layer = OneRow(is_gated=True)
-    assert torch.equal(of_layer.whole(x, up, down, weights), of_layer.whole(x.float(), up, down, weights.float()))
+    assert torch.equal(of_layer.mixed(x, up, down, weights), of_layer.mixed(x.float(), up, down, weights.float()))
 
 
 def test_the_room_grows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +104,6 @@ def test_the_room_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     make = MAKERS["BF16"]
     up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
     x, weights = torch.randn(1, WIDTH), torch.rand(1, 2)
-    expected = OneRow(is_gated=True).whole(x, up, down, weights)
+    expected = OneRow(is_gated=True).mixed(x, up, down, weights)
     monkeypatch.setattr(programs._room, "numbers", None)
-    assert torch.equal(OneRow(is_gated=True).whole(x, up, down, weights), expected)
+    assert torch.equal(OneRow(is_gated=True).mixed(x, up, down, weights), expected)

@@ -17,6 +17,11 @@ def is_gated(module: Any) -> bool:
     return digest_of(type(module).forward) in GATED
 
 
+def is_silu(activation: Any) -> bool:
+    """Whether an activation is x / (1 + e to the power of -x), as torch and transformers call it."""
+    return type(activation).__name__ in {"SiLU", "SiLUActivation"}
+
+
 def lighten_gated(module: Any) -> bool:
     """Have such a network multiply few rows in two batches; False where it is none of those that are known."""
     if not is_gated(module):

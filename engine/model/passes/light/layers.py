@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.model.passes import tree_attention
 from engine.model.passes.light.attentions import known_attention
-from engine.model.passes.light.gated import is_gated
+from engine.model.passes.light.gated import is_gated, is_silu
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import are_light, are_turns, is_narrow_row, product_of
 from engine.model.passes.light.norms import known_norm
@@ -91,7 +91,8 @@ class _Program:
     parameters: list[tuple[int, Any, str]]  # steps, and whose parameter of which name their field `WEIGHT` leads to
     turns: tuple[int, int]  # the steps that turn queries and keys
     kept: tuple[tuple[int, int], ...]  # the steps that write keys and values to be kept, and their fields for where to
-    turned: int  # behind the last step that others than those need
+    turned: int  # behind the last step that is needed where torch keeps them and attends
+    dtype: torch.dtype  # in which they are kept
     attention: int
     added: int
     norm: int  # that of the network
@@ -121,7 +122,7 @@ class _Layer:
         self._layer, self._attention, self._has_norms = layer, layer.self_attn, has_norms
         self._config, self._index = layer.self_attn.config, layer.self_attn.layer_idx
         network = layer.mlp
-        self._is_gated = is_gated(network) and type(network.act_fn).__name__ in {"SiLU", "SiLUActivation"}
+        self._is_gated = is_gated(network) and is_silu(network.act_fn)
         self._programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
 
     @property
@@ -176,7 +177,7 @@ class _Layer:
 
     def _attend(self, program: _Program, slots: Any, mask: Tensor | None) -> None:
         """The steps up to the attention, and that."""
-        lines, dtype = program.steps.program, torch.bfloat16 if program.turned < program.attention else torch.float32
+        lines, dtype = program.steps.program, program.dtype
         heads, rows, width = program.query.shape[1:]
         claimed = slots.claim(rows)
         if claimed is None:
@@ -289,8 +290,8 @@ class _Builder:
         if self._states.dtype != torch.float32:
             assert rows == 1, "heads of one row lie as those of a cache"
             kept = (
-                (steps.add(loop.steps.NARROW, keys, 0, 0, rows, shared, width), 2),
-                (steps.add(loop.steps.NARROW, values, 0, 0, rows, shared, width), 2),
+                (steps.add(loop.steps.NARROW, keys, 0, 0, shared, width), 2),
+                (steps.add(loop.steps.NARROW, values, 0, 0, shared, width), 2),
             )
         attended = room.take(rows, heads * width)
         told, step = self._attended(turned, attended, heads, shared, rows, width)
@@ -300,8 +301,8 @@ class _Builder:
         network = self._network(products[4:], inner) if len(products) > 4 else None
         steps.finish()
         return _Program(
-            steps, of, room, turned, keys, values, attended, told, self._parameters, turns, kept, end, step, added,
-            norm, network,
+            steps, of, room, turned, keys, values, attended, told, self._parameters, turns, kept, end,
+            self._states.dtype, step, added, norm, network,
         )  # fmt: skip
 
     def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
@@ -316,7 +317,8 @@ class _Builder:
         if self._states.dtype == torch.float32:
             self._parameters.append((len(self._steps), module, name))
             return parameter
-        return self._steps.keep(parameter.float())  # which never changes
+        # A copy: what is in place may lie in memory of other layers by turns, but a layer's own numbers never change.
+        return self._steps.keep(parameter.to(torch.float32, copy=True))
 
     def _multiplied(self, first: int, products: Sequence[Stored], x: Tensor) -> list[Tensor]:
         """The products of x with what the linear modules from `first` on multiply with."""

@@ -15,24 +15,20 @@ MOST_ROWS = 128  # of a pass: as measured, torch's threads gain nothing for norm
 
 def are_light(states: Tensor) -> bool:
     """Whether states [1, rows, width] are few rows of float32 on a processor, one number behind the other."""
-    return (
-        states.dtype == torch.float32
-        and states.device.type == "cpu"
-        and states.ndim == 3
-        and states.shape[0] == 1
-        and states.shape[1] <= MOST_ROWS
-        and states.is_contiguous()
-        and has_compiler()
-    )
+    return states.dtype == torch.float32 and _are_few(states, MOST_ROWS)
 
 
 def is_narrow_row(states: Tensor) -> bool:
     """Whether states [1, 1, width] are one row of bfloat16 on a processor, whose products loops compute in float32."""
+    return states.dtype == torch.bfloat16 and _are_few(states, 1)
+
+
+def _are_few(states: Tensor, most: int) -> bool:
     return (
-        states.dtype == torch.bfloat16
-        and states.device.type == "cpu"
+        states.device.type == "cpu"
         and states.ndim == 3
-        and states.shape[:2] == (1, 1)
+        and states.shape[0] == 1
+        and states.shape[1] <= most
         and states.is_contiguous()
         and has_compiler()
     )

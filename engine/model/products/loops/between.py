@@ -74,12 +74,14 @@ def place_heads(x: int, y: int, step: int, rows: int, heads: int, width: int) ->
 
 
 @compiled
-def narrow_heads(x: int, y: int, step: int, rows: int, heads: int, width: int) -> None:
-    """The same to bfloat16, rounded to the nearest, of two to the even one."""
-    for row in range(rows):
-        for head in range(heads):
-            some = numba.carray(floats(x + 4 * (row * heads + head) * width), width)
-            out = numba.carray(shorts(y + 2 * (head * step + row * width)), width)
-            for i in range(width):
-                bits = np.float32(some[i]).view(np.int32)
-                out[i] = np.int16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
+def narrow_heads(x: int, y: int, step: int, heads: int, width: int) -> None:
+    """Write the heads of one row x [heads, width] into y as bfloat16, rounded to the nearest, of two to the even one.
+
+    `step`: numbers from one head of y to the next one.
+    """
+    some = numba.carray(floats(x), heads * width)
+    for head in range(heads):
+        out = numba.carray(shorts(y + 2 * head * step), width)
+        for i in range(width):
+            bits = np.float32(some[head * width + i]).view(np.int32)
+            out[i] = np.int16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)

@@ -24,8 +24,8 @@ PLACE = 4  # x, y, numbers from one head of y to the next, rows, heads, width: t
 ADD = 5  # x, y, z, count: z = x + y
 BIAS = 6  # x, bias, rows, width: added to each row
 GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
-NARROW = 9  # as PLACE, to bfloat16
 MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
+NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: as PLACE for one row, to bfloat16
 
 LANES = 8
 
@@ -51,7 +51,7 @@ def small_step(step: Array) -> None:
     elif kind == GATE:
         gate(step[1], step[2], step[3])
     elif kind == NARROW:
-        between.narrow_heads(step[1], step[2], step[3], step[4], step[5], step[6])
+        between.narrow_heads(step[1], step[2], step[3], step[4], step[5])
     elif kind == MIX:
         _mix(step[1], step[2], step[3], step[4], step[5])
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.integrations import moe
 
+from engine.model.passes.light.gated import is_silu
 from engine.model.products.grouped import Group, Member, gated, member_of, mixed, multiply
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
@@ -118,7 +119,7 @@ def _is_gated(module: Any) -> bool:
     """Whether silu(gate) * up lies between its stacks, as transformers has it for experts that say nothing else."""
     usual = getattr(moe, "_default_apply_gate", None)
     is_usual = module.has_gate and usual is not None and type(module)._apply_gate is usual
-    return is_usual and type(module.act_fn).__name__ in {"SiLU", "SiLUActivation"}
+    return is_usual and module.is_concatenated and is_silu(module.act_fn)
 
 
 class OneExpert:
@@ -212,7 +213,7 @@ class FollowedExperts:
         self.use.experts += len(experts)
         self.use.in_place += len(experts)
         if self._is_gated:
-            return self._one_row.whole(hidden, up, down, weights).to(hidden.dtype)
+            return self._one_row.mixed(hidden, up, down, weights).to(hidden.dtype)
         runs = [Run(expert, place, place + 1) for place, expert in enumerate(experts)]
 
         def between(inner: Tensor) -> Tensor:

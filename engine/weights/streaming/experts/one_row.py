@@ -57,7 +57,7 @@ class OneRow:
         self._is_gated = is_gated
         self._programs: dict[tuple[int, ...], _Program] = {}
 
-    def whole(self, x: Tensor, up: Sequence[Member], down: Sequence[Member], weights: Tensor) -> Tensor:
+    def mixed(self, x: Tensor, up: Sequence[Member], down: Sequence[Member], weights: Tensor) -> Tensor:
         """The weighted sum of the experts' outputs, float32 [1, width], in their order; they must be gated.
 
         x [1, columns]; weights [1, experts]. `up`, `down`: of each expert, all alike.
@@ -139,16 +139,8 @@ class OneRow:
 
 
 def _sources(steps: Steps, room: Room, x: Tensor, matrix: Stored) -> list[int]:
-    """Where loops for such a matrix read each row of x [experts, columns]; rows at one place are written once."""
-    if not matrix.has_whole_numbers():
-        return [row.data_ptr() for row in x]
-    size = -(-native().whole_numbers.bytes_of_a_row(x.shape[1]) // 4)
-    found: dict[int, Tensor] = {}
-    for row in x:
-        if row.data_ptr() not in found:
-            found[row.data_ptr()] = room.take(size)
-            steps.add(native().steps.DIGITS, row, x.shape[1], found[row.data_ptr()])
-    return [found[row.data_ptr()].data_ptr() for row in x]
+    """Where loops for such a matrix read each row of x [experts, columns]."""
+    return steps.in_whole_numbers(x, room) if matrix.has_whole_numbers() else [row.data_ptr() for row in x]
 
 
 def _shares(steps: Steps, members: Sequence[Member], sources: Sequence[int], found: Sequence[Tensor]) -> _Shares:

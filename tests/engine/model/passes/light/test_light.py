@@ -328,10 +328,10 @@ def test_digests_know_code_and_not_names() -> None:
 
 
 def test_kept_keys_are_rounded_as_torch_rounds() -> None:
-    rows, heads, width, step = 1, 3, 32, 5 * 32
-    x = torch.randn(rows, heads, width) * torch.exp(8 * torch.randn(width))
-    x[0, 0, :4] = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 0.0, -(2.0**-130)])  # ties go to the even one
+    heads, width, step = 3, 32, 5 * 32
+    x = torch.randn(heads, width) * torch.exp(8 * torch.randn(width))
+    x[0, :4] = torch.tensor([1 + 2**-8, 1 + 3 * 2**-8, 0.0, -(2.0**-130)])  # ties go to the even one
     kept = torch.zeros(heads, step, dtype=torch.bfloat16)
-    loops().narrow_heads(x.data_ptr(), kept.data_ptr(), step, rows, heads, width)
-    assert torch.equal(kept[:, :width], x[0].bfloat16())
+    loops().narrow_heads(x.data_ptr(), kept.data_ptr(), step, heads, width)
+    assert torch.equal(kept[:, :width], x.bfloat16())
     assert not kept[:, width:].any()
