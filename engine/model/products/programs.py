@@ -51,7 +51,8 @@ class RoomError(Exception):
 
 
 def _aligned(count: int) -> Tensor:
-    whole = torch.empty(count + LINE, dtype=torch.float32)  # whatever others have torch take for granted meanwhile
+    with torch.inference_mode(False):  # or it could be written to in that mode alone
+        whole = torch.empty(count + LINE, dtype=torch.float32)  # whatever others have torch take for granted meanwhile
     begin = -whole.data_ptr() % (4 * LINE) // 4
     return whole[begin : begin + count]
 
