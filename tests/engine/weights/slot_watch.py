@@ -186,6 +186,7 @@ def watched_slots(operations: bool) -> Iterator[SlotWatch]:
             _wrap(patches, binding, "bind", lambda call: _bound(watch, call))
         _wrap(patches, ExpertSlots, "load", lambda call: _loaded(watch, call))
         _wrap(patches, ExpertSlots, "held", lambda call: _found(watch, call))
+        _wrap(patches, ExpertSlots, "used", lambda call: _used(watch, call))
         _wrap(patches, LayerStream, "load", lambda call: _hooked(watch if operations else None, call))
         yield watch
 
@@ -223,11 +224,15 @@ def _bound(watch: SlotWatch, bind: Any) -> Any:
 
 
 def _loaded(watch: SlotWatch, load: Any) -> Any:
-    """Slots of experts keep what they hold for the next pass, so they are never poisoned."""
+    """Slots of experts keep what they hold for the next pass, so they are never poisoned.
 
-    def loaded(*args: Any) -> Generator[LoadedExpert]:
-        held: list[Tensor] = []
-        with closing(load(*args)) as experts:
+    The processor reads them where they are until others are asked for; a device, until all that are used are bound.
+    """
+
+    def loaded(slots: ExpertSlots, *args: Any) -> Generator[LoadedExpert]:
+        held: list[Tensor] = slots.__dict__.setdefault("watched", [])
+        _release_all(watch, held)
+        with closing(load(slots, *args)) as experts:
             try:
                 for each in experts:
                     for part in each.parts.values():
@@ -236,24 +241,38 @@ def _loaded(watch: SlotWatch, load: Any) -> Any:
                     yield each
                     watch.use(each.parts.values(), "Its binding")
             finally:
-                for part in held:
-                    watch.release(part, poisoned=False)
+                if slots._copy_stream is not None:
+                    _release_all(watch, held)
 
     return loaded
 
 
-def _found(watch: SlotWatch, find: Any) -> Any:
-    """What is in its slot already is used, too: nothing may be copied there before it was."""
+def _release_all(watch: SlotWatch, held: list[Tensor]) -> None:
+    for part in held:
+        watch.release(part, poisoned=False)
+    held.clear()
 
-    def found(*args: Any) -> list[LoadedExpert]:
-        experts: list[LoadedExpert] = find(*args)
+
+def _found(watch: SlotWatch, find: Any) -> Any:
+    """What is in its slot already is used, too: nothing may be copied there before it was, which `used` says."""
+
+    def found(slots: ExpertSlots, *args: Any) -> list[LoadedExpert]:
+        experts: list[LoadedExpert] = find(slots, *args)
         for part in (part for each in experts for part in each.parts.values()):
             watch.hold(part, "an expert in its slot")
             watch.use([part], "Its binding")
-            watch.release(part, poisoned=False)
+            slots.__dict__.setdefault("watched", []).append(part)
         return experts
 
     return found
+
+
+def _used(watch: SlotWatch, use: Any) -> Any:
+    def used(slots: ExpertSlots, *args: Any) -> None:
+        _release_all(watch, slots.__dict__.setdefault("watched", []))
+        use(slots, *args)
+
+    return used
 
 
 def _hooked(watch: SlotWatch | None, load: Any) -> Any:

@@ -101,7 +101,7 @@ METHODS = {"specexec": None, "sequoia": Sequoia, "chain": Chain}
 def text_of(name: str, target: Context, sampling: SamplingOptions, stream: LayerStream | None) -> list[int]:
     """An answer of `target` by a method, which drafts on while layers are awaited."""
     vocabulary = target.network.vocabulary
-    draft = Context(noisy_copy("llama", num_hidden_layers=5), 128)
+    draft = Context(noisy_copy("llama", noise=0.05, num_hidden_layers=5), 128)
     sampler = Sampler(sampling, PROMPT, Uniforms(sampling.seed))
     make = METHODS[name]
     method: Method = SpecExec(draft, sampler, PUBLISHED, vocabulary)

@@ -286,7 +286,7 @@ def test_prepared_experts_have_the_same_bits_in_every_way(family: str, codec: st
 
 
 def of_file(family: str, kind: str, folder: Path) -> Checkpoint:
-    if kind in ("mxfp4", "row"):
+    if kind == "mxfp4":
         return packed_model(folder, family, kind)[0]
     model = tiny_model(family, **WIDTHS[family])
     return open_checkpoint(str(write_gguf(folder / "m.gguf", model, kind)))
@@ -302,7 +302,6 @@ def of_file(family: str, kind: str, folder: Path) -> Checkpoint:
             ("qwen3_moe", "Q4_0"),
             ("mixtral", "Q8_0"),
             ("gpt_oss", "mxfp4"),
-            ("qwen3_moe", "row"),
         ],
     ),
 )

@@ -49,7 +49,8 @@ class ExpertBinding:
 
     Where few are used, the module gets a smaller stack, with those experts in ascending order, and `num_experts` is
     set to their number. Every row is then multiplied with the same numbers in the same order as with the full stack.
-    After the layer has run, `release` puts placeholders of the full size back.
+    After they have run, `release` puts back what the module had before: placeholders of the full size, and what the
+    layer's trunk holds of it.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ExpertBinding:
         self._module, self._prefix, self._count = experts.module, experts.prefix, experts.count
         self._decoder = decoder
         self._stacks = scratch.weights_of(experts.module)
-        self._placeholders = dict(self._module._parameters)
+        self._before: dict[str, Tensor | None] = {}  # what is bound takes the place of
         self._views: Binding | None = None if decoder else Views(layer, split.bulk)
 
     @property
@@ -70,6 +71,7 @@ class ExpertBinding:
     def bind_all(self, bulk: Tensor, stored: Mapping[str, Tensor]) -> None:
         """All experts: `bulk` holds their bytes; `stored` are the same as tensors, and what the trunk holds of them."""
         if self._views:
+            self._remember()
             self._views.bind(bulk)
             return
         for name, stack in self._stacks.items():
@@ -79,6 +81,7 @@ class ExpertBinding:
     def bind_again(self, bulk: Tensor) -> None:
         """All experts, as `bind_all` left them: since then they were released, and nothing else was bound."""
         if self._views:
+            self._remember()
             self._views.bind(bulk)
         else:
             self._put(self._count)
@@ -95,10 +98,16 @@ class ExpertBinding:
 
     def release(self) -> None:
         """Nothing is bound any more."""
-        self._module._parameters.update(self._placeholders)
+        self._module._parameters.update(self._before)
+        self._before.clear()
         self._module.num_experts = self._count  # type: ignore[assignment]
 
+    def _remember(self) -> None:
+        if not self._before:
+            self._before.update(self._module._parameters)
+
     def _put(self, count: int) -> None:
+        self._remember()
         for name, stack in self._stacks.items():
             self._module._parameters[name] = nn.Parameter(stack[:count], requires_grad=False)
 
