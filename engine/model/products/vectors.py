@@ -118,34 +118,35 @@ total = operation(types.float32, (EIGHT_NUMBERS,), _total)
 """The sum of all eight, in a fixed order."""
 
 
-def _spread(builder: Any, number: Any, kind: ir.VectorType) -> Any:
+def spread(builder: Any, number: Any, kind: ir.VectorType) -> Any:
+    """A vector of one whole number, as many bits of it as there are."""
     empty = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(empty, builder.trunc(number, kind.element), ir.Constant(I32, 0))
     return chosen(builder, one, empty, [0] * kind.count)
 
 
 def _masked(builder: Any, vector: Any, mask: Any) -> Any:
-    return builder.and_(vector, _spread(builder, mask, vector.type))
+    return builder.and_(vector, spread(builder, mask, vector.type))
 
 
 def _shifted(builder: Any, vector: Any, places: Any) -> Any:
-    return builder.lshr(vector, _spread(builder, places, vector.type))
+    return builder.lshr(vector, spread(builder, places, vector.type))
 
 
 def _less(builder: Any, vector: Any, byte: Any) -> Any:
-    return builder.sub(vector, _spread(builder, byte, vector.type))
+    return builder.sub(vector, spread(builder, byte, vector.type))
 
 
-def _field(builder: Any, vector: Any, places: Any, mask: Any) -> Any:
+def field_of(builder: Any, vector: Any, places: Any, mask: Any) -> Any:
     """Processors shift no bytes: what comes in from the byte beside is masked away."""
     wide = ir.VectorType(I16, vector.type.count // 2)
-    moved = builder.lshr(builder.bitcast(vector, wide), _spread(builder, places, wide))
+    moved = builder.lshr(builder.bitcast(vector, wide), spread(builder, places, wide))
     return _masked(builder, builder.bitcast(moved, vector.type), mask)
 
 
 def _placed(builder: Any, low: Any, high: Any, places: Any) -> Any:
     wide = ir.VectorType(I16, high.type.count // 2)
-    moved = builder.shl(builder.bitcast(high, wide), _spread(builder, places, wide))
+    moved = builder.shl(builder.bitcast(high, wide), spread(builder, places, wide))
     return builder.or_(low, builder.bitcast(moved, low.type))
 
 
@@ -161,7 +162,7 @@ shifted = operation(SIXTEEN_BYTES, (SIXTEEN_BYTES, types.int64), _shifted)
 """Every byte moved to the right."""
 less = operation(SIXTEEN_BYTES, (SIXTEEN_BYTES, types.int64), _less)
 """Every byte less a number."""
-field = operation(MANY_BYTES, (MANY_BYTES, types.int64, types.int64), _field)
+field = operation(MANY_BYTES, (MANY_BYTES, types.int64, types.int64), field_of)
 """Of every byte the bits of a mask, once it is moved to the right: no more bits than remain there."""
 placed = operation(MANY_BYTES, (MANY_BYTES, MANY_BYTES, types.int64), _placed)
 """Every byte of the first with that of the second moved to the left, by no more than there are bits free in it."""

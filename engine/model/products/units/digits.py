@@ -35,6 +35,7 @@ from engine.model.products.building import (
     undefined,
     with_arguments,
 )
+from engine.model.products.vectors import field_of, spread
 
 DIGITS = 3
 ONE = np.float32(1 << 22)  # what `power` of a unit's numbers becomes
@@ -48,8 +49,10 @@ SIXTEEN_SHORTS, MANY_SHORTS = (Vector(f"Shorts{count}", ir.VectorType(I16, count
 @lru_cache(maxsize=1)
 def features() -> frozenset[str]:
     """What the processor that numba compiles for can do, in LLVM's words."""
+    from llvmlite import binding  # noqa: PLC0415
     from numba.core.registry import cpu_target  # noqa: PLC0415
 
+    binding.initialize_native_asmparser()  # for instructions as text
     return frozenset(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
 
 
@@ -75,6 +78,11 @@ def _whole(builder: Any, halves: list[Any]) -> Any:
 def _has_wide_bytes() -> bool:
     """Whether one instruction multiplies 64 bytes; elsewhere two do."""
     return "+avx512bw" in features()
+
+
+def _adds_products() -> bool:
+    """Whether one instruction multiplies numbers of 16 bits and adds products to sums."""
+    return "+avx512vnni" in features() if _has_wide_bytes() else "+avxvnni" in features()
 
 
 SUMS = Vector("Sums", ir.VectorType(I32, BYTES if _has_wide_bytes() else LANES))
@@ -105,7 +113,17 @@ def _added(builder: Any, shorts: Any, factors: Any) -> list[Any]:
 
 
 def _factored(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
-    return reduce(builder.add, _added(builder, shorts, factors), sums)
+    if not _adds_products():
+        return reduce(builder.add, _added(builder, shorts, factors), sums)
+    kind, is_wide = sums.type, sums.type.count == BYTES
+    parts = [[shorts], [factors]] if is_wide else [_halves(builder, each) for each in (shorts, factors)]
+    # As text: LLVM makes two instructions of its intrinsic where it thinks of latency.
+    text, register = ("", "v") if is_wide else ("{vex} ", "x")
+    places = f"={register},0,{register},{register}"
+    for some, other in zip(*parts, strict=True):
+        form = ir.FunctionType(kind, [kind, some.type, other.type])
+        sums = builder.asm(form, text + "vpdpwssd $3, $2, $0", places, [sums, some, other], False)
+    return sums
 
 
 def _fours(builder: Any, shorts: Any) -> Any:
@@ -143,11 +161,16 @@ fours = operation(SIXTEEN_NUMBERS, (MANY_SHORTS,), _fours)
 
 def _shorts_of(places: list[int]) -> Any:
     """Bytes with a sign, at these places, in 16 bits."""
-    return operation(
-        SIXTEEN_SHORTS,
-        (SIXTEEN_BYTES,),
-        lambda builder, some: builder.sext(chosen(builder, some, undefined(some), places), SIXTEEN_SHORTS.llvm),
-    )
+
+    def build(builder: Any, some: Any) -> Any:
+        found = chosen(builder, some, undefined(some), places)
+        if not _has_wide_bytes():
+            return builder.sext(found, SIXTEEN_SHORTS.llvm)
+        # As text: LLVM would widen what `factors_of` chooses, four times.
+        form = ir.FunctionType(SIXTEEN_SHORTS.llvm, [found.type])
+        return builder.asm(form, "vpmovsxbw $1, $0", "=v,v", [found], False)
+
+    return operation(SIXTEEN_SHORTS, (SIXTEEN_BYTES,), build)
 
 
 unit_factors = _shorts_of([*range(8), *range(8)])
@@ -167,10 +190,38 @@ factors_of = tuple(map(_factors_of, range(4)))
 """By pair of units: the factor of each two codes of these, whose products have been added."""
 ones = operation(PAIR_OF_BYTES, (types.int64,), lambda _builder, _any: constant(PAIR_OF_BYTES.llvm, 1))
 """A code of 1 for each number, to add numbers up."""
-two_units = operation(
-    PAIR_OF_BYTES, (MANY_BYTES, MANY_BYTES), lambda builder, first, second: _whole(builder, [first, second])
-)
-"""The codes of two units."""
+
+
+def _moved(builder: Any, some: Any, first: Any, second: Any, mask: Any) -> Any:
+    """Processors shift no bytes: what comes in from the byte beside is masked away."""
+    kind = ir.VectorType(I16, MANY)
+    both = builder.bitcast(chosen(builder, some, undefined(some), [*range(MANY)] * 2), kind)
+    left, right = (_two_counts(builder, sign, first, second) for sign in (-1, 1))
+    moved = builder.bitcast(builder.lshr(builder.shl(both, left), right), PAIR_OF_BYTES.llvm)
+    return builder.and_(moved, spread(builder, mask, PAIR_OF_BYTES.llvm))
+
+
+def _two_counts(builder: Any, sign: int, *places: Any) -> Any:
+    """How far either unit is moved in the direction of `sign`."""
+    half, found = ir.VectorType(I16, BYTES), []
+    for each in places:
+        count = builder.mul(each, ir.Constant(each.type, sign))
+        is_so = builder.icmp_signed(">", count, ir.Constant(count.type, 0))
+        found.append(spread(builder, builder.select(is_so, count, ir.Constant(count.type, 0)), half))
+    return _whole(builder, found)
+
+
+moved_twice = operation(PAIR_OF_BYTES, (MANY_BYTES, types.int64, types.int64, types.int64), _moved)
+"""(bytes, places, other places, mask): the codes of two units that are bits of the same bytes.
+
+For each unit bytes are moved to the right, or by less than 0 to the left, and of every byte the bits of a mask remain.
+"""
+joined = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, PAIR_OF_BYTES), lambda builder, low, high: builder.or_(low, high))
+"""The bits of both."""
+sixty_four = load(PAIR_OF_BYTES, PAIR_OF_BYTES.llvm, lambda _, loaded: loaded)
+"""The bytes of two units."""
+pair_field = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, types.int64, types.int64), field_of)
+"""Of every byte the bits of a mask, once it is moved to the right: no more bits than remain there."""
 
 _FIRST = ir.Constant(I32, 0)
 

@@ -13,10 +13,16 @@ from numba.extending import overload
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
-from engine.model.products.units.digits import half_factors, two_units, unit_factors
+from engine.model.products.units.digits import (
+    half_factors,
+    joined,
+    moved_twice,
+    pair_field,
+    sixty_four,
+    unit_factors,
+)
 from engine.model.products.units.k_blocks import factors_q3_k, factors_q4_k
 from engine.model.products.vectors import (
-    field,
     first,
     first_high,
     fused,
@@ -24,7 +30,6 @@ from engine.model.products.vectors import (
     last_high,
     masked,
     numbers,
-    placed,
     shifted,
     sixteen,
     splat,
@@ -36,8 +41,8 @@ from engine.model.products.vectors import (
 HIGH = 2.0**-24  # by which `first_high` is too large
 
 
-def codes(parts: Any, row: int, block: int, unit: int) -> Any:
-    """The codes of a unit of a block, without a sign, less than 64."""
+def pair(parts: Any, row: int, block: int, unit: int) -> Any:
+    """The codes of a unit of a block and the next one, without a sign, less than 64; `unit` is even."""
     raise NotImplementedError
 
 
@@ -61,12 +66,6 @@ def with_offsets(parts: Any, row: int, block: int, sums: Array, offset: Any) -> 
 
 
 @compiled
-def pair(parts: Any, row: int, block: int, unit: int) -> Any:
-    """The codes of a unit and the next one."""
-    return two_units(codes(parts, row, block, unit), codes(parts, row, block, unit + 1))
-
-
-@compiled
 def _of_units(found: Any, scale: Any, sums: Array, block: int, offset: Any) -> Any:
     return fused(times(found, scale), numbers(sums, 8 * block), offset)
 
@@ -83,8 +82,9 @@ def _times(scale: Any, number: float) -> Any:
     return times(scale, splat(np.float32(number)))
 
 
-def _codes_q2_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    return field(thirty_two(parts.blocks[row], 84 * block + 16 + 32 * (unit >> 2)), 2 * (unit & 3), 3)
+def _pair_q2_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    place = 2 * (unit & 3)
+    return moved_twice(thirty_two(parts.blocks[row], 84 * block + 16 + 32 * (unit >> 2)), place, place + 2, 3)
 
 
 def _factors_q2_k(parts: Any, row: int, block: int) -> Any:
@@ -101,10 +101,10 @@ def _offsets_q2_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
     return _of_halves(first(found), last(found), scale, sums, block, offset)
 
 
-def _codes_q3_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    line, i = parts.blocks[row], 110 * block
-    low = field(thirty_two(line, i + 32 + 32 * (unit >> 2)), 2 * (unit & 3), 3)
-    return placed(low, field(thirty_two(line, i), unit, 1), 2)
+def _pair_q3_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    line, i, place = parts.blocks[row], 110 * block, 2 * (unit & 3)
+    low = moved_twice(thirty_two(line, i + 32 + 32 * (unit >> 2)), place, place + 2, 3)
+    return joined(low, moved_twice(thirty_two(line, i), unit - 2, unit - 1, 4))
 
 
 def _factors_q3_k(parts: Any, row: int, block: int) -> Any:
@@ -121,8 +121,8 @@ def _offsets_q3_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
     return _of_halves(first_high(found), last_high(found), scale, sums, block, offset)
 
 
-def _codes_q4_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    return field(thirty_two(parts.blocks[row], 144 * block + 16 + 32 * (unit >> 1)), 4 * (unit & 1), 15)
+def _pair_q4_k(parts: Any, row: int, block: int, unit: int) -> Any:
+    return moved_twice(thirty_two(parts.blocks[row], 144 * block + 16 + 16 * unit), 0, 4, 15)
 
 
 def _factors_q4_k(parts: Any, row: int, block: int) -> Any:
@@ -138,10 +138,10 @@ def _offsets_q4_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
     return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), sums, block, offset)
 
 
-def _codes_q5_k(parts: Any, row: int, block: int, unit: int) -> Any:
+def _pair_q5_k(parts: Any, row: int, block: int, unit: int) -> Any:
     line, i = parts.blocks[row], 176 * block
-    low = field(thirty_two(line, i + 48 + 32 * (unit >> 1)), 4 * (unit & 1), 15)
-    return placed(low, field(thirty_two(line, i + 16), unit, 1), 4)
+    low = moved_twice(thirty_two(line, i + 48 + 16 * unit), 0, 4, 15)
+    return joined(low, moved_twice(thirty_two(line, i + 16), unit - 4, unit - 3, 16))
 
 
 def _factors_q5_k(parts: Any, row: int, block: int) -> Any:
@@ -157,10 +157,10 @@ def _offsets_q5_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
     return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), sums, block, offset)
 
 
-def _codes_q6_k(parts: Any, row: int, block: int, unit: int) -> Any:
+def _pair_q6_k(parts: Any, row: int, block: int, unit: int) -> Any:
     line, i, side, quarter = parts.blocks[row], 210 * block, unit >> 2, unit & 3
-    low = field(thirty_two(line, i + 64 * side + 32 * (quarter & 1)), 4 * (quarter >> 1), 15)
-    return placed(low, field(thirty_two(line, i + 128 + 32 * side), 2 * quarter, 3), 4)
+    low = pair_field(sixty_four(line, i + 64 * side), 2 * quarter, 15)
+    return joined(low, moved_twice(thirty_two(line, i + 128 + 32 * side), 2 * quarter - 4, 2 * quarter - 2, 48))
 
 
 def _factors_q6_k(parts: Any, row: int, block: int) -> Any:
@@ -178,16 +178,16 @@ def _offsets_q6_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
 
 
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
-    layouts.Q2K: (_codes_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
-    layouts.Q3K: (_codes_q3_k, _factors_q3_k, _factor_q3_k, _offsets_q3_k),
-    layouts.Q4K: (_codes_q4_k, _factors_q4_k, _factor_q4_k, _offsets_q4_k),
-    layouts.Q5K: (_codes_q5_k, _factors_q5_k, _factor_q5_k, _offsets_q5_k),
-    layouts.Q6K: (_codes_q6_k, _factors_q6_k, _factor_q6_k, _offsets_q6_k),
+    layouts.Q2K: (_pair_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
+    layouts.Q3K: (_pair_q3_k, _factors_q3_k, _factor_q3_k, _offsets_q3_k),
+    layouts.Q4K: (_pair_q4_k, _factors_q4_k, _factor_q4_k, _offsets_q4_k),
+    layouts.Q5K: (_pair_q5_k, _factors_q5_k, _factor_q5_k, _offsets_q5_k),
+    layouts.Q6K: (_pair_q6_k, _factors_q6_k, _factor_q6_k, _offsets_q6_k),
 }
-"""By layout: what stands for `codes`, `factors`, `factor` and `with_offsets`."""
+"""By layout: what stands for `pair`, `factors`, `factor` and `with_offsets`."""
 
 
-def _codes_of(parts: Any, row: int, block: int, unit: int) -> Callable[..., Any]:  # noqa: ARG001  # numba looks at names
+def _pair_of(parts: Any, row: int, block: int, unit: int) -> Callable[..., Any]:  # noqa: ARG001  # numba looks at names
     return CODES[parts.instance_class][0]
 
 
@@ -203,7 +203,7 @@ def _offsets_of(parts: Any, row: int, block: int, sums: Array, offset: Any) -> C
     return CODES[parts.instance_class][3]
 
 
-overload(codes)(_codes_of)
+overload(pair)(_pair_of)
 overload(factors)(_factors_of)
 overload(factor)(_factor_of)
 overload(with_offsets)(_offsets_of)
