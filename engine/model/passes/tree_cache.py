@@ -88,13 +88,18 @@ class TreeLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is untyp
         self.length = end
         return self._handed_out(self.start, end, key_states.dtype)
 
+    @property
+    def may_be_claimed(self) -> bool:
+        """Whether `claim` gives any slots."""
+        return self.is_initialized and self.form is AS_COMPUTED and self.fixed is None
+
     def claim(self, rows: int) -> tuple[Tensor, Tensor, int] | None:
         """Take slots for `rows` more keys and values, which whoever asks for them writes there without being asked.
 
         Returns what is kept of all slots, [1, heads, capacity, head_dim] twice, and the first of these slots. None, and
         nothing is taken, where they are not kept as they are computed, or none were written before.
         """
-        if not self.is_initialized or self.form is not AS_COMPUTED or self.fixed is not None:
+        if not self.may_be_claimed:
             return None
         begin = self.length
         if begin + rows > self.capacity:

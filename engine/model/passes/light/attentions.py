@@ -1,6 +1,7 @@
 """Attention over a tree: products in two batches, heads turned in one call each, attention as trees have it."""
 
 import sys
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 
@@ -11,31 +12,46 @@ from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import are_light, are_turns, loops, multiplied, product_of
 from engine.model.products.product import Woven, times_all
 
+
+@dataclass(frozen=True, slots=True)
+class KnownAttention:
+    """What an attention has besides its products: norms of heads, and scores of nothing (`sinks`, of each head)."""
+
+    has_norms: bool = False
+    has_sinks: bool = False
+
+
 ATTENTIONS = {
-    "dd8107890fec1856": False,  # Llama's
-    "0af972829cc3a981": False,  # Mistral, Mixtral: these and the next ones name a window, which masks know here
-    "e6850f5d5a82220d": False,  # Qwen2
-    "a113d78e85ae3171": True,  # Qwen3
+    "dd8107890fec1856": KnownAttention(),  # Llama's
+    "0af972829cc3a981": KnownAttention(),  # Mistral, Mixtral: these and the next ones name a window, which masks know
+    "e6850f5d5a82220d": KnownAttention(),  # Qwen2
+    "a113d78e85ae3171": KnownAttention(has_norms=True),  # Qwen3
+    "dd6d21643e0ae21c": KnownAttention(has_sinks=True),  # gpt-oss
 }
-"""By the digest of `forward`: whether heads have norms."""
+"""By the digest of `forward`."""
 
-TURNS = frozenset({("76bdfc87b37e68fb", "521347002b7a0fc6")})
-"""Digests of the functions that turn heads by their position: those whose numbers turn together in both halves."""
+TURNS = {
+    ("76bdfc87b37e68fb", "521347002b7a0fc6"): "rotate_half",
+    ("0b6c66346e455799", "c313bbdfa52a0d3e"): "_apply_rotary_emb",
+}
+"""Digests of the functions that turn heads by their position: those whose numbers turn together in both halves.
+
+With the name of the second one. gpt-oss hands over the cosines and sines of one half."""
 
 
-def known_attention(module: Any) -> bool | None:
-    """Whether heads have norms, of an attention that is known; None for others."""
+def known_attention(module: Any) -> KnownAttention | None:
+    """What an attention has that is known; None for others."""
     kind = type(module)
-    has_norms = ATTENTIONS.get(digest_of(kind.forward))
-    return has_norms if has_norms is not None and _turns_halves(sys.modules[kind.__module__]) else None
+    known = ATTENTIONS.get(digest_of(kind.forward))
+    return known if known is not None and _turns_halves(sys.modules[kind.__module__]) else None
 
 
 def lighten_attention(module: Any) -> bool:
     """Have attention compute few rows with few calls; False where it is none of those that are known."""
-    has_norms = known_attention(module)
-    if has_norms is None:
+    known = known_attention(module)
+    if known is None or known.has_sinks:
         return False
-    own = type(module).forward
+    own, has_norms = type(module).forward, known.has_norms
 
     def forward(
         attention: Any,
@@ -70,8 +86,10 @@ def lighten_attention(module: Any) -> bool:
 
 
 def _turns_halves(source: Any) -> bool:
-    names = ("apply_rotary_pos_emb", "rotate_half")
-    return tuple(digest_of(getattr(source, name, None)) for name in names) in TURNS
+    turn = digest_of(getattr(source, "apply_rotary_pos_emb", None))
+    return any(
+        turn == first and digest_of(getattr(source, name, None)) == other for (first, other), name in TURNS.items()
+    )
 
 
 def _heads(modules: Any, states: Tensor, may_be_pairs: bool) -> tuple[Tensor, Tensor, Tensor, bool]:

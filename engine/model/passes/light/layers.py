@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.model.passes import tree_attention
-from engine.model.passes.light.attentions import known_attention
+from engine.model.passes.light.attentions import KnownAttention, known_attention
 from engine.model.passes.light.gated import is_gated, is_silu
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import are_light, are_turns, is_narrow_row, product_of
@@ -21,12 +21,16 @@ from engine.model.products.layouts import UNIT
 from engine.model.products.product import Product, Stored, Woven, native
 from engine.model.products.programs import Room, RoomError, Steps
 
-LAYERS = frozenset({"c78581f3ccc8b7d6"})
-"""Digests of `forward`: x + attention(norm(x)), then x + network(norm(x)). Llama's, and of most families."""
+LAYERS = {
+    "c78581f3ccc8b7d6": False,  # Llama's, and of most families
+    "3f509d7ada2e754d": False,  # Mixtral: the same in other words
+    "ac622908b98fe3f7": True,  # gpt-oss
+}
+"""By digest of `forward`, x + attention(norm(x)), then x + network(norm(x)): whether scores come with the latter."""
 
-MOST_SCORED = (
-    1 << 22
-)  # products of an attention's scores that loops compute no later than torch's kernel, with its call
+# Products of an attention's scores that loops compute no later than torch's kernel, with its call; with sinks, than
+# transformers' own function, which has no kernel.
+MOST_SCORED, MOST_WITH_SINKS = 1 << 22, 1 << 26
 KEPT = 16  # programs of a layer: for each place that its weights stream to, with as many rows as the last trees had
 WEIGHT = 2  # the field of the steps NORM and BIAS with the address of a parameter
 SHARES_OF_HEADS = 4  # of an attention for each thread
@@ -34,12 +38,13 @@ SHARES_OF_HEADS = 4  # of an attention for each thread
 
 def lighten_layer(layer: Any) -> bool:
     """Have a layer compute few rows in one call; False where it is none of those that are known."""
-    if digest_of(type(layer).forward) not in LAYERS or not hasattr(layer, "self_attn"):
+    with_scores = LAYERS.get(digest_of(type(layer).forward))
+    if with_scores is None or not hasattr(layer, "self_attn"):
         return False
-    has_norms = known_attention(layer.self_attn)
-    if has_norms is None or layer.self_attn.head_dim % UNIT or not _are_norms_known(layer, has_norms):
+    known = known_attention(layer.self_attn)
+    if known is None or layer.self_attn.head_dim % UNIT or not _are_norms_known(layer, known):
         return False
-    own, light = type(layer).forward, _Layer(layer, has_norms)
+    own, light = type(layer).forward, _Layer(layer, known, with_scores)
 
     def forward(
         module: Any,
@@ -70,9 +75,9 @@ def lighten_layer(layer: Any) -> bool:
     return True
 
 
-def _are_norms_known(layer: Any, has_norms: bool) -> bool:
+def _are_norms_known(layer: Any, known: KnownAttention) -> bool:
     norms = [layer.input_layernorm, layer.post_attention_layernorm]
-    norms += [layer.self_attn.q_norm, layer.self_attn.k_norm] if has_norms else []
+    norms += [layer.self_attn.q_norm, layer.self_attn.k_norm] if known.has_norms else []
     return all(known_norm(norm) is not None for norm in norms)
 
 
@@ -97,29 +102,41 @@ class _Program:
     added: int
     norm: int  # that of the network
     network: int | None  # what adds the gated network; None for another one, which is called with what the norm gives
+    sinks: Any  # the attention whose sinks are told in each pass; None where there are none, or copies of them
 
 
-class _Turns(threading.local):
-    """The embedding of one position in float32, which is the same for all layers of a pass."""
+class _Shared(threading.local):
+    """What all layers of a pass are handed, as loops read it; made for the first of them."""
 
-    of: Any = None
+    turns: Any = None
     made: tuple[Tensor, ...] = ()
+    mask: Tensor | None = None
+    seen: Tensor | None = None
 
-    def wide(self, embeddings: Any) -> tuple[Tensor, ...]:
-        """Cosine and sine in float32."""
-        if self.of is not embeddings:
-            self.of, self.made = embeddings, tuple(each.float() for each in embeddings)
+    def wide(self, embeddings: Any, width: int) -> tuple[Tensor, ...]:
+        """Cosine and sine in float32 [1, rows, width], of embeddings of as many numbers or of half of them."""
+        if self.turns is not embeddings:
+            found = [each.float() for each in embeddings]
+            found = [each if each.shape[2] == width else torch.cat((each, each), 2) for each in found]
+            self.turns, self.made = embeddings, tuple(found)
         return self.made
 
+    def sight(self, mask: Tensor) -> Tensor:
+        """Which slots are seen, bool, by a mask that is added to scores."""
+        if self.mask is not mask:
+            self.mask, self.seen = mask, mask == 0
+        assert self.seen is not None
+        return self.seen
 
-_turns = _Turns()
+
+_shared = _Shared()
 
 
 class _Layer:
     """One layer."""
 
-    def __init__(self, layer: Any, has_norms: bool) -> None:
-        self._layer, self._attention, self._has_norms = layer, layer.self_attn, has_norms
+    def __init__(self, layer: Any, known: KnownAttention, with_scores: bool) -> None:
+        self._layer, self._attention, self._known, self._with_scores = layer, layer.self_attn, known, with_scores
         self._config, self._index = layer.self_attn.config, layer.self_attn.layer_idx
         network = layer.mlp
         self._is_gated = is_gated(network) and is_silu(network.act_fn)
@@ -134,27 +151,28 @@ class _Layer:
 
     def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
         """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
-        is_narrow = is_narrow_row(states)
-        if (
-            not (is_narrow or are_light(states))
-            or cache is None
-            or self._config._attn_implementation != tree_attention.NAME
-        ):
+        attention, is_ours = self._attention, self._config._attn_implementation == tree_attention.NAME
+        if not (is_narrow_row(states) or are_light(states)) or cache is None or not (is_ours or self._known.has_sinks):
             return None
-        program, slots = self._program(states), cache.layers[self._index]
+        program, slots, width = self._program(states), cache.layers[self._index], attention.head_dim
         if program is None or not hasattr(slots, "claim"):
             return None
-        if not are_turns(embeddings, states.shape[1], self._attention.head_dim):
+        if not are_turns(embeddings, states.shape[1], width // 2 if self._known.has_sinks else width):
+            return None
+        if mask is not None and mask.is_floating_point() and self._known.has_sinks:
+            mask = _shared.sight(mask)
+        if self._known.has_sinks and not self._takes_sinks(program, slots, mask):
             return None
         # The loops' numbers are float32: of a row of bfloat16 between them, too.
         x = states.float()
         found, normed = torch.empty_like(x), None if self._is_gated else torch.empty_like(x)
-        self._tell(program, x, found, normed, *(_turns.wide(embeddings) if is_narrow else embeddings))
+        self._tell(program, x, found, normed, *_shared.wide(embeddings, width))
         self._attend(program, slots, mask)
         program.steps.run(program.attention + 1, len(program.steps))
         found = found.to(states.dtype)
         if normed is not None:
-            found += self._layer.mlp(normed.to(states.dtype))
+            network = self._layer.mlp(normed.to(states.dtype))
+            found += network[0] if self._with_scores else network
         return found
 
     def _tell(
@@ -179,6 +197,8 @@ class _Layer:
         """The steps up to the attention, and that."""
         lines, dtype = program.steps.program, program.dtype
         heads, rows, width = program.query.shape[1:]
+        if program.sinks is not None:
+            program.told[native().attending.SINKS] = program.sinks._parameters["sinks"].data_ptr()
         claimed = slots.claim(rows)
         if claimed is None:
             if dtype == torch.float32:
@@ -193,10 +213,7 @@ class _Layer:
         for (line, field), each in zip(program.kept, (keys, values), strict=True):
             lines[line, field : field + 2] = each.data_ptr() + size * begin * width, step
         count = begin + rows - start
-        is_known = mask is None or (
-            mask.dtype == torch.bool and mask.shape == (1, 1, rows, count) and mask.stride(3) == 1
-        )
-        if heads * rows * count * width > MOST_SCORED or not is_known:
+        if heads * rows * count * width > self._most_scored or not _is_sight(mask, rows, count):
             program.steps.run(0, program.attention)
             self._attend_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
             return
@@ -206,6 +223,16 @@ class _Layer:
         told[loop.MASK], told[loop.MASK_STEP] = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
         told[loop.SLOTS] = count
         program.steps.run(0, program.attention + 1)
+
+    @property
+    def _most_scored(self) -> int:
+        return MOST_WITH_SINKS if self._known.has_sinks else MOST_SCORED
+
+    def _takes_sinks(self, program: _Program, slots: Any, mask: Tensor | None) -> bool:
+        """Whether loops attend here, as torch's kernel knows no sinks."""
+        heads, rows, width = program.query.shape[1:]
+        count = slots.length + rows - slots.start
+        return slots.may_be_claimed and heads * rows * count * width <= MOST_WITH_SINKS and _is_sight(mask, rows, count)
 
     def _attend_by_torch(self, program: _Program, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
         scaling, query = self._attention.scaling, program.query.to(keys.dtype)
@@ -226,7 +253,7 @@ class _Layer:
             return program
         if not all(type(each.matrix if isinstance(each, Woven) else each) is Stored for each in products):
             return None
-        if not _are_norms_known(self._layer, self._has_norms):  # or a head has been given others
+        if not _are_norms_known(self._layer, self._known):  # or a head has been given others
             return None
         program = None
         while program is None:
@@ -246,13 +273,18 @@ class _Layer:
         query, key, value, output, *network = products
         by_pairs = isinstance(query, Woven)
         others = (value, output, *network)
-        is_bare = self._linear[0].bias is None and self._linear[1].bias is None and not self._has_norms
+        is_bare = self._linear[0].bias is None and self._linear[1].bias is None and not self._known.has_norms
         if by_pairs != isinstance(key, Woven) or (by_pairs and not is_bare) or any(map(_is_woven, others)):
             return None
         if by_pairs:
             query, key = query.matrix, key.matrix
-        builder = _Builder(self._layer, self._linear, self._has_norms, states)
+        builder = _Builder(self._layer, self._linear, self._known, states)
         return builder.build([query, key, value, output, *network], by_pairs, products)
+
+
+def _is_sight(mask: Tensor | None, rows: int, slots: int) -> bool:
+    """Whether loops read such a mask."""
+    return mask is None or (mask.dtype == torch.bool and mask.shape == (1, 1, rows, slots) and mask.stride(3) == 1)
 
 
 def _is_woven(product: Product) -> bool:
@@ -262,8 +294,8 @@ def _is_woven(product: Product) -> bool:
 class _Builder:
     """Lays out a program."""
 
-    def __init__(self, layer: Any, linear: Sequence[Any], has_norms: bool, states: Tensor) -> None:
-        self._layer, self._linear, self._has_norms, self._states = layer, linear, has_norms, states
+    def __init__(self, layer: Any, linear: Sequence[Any], known: KnownAttention, states: Tensor) -> None:
+        self._layer, self._linear, self._known, self._states = layer, linear, known, states
         self._steps, self._room, self._loop = Steps(), Room(), native()
         self._parameters: list[tuple[int, Any, str]] = []
 
@@ -276,7 +308,7 @@ class _Builder:
         self._norm(self._layer.input_layernorm, self._states, inner, rows)
         query, key, value = self._multiplied(0, products[:3], inner)
         heads, shared = query.shape[1] // width, key.shape[1] // width
-        if self._has_norms:
+        if self._known.has_norms:
             self._norm(attention.q_norm, query, query, rows * heads)
             self._norm(attention.k_norm, key, key, rows * shared)
         turned = room.take(1, heads, rows, width)
@@ -302,7 +334,7 @@ class _Builder:
         steps.finish()
         return _Program(
             steps, of, room, turned, keys, values, attended, told, self._parameters, turns, kept, end,
-            self._states.dtype, step, added, norm, network,
+            self._states.dtype, step, added, norm, network, self._sinks_of(attention, told),
         )  # fmt: skip
 
     def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
@@ -344,6 +376,14 @@ class _Builder:
         table[:, self._loop.BEGIN] = np.arange(0, heads, step)
         table[:, self._loop.END] = np.minimum(table[:, self._loop.BEGIN] + step, heads)
         return told, self._steps.share(table, told)
+
+    def _sinks_of(self, attention: Any, told: Any) -> Any:
+        if not self._known.has_sinks:
+            return None
+        if self._states.dtype == attention.sinks.dtype == torch.float32:
+            return attention
+        told[self._loop.attending.SINKS] = self._steps.keep(attention.sinks.to(torch.float32, copy=True)).data_ptr()
+        return None
 
     def _network(self, products: Sequence[Stored], inner: Tensor) -> int:
         """Behind the norm; returns the last step."""

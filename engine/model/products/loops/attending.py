@@ -22,13 +22,15 @@ from engine.model.products.vectors import (
 )
 
 (
-    QUERY, KEYS, VALUES, KEY_STEP, VALUE_STEP, MASK, MASK_STEP, OUT, HEADS, GROUP, ROWS, SLOTS, WIDTH, SCALE, NARROW
-) = range(15)  # fmt: skip
-FACTS = 15
+    QUERY, KEYS, VALUES, KEY_STEP, VALUE_STEP, MASK, MASK_STEP, OUT, HEADS, GROUP, ROWS, SLOTS, WIDTH, SCALE, NARROW,
+    SINKS,
+) = range(16)  # fmt: skip
+FACTS = 16
 """What is told of an attention, int64 in this order: addresses of float32 but for the mask's; the numbers from one head
 to the next one of keys and values; that of bytes from one row to the next one of the mask, which is 0 where rows are
 causal; how many heads share keys; in the first half of a number a float32, which scores are multiplied by; 1 where keys
-and values are bfloat16.
+and values are bfloat16; the address of each head's sink, a score that takes weight from values and has none itself, or
+0 for none.
 
 Queries lie as [heads, rows, width], keys and values as [slots, width] for each head, `OUT` is [rows, heads, width].
 """
@@ -65,7 +67,13 @@ def _attend_head(told: Array, head: int, keys: Array, values: Array, scores: Arr
         out = numba.carray(floats(told[OUT] + 4 * (row * told[HEADS] + head) * width), width)
         seen = slots if told[MASK] else slots - rows + row + 1
         most = _score(told, query, keys, scores, row, seen, width)
-        _mix(scores, values, out, seen, width, 1 / _weigh(scores, seen, most))
+        if told[SINKS]:
+            sink = numba.carray(floats(told[SINKS]), told[HEADS])[head]
+            most = max(most, sink)
+            weight = _weigh(scores, seen, most) + total(exponential(splat(sink - most))) / LANES
+        else:
+            weight = _weigh(scores, seen, most)
+        _mix(scores, values, out, seen, width, 1 / weight)
 
 
 @compiled

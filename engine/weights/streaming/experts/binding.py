@@ -60,7 +60,7 @@ class ExpertBinding:
         self._module, self._prefix, self._count = experts.module, experts.prefix, experts.count
         self._decoder = decoder
         self._stacks = scratch.weights_of(experts.module)
-        self._before: dict[str, Tensor | None] = {}  # what is bound takes the place of
+        self._before: dict[str, nn.Parameter | None] = {}  # what is bound takes the place of
         self._views: Binding | None = None if decoder else Views(layer, split.bulk)
 
     @property

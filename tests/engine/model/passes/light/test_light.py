@@ -41,7 +41,8 @@ LIGHT = {
     "qwen3": {"Norm": 17, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
     "qwen3_moe": {"Norm": 17, "MLP": 0, "Attention": 4, "DecoderLayer": 4},
     "gemma3": {"Norm": 25, "MLP": 4, "Attention": 0, "DecoderLayer": 0},
-    "gpt_oss": {"Norm": 9, "MLP": 0, "Attention": 0, "DecoderLayer": 0},
+    "mixtral": {"Norm": 9, "MLP": 0, "Attention": 4, "DecoderLayer": 4},
+    "gpt_oss": {"Norm": 9, "MLP": 0, "Attention": 0, "DecoderLayer": 4},
     "olmo2": {"Norm": 17, "MLP": 4, "Attention": 0, "DecoderLayer": 0},
 }
 WHOLE = [family for family, counts in LIGHT.items() if counts["DecoderLayer"]]
@@ -57,7 +58,11 @@ def lightened(model: nn.Module, end: str) -> int:
 
 
 def ours(model: Any) -> Network:
-    return wrap(model, "sdpa", "test")
+    return wrap(model, attention_of(model), "test")
+
+
+def attention_of(model: Any) -> str:
+    return "eager" if model.config.model_type == "gpt_oss" else "sdpa"
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Wrapped:
     def wrapped(model: Any) -> Network:
         with monkeypatch.context() as patched:
             patched.setattr(adoption, "adopt", lambda _model: 0)
-            return wrap(model, "sdpa", "test")
+            return wrap(model, attention_of(model), "test")
 
     return wrapped
 
