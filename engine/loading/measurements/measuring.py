@@ -14,15 +14,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine import accelerator
-from engine.model.assembly import Assembly, Piece
-from engine.model.formats.packed import PackedWeight
+from engine.model.formats.packed import PackedWeight, TurnedFormat
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once
+from engine.model.products.product import Product
+from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import key_group
 from engine.number_types import torch_types
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.codec import Decoder, codec_named
-from engine.weights.codecs.packed import Packed
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
@@ -31,7 +31,7 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
-LOOPS = 6  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 7  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
@@ -43,6 +43,7 @@ MEMORY_ROWS_MOST = 17  # beyond so many rows the caches hardly matter
 FEW_ROWS_MOST, MANY_ROWS_PART = 9, 4  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
 MEASURED_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
 PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
+USUAL_BYTE = 0x3C  # of which numbers of all types, and scales of all formats, are neither tiny nor huge
 GROUP = 64  # weights that our codecs and loops do not divide
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.04
@@ -368,24 +369,55 @@ def packed_samples(formats: Sequence[tuple[float, Mapping[int, PackedWeight]]]) 
 
 
 def packed_sample(weight: PackedWeight) -> StoredSample:
-    """A weight as its checkpoint packs it; its shapes count, nothing is read."""
-    assembly = Assembly(weight.shape, (Piece(weight),))
-    decoder = Packed({weight.name: assembly})
-    stored = {
-        name: torch.empty(info.nbytes, dtype=torch.uint8).fill_(1).view(torch_types()[info.dtype]).view(info.shape)
-        for name, info in decoder.entries().items()
-    }
-    return StoredSample(weight.name, decoder, stored, (weight.shape[0], weight.shape[1]))
+    """A weight as its checkpoint packs it, as it is multiplied: experts may lie turned. Nothing is read."""
+    stored, shape = _parts(weight, torch.device("cpu")), (weight.shape[0], weight.shape[1])
+    turned = shape[::-1]
+    is_turned = weight.format.product(stored, shape) is None and _turned_product(weight, stored, turned) is not None
+    return StoredSample(weight.name, _AsPacked(weight), stored, turned if is_turned else shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _AsPacked:
+    """The decoder of one weight, whose stored tensors are named by their roles; it may be multiplied turned."""
+
+    weight: PackedWeight
+
+    def decode(self, stored: Mapping[str, Tensor], _name: str, out: Tensor) -> None:
+        """See `Decoder.decode`; what is turned is written as if it were not, which takes as long."""
+        self.weight.format.decode(stored, out.view(self.weight.shape))
+
+    def product(
+        self, stored: Mapping[str, Tensor], _name: str, shape: tuple[int, int], turned: bool = False
+    ) -> Product | None:
+        """See `Decoder.product`."""
+        found = self.weight.format.product(stored, shape) if shape == self.weight.shape else None
+        return None if turned else found or _turned_product(self.weight, stored, shape)
+
+
+def _turned_product(weight: PackedWeight, stored: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
+    form = weight.format
+    return (
+        form.turned_product(stored, shape) if isinstance(form, TurnedFormat) and shape[::-1] == weight.shape else None
+    )
+
+
+def _parts(weight: PackedWeight, device: torch.device) -> dict[str, Tensor]:
+    return {role: _usual(info, device) for role, info in weight.parts.items()}
 
 
 def packed_rate(weight: PackedWeight, timer: DeviceTimer) -> float:
     """Weights per second that the format of a packed weight decodes; its shapes count, nothing is read."""
-    parts = {}
-    for role, info in weight.parts.items():
-        written = torch.empty(info.nbytes, dtype=torch.uint8, device=timer.device).fill_(1)
-        parts[role] = written.view(torch_types()[info.dtype]).view(info.shape)
+    parts = _parts(weight, timer.device)
     out = torch.zeros(weight.shape, dtype=timer.dtype, device=timer.device)
     return weight.elements / timer.seconds(lambda: weight.format.decode(parts, out))
+
+
+def _usual(info: TensorInfo, device: torch.device) -> Tensor:
+    """A tensor of this type and shape, with numbers of usual size: processors are slow with the smallest ones."""
+    dtype = torch_types()[info.dtype]
+    is_word = dtype in {torch.int32, torch.int64}  # of codes, or a number of something
+    written = torch.empty(info.nbytes, dtype=torch.uint8, device=device).fill_(1 if is_word else USUAL_BYTE)
+    return written.view(dtype).view(info.shape)
 
 
 @torch.inference_mode()
