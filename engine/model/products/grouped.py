@@ -6,6 +6,7 @@ One call shares out all of them among the threads. An expert alone is too small 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -80,10 +81,24 @@ def mixed(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
     return found
 
 
-def gated(inner: Tensor) -> Tensor:
-    """silu(first half) * second half of each row, float32 [rows, 2 x width], contiguous: [rows, width] in its place.
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What lies between the stacks of gated experts, of up rows in both halves: silu(first) * second.
 
-    Each row as compiled steps compute it that is alone.
+    With a `limit` gpt-oss's, of rows in turns: see `steps.clamped_gate`.
     """
-    native().gate_halves(inner.numpy())
-    return inner[:, : inner.shape[1] // 2]
+
+    limit: float = 0.0
+    alpha: float = 1.0
+
+    def __call__(self, inner: Tensor) -> Tensor:
+        """Of float32 [rows, 2 x width], contiguous, which may be written to: [rows, width].
+
+        Each row as compiled steps compute it that is alone.
+        """
+        if not self.limit:
+            native().gate_halves(inner.numpy())
+            return inner[:, : inner.shape[1] // 2]
+        found = inner.new_empty(len(inner), inner.shape[1] // 2)
+        native().gate_woven(inner.numpy(), np.float32(self.alpha), np.float32(self.limit), found.numpy())
+        return found

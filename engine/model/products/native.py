@@ -338,3 +338,12 @@ def gate_halves(inner: Array) -> None:
     for row in range(rows):
         place = inner.ctypes.data + 4 * row * both
         steps.gate(place, place + 2 * both, both // 2)
+
+
+@compiled
+def gate_woven(inner: Array, alpha: Any, limit: Any, found: Array) -> None:
+    """Write into `found` [rows, width] what `steps.CLAMPED` makes of rows float32 [rows, 2 x width], biases added."""
+    rows, both = inner.shape
+    for row in range(rows):
+        place, there = inner.ctypes.data + 4 * row * both, found.ctypes.data + 2 * row * both
+        steps.clamped_gate(place, place + 4, 2, 0, there, both // 2, alpha, limit)

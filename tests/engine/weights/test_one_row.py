@@ -11,7 +11,7 @@ from torch.nn import functional
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import programs
 from engine.model.products.compiling import has_compiler
-from engine.model.products.grouped import Member
+from engine.model.products.grouped import Gate, Member
 from engine.model.products.product import Stored, blocks, plain
 from engine.weights.streaming.experts.one_row import OneRow
 from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
@@ -61,7 +61,7 @@ def chosen(members: list[Member], choice: list[int]) -> list[Member]:
 @pytest.mark.parametrize("form", ["one", "two"])
 def test_gated_experts(kind: str, form: str) -> None:
     up, down = ups(MAKERS[kind], form), [Member((MAKERS[kind](WIDTH, INNER),)) for _ in range(EXPERTS)]
-    of_layer = OneRow(is_gated=True)
+    of_layer = OneRow(Gate())
     for choice in ([3, 0], [1, 4], [2, 1, 0]):  # other experts in the same steps, and then more of them
         x, weights = torch.randn(1, WIDTH), torch.rand(1, len(choice))
         found = of_layer.mixed(x, chosen(up, choice), chosen(down, choice), weights)
@@ -74,6 +74,31 @@ def test_gated_experts(kind: str, form: str) -> None:
     assert len(of_layer._programs) == 2
 
 
+@pytest.mark.parametrize("form", ["one", "turns"])
+def test_clamped_gates_and_biases(form: str) -> None:
+    """gpt-oss's."""
+    up, down = ups(MAKERS["Q4_0"], form), [Member((MAKERS["BF16"](WIDTH, INNER),)) for _ in range(EXPERTS)]
+    up_bias, down_bias = 3 * torch.randn(EXPERTS, 2 * INNER), torch.randn(EXPERTS, WIDTH)
+    gate = Gate(limit=7.0, alpha=1.702)
+    of_layer = OneRow(gate, has_bias=True)
+    for choice in ([3, 0], [1, 4], [2, 1, 0]):
+        x, weights = 4 * torch.randn(1, WIDTH), torch.rand(1, len(choice))
+        biases = [[up_bias[each] for each in choice], [down_bias[each] for each in choice]]
+        found = of_layer.mixed(x, chosen(up, choice), chosen(down, choice), weights, biases)
+        expected = torch.zeros(1, WIDTH)
+        for place, expert in enumerate(choice):
+            inner = product(up[expert], x) + up_bias[expert]
+            first, other = inner[:, ::2].clamp(max=7), inner[:, 1::2].clamp(-7, 7)
+            gated = (other + 1) * first * torch.sigmoid(1.702 * first)
+            assert float((gate(inner) - gated).abs().max()) < 1e-5 * float(gated.abs().max())
+            assert bool((inner[:, ::2] > 7).any())
+            assert bool((inner[:, 1::2] < -7).any())
+            expected += weights[0, place] * (product(down[expert], gated) + down_bias[expert])
+        assert float((found - expected).abs().max()) < 1e-5 * float(expected.abs().max())
+    inner[0, 0] = torch.nan
+    assert bool(gate(inner).isnan()[0, 0])
+
+
 @pytest.mark.parametrize("form", ["one", "two", "turns"])
 def test_experts_with_something_of_their_own_between(form: str) -> None:
     up, down = ups(MAKERS["Q4_K"], form), [Member((MAKERS["Q6_K"](WIDTH, INNER),)) for _ in range(EXPERTS)]
@@ -84,7 +109,7 @@ def test_experts_with_something_of_their_own_between(form: str) -> None:
         seen.append(inner.clone())
         return inner[:, ::2].tanh() + inner[:, 1::2]
 
-    found = OneRow(is_gated=False).outputs(x, chosen(up, choice), chosen(down, choice), between)
+    found = OneRow(None).outputs(x, chosen(up, choice), chosen(down, choice), between)
     for place, expert in enumerate(choice):
         inner = product(up[expert], x)
         assert torch.equal(seen[0][place], inner[0])
@@ -95,7 +120,7 @@ def test_a_row_of_bfloat16() -> None:
     make = MAKERS["Q4_K"]
     up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
     x, weights = torch.randn(1, WIDTH).bfloat16(), torch.rand(1, 2).bfloat16()
-    of_layer = OneRow(is_gated=True)
+    of_layer = OneRow(Gate())
     assert torch.equal(of_layer.mixed(x, up, down, weights), of_layer.mixed(x.float(), up, down, weights.float()))
 
 
@@ -104,6 +129,6 @@ def test_the_room_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     make = MAKERS["BF16"]
     up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
     x, weights = torch.randn(1, WIDTH), torch.rand(1, 2)
-    expected = OneRow(is_gated=True).mixed(x, up, down, weights)
+    expected = OneRow(Gate()).mixed(x, up, down, weights)
     monkeypatch.setattr(programs._room, "numbers", None)
-    assert torch.equal(OneRow(is_gated=True).mixed(x, up, down, weights), expected)
+    assert torch.equal(OneRow(Gate()).mixed(x, up, down, weights), expected)

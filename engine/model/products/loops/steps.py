@@ -26,6 +26,7 @@ BIAS = 6  # x, bias, rows, width: added to each row
 GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
 MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
 NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: as PLACE for one row, to bfloat16
+CLAMPED = 10  # gate, up, numbers from one of either to the next, bias, y, count, alpha, limit: see `clamped_gate`
 
 LANES = 8
 
@@ -52,6 +53,8 @@ def small_step(step: Array) -> None:
         gate(step[1], step[2], step[3])
     elif kind == NARROW:
         between.narrow_heads(step[1], step[2], step[3], step[4], step[5])
+    elif kind == CLAMPED:
+        clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], _number(step, 7), _number(step, 8))
     elif kind == MIX:
         _mix(step[1], step[2], step[3], step[4], step[5])
 
@@ -76,6 +79,28 @@ def gate(x: int, y: int, count: int) -> None:
     for i in range(0, count, LANES):
         some = numbers(gate, i)
         store(gate, i, times(over(some, plus(one, exponential(minus(zero, some)))), numbers(up, i)))
+
+
+@compiled
+def clamped_gate(gate: int, up: int, step: int, bias: int, y: int, count: int, alpha: float, limit: float) -> None:
+    """gpt-oss's: (up + 1) * gate / (1 + e to the power of -alpha * gate), of clamped numbers; `count` as of `gate`.
+
+    `step`: numbers from one of either to the next. `bias`: of gates and ups in turns, or 0 for none.
+    """
+    gates, ups = numba.carray(floats(gate), step * count), numba.carray(floats(up), step * count)
+    biases, out = numba.carray(floats(bias), 2 * count if bias else 0), numba.carray(floats(y), count)
+    some, others = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    one, slope = splat(np.float32(1)), splat(np.float32(-alpha))
+    for i in range(0, count, LANES):
+        for lane in range(LANES):
+            g, u = gates[step * (i + lane)], ups[step * (i + lane)]
+            if bias:
+                g, u = g + biases[2 * (i + lane)], u + biases[2 * (i + lane) + 1]
+            g = limit if g > limit else g  # what is no number stays so
+            u = limit if u > limit else u
+            some[lane], others[lane] = g, -limit if u < -limit else u
+        g = numbers(some, 0)
+        store(out, i, times(plus(numbers(others, 0), one), over(g, plus(one, exponential(times(g, slope))))))
 
 
 @compiled

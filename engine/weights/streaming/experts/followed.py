@@ -16,7 +16,8 @@ from torch.nn import functional
 from transformers.integrations import moe
 
 from engine.model.passes.light.gated import is_silu
-from engine.model.products.grouped import Group, Member, gated, member_of, mixed, multiply
+from engine.model.passes.light.known_forwards import digest_of
+from engine.model.products.grouped import Gate, Group, Member, member_of, mixed, multiply
 from engine.own_thread import in_all_threads
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.streaming.experts.binding import Experts
@@ -24,6 +25,7 @@ from engine.weights.streaming.experts.one_row import OneRow
 
 CONTRACT = ("has_gate", "has_bias", "is_transposed", "is_concatenated")
 LATER = "has_post_expert_norm"  # not in transformers 5.17, whose experts have no such norm
+CLAMPED_GATE = "70a470592abcb2ec"  # the digest of gpt-oss's gate
 CACHED = 8  # products that are kept, times the experts of a layer: of its slots of a ring or a cache
 
 Parts = Mapping[str, Tensor]
@@ -31,11 +33,15 @@ Parts = Mapping[str, Tensor]
 
 
 class LastingParts(dict[str, Tensor]):
-    """The same of an expert that stays where it is: its matrices as members of a shared call are found only once."""
+    """The same of an expert that stays where it is.
+
+    Its matrices as members of a shared call are found only once, and its biases are decoded once, to float32.
+    """
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.members: dict[str, Member | None] = {}
+        self.biases: dict[str, Tensor] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +121,17 @@ def is_followed(experts: Experts) -> bool:
     return acts and stacks.keys() == wanted and all(stacks[name].ndim == 3 for name in weights)
 
 
-def _is_gated(module: Any) -> bool:
-    """Whether silu(gate) * up lies between its stacks, as transformers has it for experts that say nothing else."""
+def _gate_of(module: Any) -> Gate | None:
+    """What lies between its stacks, where loops know it: what transformers has for experts that say nothing else."""
     usual = getattr(moe, "_default_apply_gate", None)
-    is_usual = module.has_gate and usual is not None and type(module)._apply_gate is usual
-    return is_usual and module.is_concatenated and is_silu(module.act_fn)
+    own = getattr(type(module), "_apply_gate", None)
+    if not module.has_gate or own is None:
+        return None
+    if own is usual and module.is_concatenated and is_silu(module.act_fn):
+        return Gate()
+    if digest_of(own) == CLAMPED_GATE and not module.is_concatenated:
+        return Gate(float(module.limit), float(module.alpha))
+    return None
 
 
 class OneExpert:
@@ -155,8 +167,10 @@ class FollowedExperts:
         self._up, self._down = self._stacks(experts)
         self._members: dict[tuple[int, ...], Member | None] = {}
         self._scratch = scratch or OneExpert()
-        self._is_gated = self._up.bias is self._down.bias is None and _is_gated(self._module)
-        self._one_row = OneRow(self._is_gated)
+        self._gate = _gate_of(self._module)
+        if self._gate is not None and (self._up.bias is None) == bool(self._gate.limit):
+            self._gate = None  # as nobody has it so far
+        self._one_row = OneRow(self._gate, self._up.bias is not None)
 
     def __call__(self, hidden: Tensor, choice: Tensor, weights: Tensor, parts_of: Callable[[int], Parts]) -> Tensor:
         """What the module's forward gives: hidden [rows, width], choice and weights [rows, chosen], on the host."""
@@ -185,8 +199,8 @@ class FollowedExperts:
     def _between(self, inner: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> Tensor:
         """What lies between the stacks; in the bits of `OneRow` where that would compute a row that is alone."""
         module = self._module
-        if self._is_gated and inner.dtype == torch.float32 and all(self._is_stored(run, parts) for run in runs):
-            return gated(inner.contiguous())
+        if self._gate and inner.dtype == torch.float32 and all(self._is_stored(run, parts) for run in runs):
+            return self._gate(inner.contiguous())
         return module._apply_gate(inner) if module.has_gate else module.act_fn(inner)  # type: ignore[no-any-return]
 
     def _is_stored(self, run: Run, parts: Mapping[int, Parts]) -> bool:
@@ -212,19 +226,25 @@ class FollowedExperts:
             return None
         self.use.experts += len(experts)
         self.use.in_place += len(experts)
-        if self._is_gated:
-            return self._one_row.mixed(hidden, up, down, weights).to(hidden.dtype)
+        in_turns = len(up[0].pieces) == 1 or up[0].is_woven
+        if self._gate and (in_turns or not self._gate.limit):
+            biases = self._biases([parts[expert] for expert in experts])
+            return self._one_row.mixed(hidden, up, down, weights, biases).to(hidden.dtype)
         runs = [Run(expert, place, place + 1) for place, expert in enumerate(experts)]
 
         def between(inner: Tensor) -> Tensor:
-            if self._up.bias is not None:
-                self._add_biases(self._up.bias, inner, runs, parts)
+            self._add_biases(self._up, inner, runs, parts)
             return self._between(inner, runs, parts)
 
         outputs = self._one_row.outputs(hidden, up, down, between)
-        if self._down.bias is not None:
-            self._add_biases(self._down.bias, outputs, runs, parts)
+        self._add_biases(self._down, outputs, runs, parts)
         return mixed(outputs, torch.arange(len(experts)), weights.float()).to(hidden.dtype)
+
+    def _biases(self, parts: Sequence[Parts]) -> list[list[Tensor]]:
+        """Of up and of down the biases of experts, if there are any."""
+        return [
+            [self._bias(stack, each) for each in parts] for stack in (self._up, self._down) if stack.bias is not None
+        ]
 
     def _stacks(self, experts: Experts) -> Iterator[_Stack]:
         for leaf in ("gate_up_proj" if self._module.has_gate else "up_proj", "down_proj"):
@@ -248,16 +268,18 @@ class FollowedExperts:
             for run in many:
                 weight = self._decoded(stack, parts[run.expert], x.dtype)
                 found[run.begin : run.end] = functional.linear(x[run.begin : run.end], weight)
-        if stack.bias is not None:
-            self._add_biases(stack.bias, found, runs, parts)
+        self._add_biases(stack, found, runs, parts)
         return found
 
-    def _add_biases(self, name: str, found: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> None:
-        if len(runs) == len(found) and all(name in parts[run.expert] for run in runs):  # a row each: all at once
-            found += torch.stack([parts[run.expert][name] for run in runs]).to(found.dtype)
+    def _add_biases(self, stack: _Stack, found: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> None:
+        if stack.bias is None:
             return
-        for run in runs:
-            found[run.begin : run.end] += self._bias(name, parts[run.expert], found.shape[1], found.dtype)
+        biases = [self._bias(stack, parts[run.expert]) for run in runs]
+        if len(runs) == len(found):  # a row each: all at once
+            found += torch.stack(biases).to(found.dtype)
+            return
+        for run, bias in zip(runs, biases, strict=True):
+            found[run.begin : run.end] += bias.to(found.dtype)
 
     def _member(self, stack: _Stack, expert: int, parts: Parts) -> Member | None:
         """The expert's matrix as it is stored; made once for every place where its bytes come to lie."""
@@ -289,12 +311,19 @@ class FollowedExperts:
             self._decoder.decode(parts, stack.name, weight)
         return weight.t() if stack.turned else weight
 
-    def _bias(self, name: str, parts: Parts, out: int, dtype: torch.dtype) -> Tensor:
-        if name in parts:
-            return parts[name].to(dtype)
-        bias = self._scratch.place((out,), dtype)
-        self._decoder.decode(parts, name, bias)
-        return bias
+    def _bias(self, stack: _Stack, parts: Parts) -> Tensor:
+        """The expert's bias, float32 [out]; of one that stays it is decoded once."""
+        assert stack.bias is not None
+        if (own := parts.get(stack.bias)) is not None and own.dtype == torch.float32 and own.is_contiguous():
+            return own
+        kept = parts.biases if isinstance(parts, LastingParts) else {}
+        if stack.bias not in kept:
+            kept[stack.bias] = bias = torch.empty(stack.out)
+            if own is None:
+                self._decoder.decode(parts, stack.bias, bias)
+            else:
+                bias.copy_(own)
+        return kept[stack.bias]
 
 
 def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:

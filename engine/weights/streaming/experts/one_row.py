@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.products.grouped import Member
+from engine.model.products.grouped import Gate, Member
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, native, shares_of
 from engine.model.products.programs import Room, RoomError, Steps
@@ -35,7 +35,10 @@ class _Shares:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """Steps [0, `middle`) give `inner`, from `behind` on they read `gated`; `mix` is the last one."""
+    """Steps [0, `middle`) give `inner`, from `behind` on they read `gated`; `mix` is the last one.
+
+    `biases`: of up and of down the steps that are told each expert's, and the field for where it lies.
+    """
 
     steps: Steps
     room: Room  # of its addresses
@@ -48,25 +51,38 @@ class _Program:
     down: _Shares
     outputs: Tensor
     mix: int
+    biases: tuple[tuple[int, int], tuple[int, int]]
 
 
 class OneRow:
-    """Of the experts of one layer. `is_gated`: between the stacks lies silu(gate) * up, gates before ups."""
+    """Of the experts of one layer. `gate`: what lies between the stacks, where that is known."""
 
-    def __init__(self, is_gated: bool) -> None:
-        self._is_gated = is_gated
+    def __init__(self, gate: Gate | None, has_bias: bool = False) -> None:
+        self._gate, self._has_bias = gate, has_bias
         self._programs: dict[tuple[int, ...], _Program] = {}
 
-    def mixed(self, x: Tensor, up: Sequence[Member], down: Sequence[Member], weights: Tensor) -> Tensor:
-        """The weighted sum of the experts' outputs, float32 [1, width], in their order; they must be gated.
+    def mixed(
+        self,
+        x: Tensor,
+        up: Sequence[Member],
+        down: Sequence[Member],
+        weights: Tensor,
+        biases: Sequence[Sequence[Tensor]] = (),
+    ) -> Tensor:
+        """The weighted sum of the experts' outputs, float32 [1, width], in their order; their gate must be known.
 
-        x [1, columns]; weights [1, experts]. `up`, `down`: of each expert, all alike.
+        x [1, columns]; weights [1, experts]. `up`, `down`: of each expert, all alike. `biases`: of up and of down,
+        those of each expert, float32; none unless all have them.
         """
-        assert self._is_gated
+        assert self._gate is not None
+        assert bool(biases) == self._has_bias
         program = self._begun(x, up, down)
+        lines = program.steps.program
+        for (first, field), some in zip(program.biases, biases, strict=False):
+            lines[first : first + len(some), field] = [bias.data_ptr() for bias in some]
         found = torch.empty(1, program.outputs.shape[1])
         factors = weights.float().contiguous()
-        line = program.steps.program[program.mix]
+        line = lines[program.mix]
         line[2], line[3] = factors.data_ptr(), found.data_ptr()
         program.steps.run(0, len(program.steps))
         return found
@@ -74,7 +90,7 @@ class OneRow:
     def outputs(
         self, x: Tensor, up: Sequence[Member], down: Sequence[Member], between: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """The experts' outputs, float32 [experts, width], which the next call writes over.
+        """The experts' outputs without biases, float32 [experts, width], which the next call writes over.
 
         `between`: what lies between the stacks, of [experts, up rows] in x's type.
         """
@@ -87,7 +103,7 @@ class OneRow:
         else:
             inner = torch.cat(list(program.inner), dim=1)
         program.gated.copy_(between(inner.to(x.dtype)))
-        program.steps.run(program.behind, program.mix)
+        program.steps.run(program.behind, program.biases[1][0])
         return program.outputs
 
     def _begun(self, x: Tensor, up: Sequence[Member], down: Sequence[Member]) -> _Program:
@@ -120,22 +136,38 @@ class OneRow:
         sources = _sources(steps, room, x.expand(count, -1), first[0])
         up_shares = _shares(steps, up, sources, inner)
         middle = len(steps)
-        if self._is_gated:
-            half = last.columns
-            if len(inner) == 2:
-                steps.add(loop.steps.GATE, inner[0], inner[1], count * half)
-            else:
-                for row in inner[0]:
-                    steps.add(loop.steps.GATE, row[:half], row[half:], half)
-            gated = inner[0][:, :half]
-        else:
-            gated = room.take(count, last.columns)
+        gated, gates = self._laid_out_gate(steps, room, inner, last.columns)
         behind = len(steps)
         outputs = room.take(count, last.rows)
         down_shares = _shares(steps, down, _sources(steps, room, gated, last), [outputs])
+        offsets = len(steps)
+        for row in outputs if self._gate and self._has_bias else ():
+            steps.add(loop.steps.BIAS, row, 0, 1, last.rows)
         mix = steps.add(loop.steps.MIX, outputs, 0, 0, count, last.rows)
         steps.finish()
-        return _Program(steps, room, x, up_shares, inner, middle, behind, gated, down_shares, outputs, mix)
+        return _Program(
+            steps, room, x, up_shares, inner, middle, behind, gated, down_shares, outputs, mix,
+            ((gates, 4), (offsets, 2)),
+        )  # fmt: skip
+
+    def _laid_out_gate(self, steps: Steps, room: Room, inner: Sequence[Tensor], half: int) -> tuple[Tensor, int]:
+        """Numbers for what down multiplies, [experts, half], and the first of the steps that write it."""
+        loop, first, gate = native().steps, len(steps), self._gate
+        if gate is None:
+            return room.take(len(inner[0]), half), first
+        if gate.limit:
+            gated = room.take(len(inner[0]), half)
+            for row, y in enumerate(gated):
+                one = inner[0][row]
+                other, step = (inner[1][row], 1) if len(inner) == 2 else (one[1:], 2)
+                steps.add(loop.CLAMPED, one, other, step, 0, y, half, gate.alpha, gate.limit)
+            return gated, first
+        if len(inner) == 2:
+            steps.add(loop.GATE, inner[0], inner[1], len(inner[0]) * half)
+        else:
+            for row in inner[0]:
+                steps.add(loop.GATE, row[:half], row[half:], half)
+        return inner[0][:, :half], first
 
 
 def _sources(steps: Steps, room: Room, x: Tensor, matrix: Stored) -> list[int]:
