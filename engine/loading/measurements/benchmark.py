@@ -115,7 +115,7 @@ class Benchmark:
         products = product_time(self.needs, timer, cold)
         rows, seconds = products.rows[-1], products.seconds[-1]
         (stored, few_rows), (host, few_of_host) = self._stored(timer, cold), self._on_host(check)
-        as_stored = few_rows if stored and self.dtype == torch.float32 else 0
+        as_stored = few_rows if stored else 0
         calls = pass_overhead(Narrow(self.device, self.dtype, *self._mixture, as_stored), check)
         return Rates(
             link=like.link if like else self._link_rate(timer) or usual.link,

@@ -3,8 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
@@ -15,12 +16,15 @@ from torch.nn import functional
 
 from engine import accelerator
 from engine.model.formats.packed import PackedWeight, TurnedFormat
+from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once
-from engine.model.products.product import Product
+from engine.model.products.matrix_unit import has_tiles
+from engine.model.products.product import Product, Stored, floats, times_all
 from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import key_group
 from engine.number_types import torch_types
+from engine.own_thread import in_own_thread
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.codecs.codec import Decoder, codec_named
 from engine.weights.planning.needs import ModelNeeds
@@ -31,7 +35,7 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
-LOOPS = 7  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 8  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
@@ -44,6 +48,8 @@ FEW_ROWS_MOST, MANY_ROWS_PART = 9, 4  # beyond so many rows arithmetic counts: f
 MEASURED_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
 PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
 USUAL_BYTE = 0x3C  # of which numbers of all types, and scales of all formats, are neither tiny nor huge
+MOST_COPIES = 32
+AWAKE = 1 << 17  # numbers of a product that is enough to wake who helps
 GROUP = 64  # weights that our codecs and loops do not divide
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.04
@@ -314,8 +320,46 @@ def _seconds_of(
     """One product with each of them, for 1e9 weights, in each of the ways."""
     place = torch.zeros(max(math.prod(sample.shape) for sample in samples), dtype=timer.dtype)
     numbers = sum(math.prod(sample.shape) for sample in samples)
-    runs = [partial(_multiply, _weights(samples, few_rows, place), rows) for few_rows in ways]
-    return [seconds / (numbers / 1e9) for seconds in timer.seconds_in_turns(runs, before)]
+    runs = [_run(_weights(samples, few_rows, place), rows, timer.dtype) for few_rows in ways]
+    with in_own_thread() if rows <= MOST_ROWS else nullcontext():  # as passes over so few rows compute
+
+        def awake() -> None:
+            before()
+            _wake()
+
+        return [seconds / (numbers / 1e9) for seconds in timer.seconds_in_turns(runs, awake)]
+
+
+def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype: torch.dtype) -> Callable[[], object]:
+    """Products with all of these: in a batch where they are multiplied as they are stored, as those of layers are."""
+    for weight, sample in weights:
+        weight.point(sample.stored)
+    products = [weight.few_product(rows) for weight, _ in weights]
+    if rows > MOST_ROWS or not all(isinstance(each, Stored) for each in products):
+        return partial(_multiply, weights, rows)
+    by_width: dict[int, list[Product]] = {}
+    for product, (_, sample) in zip(products, weights, strict=True):
+        assert product is not None
+        by_width.setdefault(sample.shape[1], []).append(product)
+    # One row is multiplied in float32, whatever the network computes in.
+    kind = torch.float32 if rows == 1 or not has_tiles() else dtype
+
+    def multiply() -> None:
+        for width, some in by_width.items():
+            times_all(some, torch.ones(rows, width, dtype=kind))
+
+    return multiply
+
+
+@lru_cache(maxsize=1)
+def _small_product() -> Product | None:
+    return floats(torch.zeros(AWAKE // 256, 256))
+
+
+def _wake() -> None:
+    """Threads that help stay awake for a moment behind a product, as they are in the midst of a pass."""
+    if product := _small_product():
+        product(torch.zeros(1, 256))
 
 
 def _weights(samples: Sequence[StoredSample], few_rows: int, place: Tensor) -> list[tuple[StoredWeight, StoredSample]]:
@@ -363,9 +407,14 @@ def _written(outline: Tensor) -> Tensor:
 def packed_samples(formats: Sequence[tuple[float, Mapping[int, PackedWeight]]]) -> Samples:
     """Weights as a checkpoint packs them: of each format its part, and weights of about so many elements."""
     few, many = (
-        tuple((part, (packed_sample(weights[elements]),)) for part, weights in formats) for elements in PACKED_SIZES
+        tuple((part, _copies(weights[elements], elements)) for part, weights in formats) for elements in PACKED_SIZES
     )
     return Samples(few, many)
+
+
+def _copies(weight: PackedWeight, elements: int) -> tuple[StoredSample, ...]:
+    """As many of a weight as have about so many elements together: one expert alone is small."""
+    return tuple(packed_sample(weight) for _ in range(max(1, min(MOST_COPIES, elements // weight.elements))))
 
 
 def packed_sample(weight: PackedWeight) -> StoredSample:

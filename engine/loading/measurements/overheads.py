@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 import transformers
@@ -17,13 +17,16 @@ from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, next_round
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.streaming.stored_weight import NarrowWeight
+from engine.weights.streaming.experts.binding import Experts, find_experts
+from engine.weights.streaming.experts.followed import FollowedExperts, LastingParts, Use
+from engine.weights.streaming.stored_weight import NarrowWeight, light_rows
 
 NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
 NARROW_REPEATS = 4
 CALL_ROWS = (1, 4, 16, 64)
 STORED_SHAPE = {"intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 128}
 """That of the narrowest matrices that are multiplied as they are stored: `products.product.SMALLEST` numbers."""
+STORED_EXPERT = 512
 TREE_NODES = (8, 64)
 TREE_REPEATS = 2
 ROUND_REPEATS = 4
@@ -61,13 +64,17 @@ class Narrow:
             shape |= STORED_SHAPE
         config: transformers.PreTrainedConfig = transformers.LlamaConfig(**shape)
         if self.experts:
+            # Of experts that are multiplied as they are stored it makes no difference how many others there are.
+            count, width = (2 * self.chosen, STORED_EXPERT) if self.few_rows else (self.experts, 32)
             config = transformers.Qwen3MoeConfig(
-                **shape, num_experts=self.experts, num_experts_per_tok=self.chosen, moe_intermediate_size=32
+                **shape, num_experts=count, num_experts_per_tok=self.chosen, moe_intermediate_size=width
             )
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=self.dtype)
         network = wrap(model.eval().requires_grad_(False).to(self.device), "sdpa", "overhead")
         if self.few_rows:
             _store_weights(network.layers, self.few_rows)
+            apart = [experts.module for layer in network.layers if (experts := _follow(layer, self.few_rows))]
+            network = replace(network, light_rows=light_rows(network.model, apart))
         context = Context(network, 128, check)
         context.prefill([1, 2, 3, 4])
         return context
@@ -79,6 +86,18 @@ def _store_weights(layers: nn.ModuleList, few_rows: int) -> None:
         if type(module) is nn.Linear:
             rounded = module.weight.bfloat16().float()
             module._parameters["weight"] = NarrowWeight.of(rounded, torch.bfloat16, few_rows)  # type: ignore[assignment]  # no `Parameter`
+
+
+def _follow(layer: nn.Module, few_rows: int) -> Experts | None:
+    """Have the experts of a layer, if it has any, multiplied in bfloat16, as they are stored."""
+    experts = find_experts(layer)
+    if experts is None:
+        return None
+    stacks = {experts.prefix + name: stack.bfloat16() for name, stack in experts.module.named_parameters()}
+    parts = [LastingParts({name: stack[each] for name, stack in stacks.items()}) for each in range(experts.count)]
+    followed = FollowedExperts(experts, None, few_rows, Use())
+    experts.module.__dict__["forward"] = lambda x, choice, weights: followed(x, choice, weights, parts.__getitem__)
+    return experts
 
 
 def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:
