@@ -11,14 +11,15 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from engine import accelerator
+from engine.accelerator import is_accelerator
 from engine.model.formats.packed import PackedWeight, TurnedFormat
 from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
-from engine.model.passes.tree_attention import heads_at_once
+from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product, Stored, floats, times_all
 from engine.model.safetensors_header import TensorInfo
@@ -185,21 +186,41 @@ def product_time(needs: ModelNeeds, timer: DeviceTimer, cold: Callable[[], objec
 
 
 def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
-    """Seconds of attention over the cache against rows, with as many heads as the model has."""
+    """Seconds of attention over the cache against rows, with as many heads, and shared keys, as the model has."""
     shape = needs.shape
-    keys = torch.ones(
-        1, shape.heads, ATTENTION_SLOTS, shape.query_width // shape.heads, dtype=timer.dtype, device=timer.device
-    )
+    width = shape.query_width // shape.heads
+    # From the middle of a cache for more slots, as keys of heads do not lie one behind the other there.
+    cache = torch.ones(1, _shared_heads(needs), 2 * ATTENTION_SLOTS, width, dtype=timer.dtype, device=timer.device)
+    keys = cache[:, :, :ATTENTION_SLOTS]
 
     def attend(rows: int) -> Tensor:
-        mask = torch.ones(rows, ATTENTION_SLOTS, dtype=torch.bool, device=timer.device)
-        queries = keys[:, :, :rows]
+        queries = torch.ones(1, shape.heads, rows, width, dtype=timer.dtype, device=timer.device)
         if not shape.eager:
-            return functional.scaled_dot_product_attention(queries, keys, keys, attn_mask=mask)
-        scores = (queries @ keys.transpose(2, 3)).masked_fill(~mask, -1e4)
-        return scores.float().softmax(-1).to(timer.dtype) @ keys
+            return tree_attention(nn.Module(), queries, keys, keys, _tree_mask(rows, timer))[0]
+        whole = keys.repeat_interleave(shape.heads // keys.shape[1], 1)
+        scores = queries @ whole.transpose(2, 3) + torch.zeros(
+            rows, ATTENTION_SLOTS, dtype=timer.dtype, device=timer.device
+        )
+        return scores.softmax(-1) @ whole
 
     return _pass_time(ATTENTION_ROWS, lambda _rows: ATTENTION_SLOTS * shape.query_width, attend, timer)
+
+
+def _shared_heads(needs: ModelNeeds) -> int:
+    """How many heads keys and values have, in the mean of layers, by what is kept of a token."""
+    shape, attending = needs.shape, sum(layer.attends for layer in needs.layers)
+    of_head = 2 * shape.query_width // shape.heads * shape.value_bytes
+    found = round(needs.kv_bytes / max(1, attending * of_head))
+    return next(count for count in range(max(1, min(shape.heads, found)), 0, -1) if shape.heads % count == 0)
+
+
+def _tree_mask(rows: int, timer: DeviceTimer) -> Tensor | None:
+    """As trees bring it: none for one row, and on a device one that is added."""
+    if rows == 1:
+        return None
+    if is_accelerator(timer.device):
+        return torch.zeros(1, 1, rows, ATTENTION_SLOTS, dtype=timer.dtype, device=timer.device)
+    return torch.ones(1, 1, rows, ATTENTION_SLOTS, dtype=torch.bool)
 
 
 def slots_unpacking_rate(needs: ModelNeeds, timer: DeviceTimer) -> float:

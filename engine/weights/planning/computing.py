@@ -16,7 +16,7 @@ def pass_seconds(
     """Computation alone, all layers on the device; `as_stored`: of weights that are decoded in passing, if they are."""
     shape = model.shape
     of_head = shape.vocabulary * shape.hidden
-    if as_stored and model.stays_stored and model.codec == "cast":
+    if as_stored and model.stays_stored:
         head = of_head / GIGA * as_stored(rows)
     else:
         head = product_seconds(of_head, rows, shape.value_bytes, rates)
