@@ -8,7 +8,7 @@ import torch
 
 from engine.engine import load
 from engine.errors import Cancellation, Cancelled
-from engine.loading.measurements import measuring
+from engine.loading.measurements import measuring, samples
 from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.measurements.rates_file import NAME
 from engine.loading.pair import open_pair
@@ -56,7 +56,7 @@ def test_packed_samples_are_multiplied_as_the_models_weights_are(family: str, ki
     checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
     of_kind = [weight for weight in checkpoint.packed.values() if kind in weight.format.name]
     weight = next((each.member(0) for each in of_kind if each.is_stack), of_kind[0])
-    sample = measuring.packed_sample(weight)
+    sample = samples.packed_sample(weight)
     product = sample.decoder.product(sample.stored, sample.name, sample.shape)
     assert product is not None
     assert family != "gpt_oss" or (sample.shape == weight.shape[::-1] and weight.shape[0] == 256)

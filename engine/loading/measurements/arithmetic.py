@@ -12,8 +12,9 @@ import torch
 from torch.nn import functional
 
 from engine.loading.measurements.benchmark import machine_key
-from engine.loading.measurements.measuring import LOOPS, DeviceTimer, coded_samples, stored_product_time
+from engine.loading.measurements.measuring import LOOPS, DeviceTimer, stored_product_time
 from engine.loading.measurements.rates_file import NAME, VERSION
+from engine.loading.measurements.samples import coded_samples
 from engine.loading.pair import PairIdentity
 from engine.loading.preparation import COMPRESSED
 from engine.loading.store import CacheFile, cache_root

@@ -18,17 +18,13 @@ from engine.loading.measurements.best_rates import best_of
 from engine.loading.measurements.cold_cache import cold_cache
 from engine.loading.measurements.measuring import (
     LOOPS,
-    PACKED_SIZES,
     READ_BYTES,
     DeviceTimer,
-    Samples,
     attention_time,
-    coded_samples,
     copy_rate,
     disk_rate,
     link_rate,
     packed_rate,
-    packed_samples,
     product_time,
     slots_unpacking_rate,
     stored_product_time,
@@ -36,6 +32,7 @@ from engine.loading.measurements.measuring import (
 )
 from engine.loading.measurements.overheads import Narrow, level_overhead, pass_overhead, round_overhead
 from engine.loading.measurements.rates_file import Measured, RatesFile
+from engine.loading.measurements.samples import PACKED_SIZES, Samples, coded_samples, packed_samples
 from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for

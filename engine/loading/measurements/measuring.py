@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -16,18 +16,23 @@ from torch.nn import functional
 
 from engine import accelerator
 from engine.accelerator import is_accelerator
-from engine.model.formats.packed import PackedWeight, TurnedFormat
+from engine.loading.measurements.samples import (
+    MANY_ROWS_PART,
+    MATRIX_ELEMENTS,
+    Samples,
+    StoredSample,
+    usual_parts,
+)
+from engine.model.formats.packed import PackedWeight
 from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product, Stored, floats, times_all
-from engine.model.safetensors_header import TensorInfo
 from engine.model.shape import key_group
-from engine.number_types import torch_types
 from engine.own_thread import in_own_thread
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.codecs.codec import codec_named
 from engine.weights.planning.needs import ModelNeeds
 from engine.weights.store.disk import DiskReader
 from engine.weights.store.layout import LayerLayout, Segment
@@ -42,16 +47,11 @@ MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
 UNSTEADY, UNSTEADY_SECONDS = 1.5, 1.0  # as soon as half of the reads differ by this factor, more of them are taken
 COPY_BYTES = 64 * MIB
-MATRIX_ELEMENTS = 1 << 25
 PACKED_ELEMENTS = 1 << 22
 MEMORY_ROWS_MOST = 17  # beyond so many rows the caches hardly matter
-FEW_ROWS_MOST, MANY_ROWS_PART = 9, 4  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
+FEW_ROWS_MOST = 9  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
 MEASURED_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
-PACKED_SIZES = MATRIX_ELEMENTS, MATRIX_ELEMENTS // MANY_ROWS_PART
-USUAL_BYTE = 0x3C  # of which numbers of all types, and scales of all formats, are neither tiny nor huge
-MOST_COPIES = 32
 AWAKE = 1 << 17  # numbers of a product that is enough to wake who helps
-GROUP = 64  # weights that our codecs and loops do not divide
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.04
 TURNS = 2  # at least, of ways of which the faster one is looked for
@@ -253,27 +253,6 @@ def unpacking_rate(codec_name: str, timer: DeviceTimer) -> float:
     return weights.numel() / timer.seconds(unpack)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSample:
-    """A weight [out, in] as it is stored: and what decodes it."""
-
-    name: str
-    decoder: Decoder
-    stored: Mapping[str, Tensor]
-    shape: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Weights to multiply a `few` rows with, more than most caches hold, and fewer of them for `many` rows.
-
-    Each with the part of the model that is stored so.
-    """
-
-    few: tuple[tuple[float, tuple[StoredSample, ...]], ...]
-    many: tuple[tuple[float, tuple[StoredSample, ...]], ...]
-
-
 def stored_product_time(
     samples: Samples, timer: DeviceTimer, cold: Callable[[], object] = nothing
 ) -> tuple[PassTime, int]:
@@ -398,96 +377,11 @@ def _multiply(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int) -
         functional.linear(torch.ones(rows, sample.shape[1], dtype=weight.dtype), weight)
 
 
-def coded_samples(codec_name: str, hidden: int, wide: int, stored: torch.dtype) -> Samples:
-    """An MLP's weights in one of our codecs, as wide as there is room for; `cast` keeps numbers of type `stored`.
-
-    A matrix that is narrow and long is not multiplied as fast as one that is short and wide: there is one of each.
-    """
-
-    def mlp(elements: int) -> tuple[tuple[float, tuple[StoredSample, ...]], ...]:
-        inner = max(GROUP, min(wide, elements // (3 * hidden)) // GROUP * GROUP)
-        shapes = ((inner, hidden), (inner, hidden), (hidden, inner))
-        return ((1.0, tuple(coded_sample(codec_name, shape, stored) for shape in shapes)),)
-
-    return Samples(mlp(MATRIX_ELEMENTS), mlp(MATRIX_ELEMENTS // MANY_ROWS_PART))
-
-
-def coded_sample(codec_name: str, shape: tuple[int, int], stored: torch.dtype) -> StoredSample:
-    """A weight in one of our codecs; its shapes count, nothing is encoded."""
-    codec, name = codec_named(codec_name), "mlp.up_proj.weight"
-    return StoredSample(
-        name, codec, {each: _written(one) for each, one in codec.outline(name, shape, stored).items()}, shape
-    )
-
-
-def _written(outline: Tensor) -> Tensor:
-    """Memory that was written: what never was is one page of zeros to the system, which any cache holds."""
-    return torch.empty(outline.shape, dtype=outline.dtype).fill_(1)
-
-
-def packed_samples(formats: Sequence[tuple[float, Mapping[int, PackedWeight]]]) -> Samples:
-    """Weights as a checkpoint packs them: of each format its part, and weights of about so many elements."""
-    few, many = (
-        tuple((part, _copies(weights[elements], elements)) for part, weights in formats) for elements in PACKED_SIZES
-    )
-    return Samples(few, many)
-
-
-def _copies(weight: PackedWeight, elements: int) -> tuple[StoredSample, ...]:
-    """As many of a weight as have about so many elements together: one expert alone is small."""
-    return tuple(packed_sample(weight) for _ in range(max(1, min(MOST_COPIES, elements // weight.elements))))
-
-
-def packed_sample(weight: PackedWeight) -> StoredSample:
-    """A weight as its checkpoint packs it, as it is multiplied: experts may lie turned. Nothing is read."""
-    stored, shape = _parts(weight, torch.device("cpu")), (weight.shape[0], weight.shape[1])
-    turned = shape[::-1]
-    is_turned = weight.format.product(stored, shape) is None and _turned_product(weight, stored, turned) is not None
-    return StoredSample(weight.name, _AsPacked(weight), stored, turned if is_turned else shape)
-
-
-@dataclass(frozen=True, slots=True)
-class _AsPacked:
-    """The decoder of one weight, whose stored tensors are named by their roles; it may be multiplied turned."""
-
-    weight: PackedWeight
-
-    def decode(self, stored: Mapping[str, Tensor], _name: str, out: Tensor) -> None:
-        """See `Decoder.decode`; what is turned is written as if it were not, which takes as long."""
-        self.weight.format.decode(stored, out.view(self.weight.shape))
-
-    def product(
-        self, stored: Mapping[str, Tensor], _name: str, shape: tuple[int, int], turned: bool = False
-    ) -> Product | None:
-        """See `Decoder.product`."""
-        found = self.weight.format.product(stored, shape) if shape == self.weight.shape else None
-        return None if turned else found or _turned_product(self.weight, stored, shape)
-
-
-def _turned_product(weight: PackedWeight, stored: Mapping[str, Tensor], shape: tuple[int, int]) -> Product | None:
-    form = weight.format
-    return (
-        form.turned_product(stored, shape) if isinstance(form, TurnedFormat) and shape[::-1] == weight.shape else None
-    )
-
-
-def _parts(weight: PackedWeight, device: torch.device) -> dict[str, Tensor]:
-    return {role: _usual(info, device) for role, info in weight.parts.items()}
-
-
 def packed_rate(weight: PackedWeight, timer: DeviceTimer) -> float:
     """Weights per second that the format of a packed weight decodes; its shapes count, nothing is read."""
-    parts = _parts(weight, timer.device)
+    parts = usual_parts(weight, timer.device)
     out = torch.zeros(weight.shape, dtype=timer.dtype, device=timer.device)
     return weight.elements / timer.seconds(lambda: weight.format.decode(parts, out))
-
-
-def _usual(info: TensorInfo, device: torch.device) -> Tensor:
-    """A tensor of this type and shape, with numbers of usual size: processors are slow with the smallest ones."""
-    dtype = torch_types()[info.dtype]
-    is_word = dtype in {torch.int32, torch.int64}  # of codes, or a number of something
-    written = torch.empty(info.nbytes, dtype=torch.uint8, device=device).fill_(1 if is_word else USUAL_BYTE)
-    return written.view(dtype).view(info.shape)
 
 
 @torch.inference_mode()
