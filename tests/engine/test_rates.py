@@ -52,20 +52,22 @@ def test_beside_a_gpu_a_mixture_s_experts_are_measured_on_the_processor(tmp_path
 
 @pytest.mark.parametrize(("family", "kind"), [("gpt_oss", "MXFP4"), ("llama", "Q4_K"), ("llama", "Q6_K")])
 def test_packed_samples_are_multiplied_as_the_models_weights_are(family: str, kind: str, tmp_path: Path) -> None:
-    model = tiny_model(family, hidden_size=256, intermediate_size=256)
+    model = tiny_model(family, hidden_size=256, intermediate_size=512)
     checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, kind)))
     of_kind = [weight for weight in checkpoint.packed.values() if kind in weight.format.name]
     weight = next((each.member(0) for each in of_kind if each.is_stack), of_kind[0])
+    is_turned = family == "gpt_oss"
     sample = samples.packed_sample(weight)
     product = sample.decoder.product(sample.stored, sample.name, sample.shape)
     assert product is not None
-    assert family != "gpt_oss" or (sample.shape == weight.shape[::-1] and weight.shape[0] == 256)
+    assert sample.shape == (weight.shape[::-1] if is_turned else weight.shape)
+    assert not is_turned or weight.shape == (512, 256)
     decoded = torch.empty(sample.shape)
     sample.decoder.decode(sample.stored, sample.name, decoded)
     some = decoded[decoded != 0].abs()
     assert 1e-30 < float(some.min()) <= float(some.max()) < 1e6, "numbers of usual size"
     x = torch.ones(1, sample.shape[1])
-    torch.testing.assert_close(product(x), x @ decoded.view(weight.shape) if family == "gpt_oss" else x @ decoded.t())
+    torch.testing.assert_close(product(x), x @ (decoded.view(weight.shape) if is_turned else decoded.t()))
 
 
 def test_another_number_of_threads_is_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

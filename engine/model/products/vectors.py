@@ -118,7 +118,7 @@ total = operation(types.float32, (EIGHT_NUMBERS,), _total)
 """The sum of all eight, in a fixed order."""
 
 
-def spread(builder: Any, number: Any, kind: ir.VectorType) -> Any:
+def filled(builder: Any, number: Any, kind: ir.VectorType) -> Any:
     """A vector of one whole number, as many bits of it as there are."""
     empty = ir.Constant(kind, ir.Undefined)
     one = builder.insert_element(empty, builder.trunc(number, kind.element), ir.Constant(I32, 0))
@@ -126,27 +126,27 @@ def spread(builder: Any, number: Any, kind: ir.VectorType) -> Any:
 
 
 def _masked(builder: Any, vector: Any, mask: Any) -> Any:
-    return builder.and_(vector, spread(builder, mask, vector.type))
+    return builder.and_(vector, filled(builder, mask, vector.type))
 
 
 def _shifted(builder: Any, vector: Any, places: Any) -> Any:
-    return builder.lshr(vector, spread(builder, places, vector.type))
+    return builder.lshr(vector, filled(builder, places, vector.type))
 
 
 def _less(builder: Any, vector: Any, byte: Any) -> Any:
-    return builder.sub(vector, spread(builder, byte, vector.type))
+    return builder.sub(vector, filled(builder, byte, vector.type))
 
 
 def field_of(builder: Any, vector: Any, places: Any, mask: Any) -> Any:
     """Processors shift no bytes: what comes in from the byte beside is masked away."""
     wide = ir.VectorType(I16, vector.type.count // 2)
-    moved = builder.lshr(builder.bitcast(vector, wide), spread(builder, places, wide))
+    moved = builder.lshr(builder.bitcast(vector, wide), filled(builder, places, wide))
     return _masked(builder, builder.bitcast(moved, vector.type), mask)
 
 
 def _placed(builder: Any, low: Any, high: Any, places: Any) -> Any:
     wide = ir.VectorType(I16, high.type.count // 2)
-    moved = builder.shl(builder.bitcast(high, wide), spread(builder, places, wide))
+    moved = builder.shl(builder.bitcast(high, wide), filled(builder, places, wide))
     return builder.or_(low, builder.bitcast(moved, low.type))
 
 

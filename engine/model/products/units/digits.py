@@ -35,7 +35,7 @@ from engine.model.products.building import (
     undefined,
     with_arguments,
 )
-from engine.model.products.vectors import field_of, spread
+from engine.model.products.vectors import field_of, filled
 
 DIGITS = 3
 ONE = np.float32(1 << 22)  # what `power` of a unit's numbers becomes
@@ -198,7 +198,7 @@ def _moved(builder: Any, some: Any, first: Any, second: Any, mask: Any) -> Any:
     both = builder.bitcast(chosen(builder, some, undefined(some), [*range(MANY)] * 2), kind)
     left, right = (_two_counts(builder, sign, first, second) for sign in (-1, 1))
     moved = builder.bitcast(builder.lshr(builder.shl(both, left), right), PAIR_OF_BYTES.llvm)
-    return builder.and_(moved, spread(builder, mask, PAIR_OF_BYTES.llvm))
+    return builder.and_(moved, filled(builder, mask, PAIR_OF_BYTES.llvm))
 
 
 def _two_counts(builder: Any, sign: int, *places: Any) -> Any:
@@ -207,11 +207,11 @@ def _two_counts(builder: Any, sign: int, *places: Any) -> Any:
     for each in places:
         count = builder.mul(each, ir.Constant(each.type, sign))
         is_so = builder.icmp_signed(">", count, ir.Constant(count.type, 0))
-        found.append(spread(builder, builder.select(is_so, count, ir.Constant(count.type, 0)), half))
+        found.append(filled(builder, builder.select(is_so, count, ir.Constant(count.type, 0)), half))
     return _whole(builder, found)
 
 
-moved_twice = operation(PAIR_OF_BYTES, (MANY_BYTES, types.int64, types.int64, types.int64), _moved)
+two_fields = operation(PAIR_OF_BYTES, (MANY_BYTES, types.int64, types.int64, types.int64), _moved)
 """(bytes, places, other places, mask): the codes of two units that are bits of the same bytes.
 
 For each unit bytes are moved to the right, or by less than 0 to the left, and of every byte the bits of a mask remain.

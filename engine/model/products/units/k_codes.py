@@ -16,9 +16,9 @@ from engine.model.products.layouts import Array
 from engine.model.products.units.digits import (
     half_factors,
     joined,
-    moved_twice,
     pair_field,
     sixty_four,
+    two_fields,
     unit_factors,
 )
 from engine.model.products.units.k_blocks import factors_q3_k, factors_q4_k
@@ -84,7 +84,7 @@ def _times(scale: Any, number: float) -> Any:
 
 def _pair_q2_k(parts: Any, row: int, block: int, unit: int) -> Any:
     place = 2 * (unit & 3)
-    return moved_twice(thirty_two(parts.blocks[row], 84 * block + 16 + 32 * (unit >> 2)), place, place + 2, 3)
+    return two_fields(thirty_two(parts.blocks[row], 84 * block + 16 + 32 * (unit >> 2)), place, place + 2, 3)
 
 
 def _factors_q2_k(parts: Any, row: int, block: int) -> Any:
@@ -103,8 +103,8 @@ def _offsets_q2_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
 
 def _pair_q3_k(parts: Any, row: int, block: int, unit: int) -> Any:
     line, i, place = parts.blocks[row], 110 * block, 2 * (unit & 3)
-    low = moved_twice(thirty_two(line, i + 32 + 32 * (unit >> 2)), place, place + 2, 3)
-    return joined(low, moved_twice(thirty_two(line, i), unit - 2, unit - 1, 4))
+    low = two_fields(thirty_two(line, i + 32 + 32 * (unit >> 2)), place, place + 2, 3)
+    return joined(low, two_fields(thirty_two(line, i), unit - 2, unit - 1, 4))
 
 
 def _factors_q3_k(parts: Any, row: int, block: int) -> Any:
@@ -122,7 +122,7 @@ def _offsets_q3_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
 
 
 def _pair_q4_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    return moved_twice(thirty_two(parts.blocks[row], 144 * block + 16 + 16 * unit), 0, 4, 15)
+    return two_fields(thirty_two(parts.blocks[row], 144 * block + 16 + 16 * unit), 0, 4, 15)
 
 
 def _factors_q4_k(parts: Any, row: int, block: int) -> Any:
@@ -140,8 +140,8 @@ def _offsets_q4_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
 
 def _pair_q5_k(parts: Any, row: int, block: int, unit: int) -> Any:
     line, i = parts.blocks[row], 176 * block
-    low = moved_twice(thirty_two(line, i + 48 + 16 * unit), 0, 4, 15)
-    return joined(low, moved_twice(thirty_two(line, i + 16), unit - 4, unit - 3, 16))
+    low = two_fields(thirty_two(line, i + 48 + 16 * unit), 0, 4, 15)
+    return joined(low, two_fields(thirty_two(line, i + 16), unit - 4, unit - 3, 16))
 
 
 def _factors_q5_k(parts: Any, row: int, block: int) -> Any:
@@ -160,7 +160,7 @@ def _offsets_q5_k(parts: Any, row: int, block: int, sums: Array, offset: Any) ->
 def _pair_q6_k(parts: Any, row: int, block: int, unit: int) -> Any:
     line, i, side, quarter = parts.blocks[row], 210 * block, unit >> 2, unit & 3
     low = pair_field(sixty_four(line, i + 64 * side), 2 * quarter, 15)
-    return joined(low, moved_twice(thirty_two(line, i + 128 + 32 * side), 2 * quarter - 4, 2 * quarter - 2, 48))
+    return joined(low, two_fields(thirty_two(line, i + 128 + 32 * side), 2 * quarter - 4, 2 * quarter - 2, 48))
 
 
 def _factors_q6_k(parts: Any, row: int, block: int) -> Any:
