@@ -5,9 +5,17 @@ from torch import nn
 from engine.model.passes.light.attentions import lighten_attention
 from engine.model.passes.light.gated import lighten_gated
 from engine.model.passes.light.layers import lighten_layer
+from engine.model.passes.light.networks import lighten_decoder, lighten_headed
 from engine.model.passes.light.norms import lighten_norm
 
-LIGHTEN = {"Norm": lighten_norm, "MLP": lighten_gated, "Attention": lighten_attention, "DecoderLayer": lighten_layer}
+LIGHTEN = {
+    "Norm": lighten_norm,
+    "MLP": lighten_gated,
+    "Attention": lighten_attention,
+    "DecoderLayer": lighten_layer,
+    "Model": lighten_decoder,
+    "ForCausalLM": lighten_headed,
+}
 """By how the names of their classes end."""
 
 

@@ -31,7 +31,7 @@ ATTENTIONS = {
 """By the digest of `forward`."""
 
 TURNS = {
-    ("76bdfc87b37e68fb", "521347002b7a0fc6"): "rotate_half",
+    ("f45d8d1a3992c4cc", "71fa5e903be8cff2"): "rotate_half",
     ("0b6c66346e455799", "c313bbdfa52a0d3e"): "_apply_rotary_emb",
 }
 """Digests of the functions that turn heads by their position: those whose numbers turn together in both halves.

@@ -12,12 +12,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+DOCSTRING = '"""'
 IGNORED = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
 
 
 @cache
 def digest_of(function: Callable[..., Any]) -> str:
-    """What tells apart the code of functions, whatever their names, annotations and comments; "" for no source."""
+    """What tells apart the code of functions, whatever their names, annotations, comments and docstrings.
+
+    "" for no source.
+    """
     try:
         source = inspect.getsource(inspect.unwrap(function))
     except (OSError, TypeError):  # frozen without its sources, or no function
@@ -29,10 +33,11 @@ def digest_of(function: Callable[..., Any]) -> str:
 
 
 def _body(words: list[str]) -> list[str]:
-    """Without decorators and the line that begins with `def`: behind the colon outside of all brackets."""
+    """Behind the colon outside of all brackets: without decorators, the line of `def`, and a docstring."""
     depth = 0
     for at in range(words.index("def"), len(words)):
         depth += (words[at] in "([{") - (words[at] in ")]}")
         if words[at] == ":" and not depth:
-            return words[at + 1 :]
+            body = words[at + 1 :]
+            return body[1:] if body and body[0].endswith(DOCSTRING) else body
     return words

@@ -35,15 +35,15 @@ SHAPE: dict[str, Any] = {"hidden_size": 512, "intermediate_size": 512, "head_dim
 FEW_ROWS = 16
 
 LIGHT = {
-    "llama": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
-    "mistral_sliding": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
-    "qwen2": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
-    "qwen3": {"Norm": 17, "MLP": 4, "Attention": 4, "DecoderLayer": 4},
-    "qwen3_moe": {"Norm": 17, "MLP": 0, "Attention": 4, "DecoderLayer": 4},
-    "gemma3": {"Norm": 25, "MLP": 4, "Attention": 0, "DecoderLayer": 0},
-    "mixtral": {"Norm": 9, "MLP": 0, "Attention": 4, "DecoderLayer": 4},
-    "gpt_oss": {"Norm": 9, "MLP": 0, "Attention": 0, "DecoderLayer": 4},
-    "olmo2": {"Norm": 17, "MLP": 4, "Attention": 0, "DecoderLayer": 0},
+    "llama": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "mistral_sliding": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "qwen2": {"Norm": 9, "MLP": 4, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "qwen3": {"Norm": 17, "MLP": 4, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "qwen3_moe": {"Norm": 17, "MLP": 0, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "gemma3": {"Norm": 25, "MLP": 4, "Attention": 0, "DecoderLayer": 0, "Model": 0, "ForCausalLM": 0},
+    "mixtral": {"Norm": 9, "MLP": 0, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "gpt_oss": {"Norm": 9, "MLP": 0, "Attention": 0, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
+    "olmo2": {"Norm": 17, "MLP": 4, "Attention": 0, "DecoderLayer": 0, "Model": 1, "ForCausalLM": 1},
 }
 WHOLE = [family for family, counts in LIGHT.items() if counts["DecoderLayer"]]
 
@@ -307,7 +307,7 @@ def test_a_forward_that_differs_in_a_word_is_left_alone(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(kind, "forward", forward)
     adoption.adopt(model)
-    expected = {"Norm": 0, "MLP": 4, "Attention": 4, "DecoderLayer": 0}
+    expected = {"Norm": 0, "MLP": 4, "Attention": 4, "DecoderLayer": 0, "Model": 1, "ForCausalLM": 1}
     assert {end: lightened(model, end) for end in adoption.LIGHTEN} == expected
 
 
@@ -323,6 +323,7 @@ def test_digests_know_code_and_not_names() -> None:
         return x + 1  # a comment
 
     def other(x: float) -> float:
+        """Another docstring."""
         return x + 1
 
     def different(x: float) -> float:

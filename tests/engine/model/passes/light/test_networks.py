@@ -1,0 +1,110 @@
+"""Networks of few rows without their library's wrapping: positions by pages, hooks, and what is left to the library."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.context import Context
+from engine.model.heads.hidden_states import HiddenStates
+from engine.model.network import Network, wrap
+from engine.model.passes.light.light_rows import MOST_ROWS
+from engine.model.passes.light.networks import PAGE, Scored, _Turns
+from tests.engine.tiny_models import tiny_model
+
+CAPACITY = 2 * PAGE
+
+
+def network(family: str = "llama", **changes: Any) -> Network:
+    return wrap(tiny_model(family, **changes), "sdpa", "test")
+
+
+def rotary(family: str = "llama", **changes: Any) -> Any:
+    return tiny_model(family, **changes).model.rotary_emb
+
+
+@pytest.mark.parametrize(
+    "positions", [[0], [7], [PAGE - 1, PAGE], [5, 3, 3, 9], [PAGE + 40, PAGE + 2], [3], [0, PAGE], list(range(70))]
+)
+def test_positions_are_turned_as_the_network_itself_would(positions: list[int]) -> None:
+    module, states = rotary(), torch.zeros(1, len(positions), 8)
+    turns = _Turns(module)
+    asked = torch.tensor([positions])
+    turns.of(states[:, :1], torch.tensor([[PAGE // 2]]))  # a page is there already
+    for found, expected in zip(turns.of(states, asked), module(states, asked), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_a_page_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, states = rotary(), torch.zeros(1, 1, 8)
+    asked: list[int] = []
+    own = module.forward
+
+    def forward(x: Tensor, positions: Tensor) -> Any:
+        asked.append(positions.shape[1])
+        return own(x, positions)
+
+    monkeypatch.setattr(module, "forward", forward)
+    turns = _Turns(module)
+    for position in range(PAGE + 1):
+        turns.of(states, torch.tensor([[position]]))
+    assert asked == [PAGE, PAGE]
+    turns.of(states.bfloat16(), torch.tensor([[PAGE]]))
+    assert asked == [PAGE] * 3
+
+
+def test_pages_are_for_embeddings_of_the_position_alone() -> None:
+    module, states = rotary(), torch.zeros(1, 1, 8)
+    module.rope_type = "dynamic"
+    turns = _Turns(module)
+    turns.of(states, torch.tensor([[4]]))
+    assert not turns._page
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3", "qwen3_moe"])
+def test_a_pass_of_few_rows_goes_without_the_library(family: str) -> None:
+    model = network(family).model
+    kinds: list[type] = []
+    model.register_forward_hook(lambda _module, _inputs, output: kinds.append(type(output)))
+    context = Context(wrap(model, "sdpa", "test"), CAPACITY)
+    context.prefill(list(range(3, 3 + MOST_ROWS + 1)))
+    context.score([5], [-1])
+    assert kinds[0] is not Scored
+    assert kinds[1] is Scored
+
+
+def test_text_that_goes_on_over_pages_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    light, tokens = Context(network(), CAPACITY), list(range(3, 3 + PAGE - 2))
+    light.prefill(tokens)
+    found = []
+    for token in range(8):
+        found.append(light.score([5 + token, 6], [-1, 0])[0])
+        light.keep([0])
+    own = network()
+    monkeypatch.setattr(own.model, "forward", type(own.model).forward.__get__(own.model))
+    monkeypatch.setattr(own.model.model, "forward", type(own.model.model).forward.__get__(own.model.model))
+    other = Context(own, CAPACITY)
+    other.prefill(tokens)
+    for token in range(8):
+        assert torch.equal(other.score([5 + token, 6], [-1, 0])[0], found[token])
+        other.keep([0])
+
+
+def test_what_a_head_reads_is_recorded() -> None:
+    made = network()
+    hidden = HiddenStates(made, CAPACITY)
+    context = Context(made, CAPACITY)
+    context.record(hidden)
+    context.prefill([3, 4, 5])
+    logits = context.score([6, 7], [-1, 0])
+    head = made.model.get_output_embeddings()
+    assert torch.allclose(head(hidden.rows([3, 4])), logits, atol=1e-5)
+
+
+def test_other_things_are_asked_of_the_library() -> None:
+    model = network().model
+    tokens = torch.tensor([[3, 4, 5]])
+    found = model(tokens, output_hidden_states=True)
+    assert len(found.hidden_states) == model.config.num_hidden_layers + 1
+    assert torch.allclose(model(tokens, logits_to_keep=1).logits, found.logits[:, -1:], atol=1e-5)
