@@ -144,10 +144,15 @@ class Stored:
     def places(self, several: bool) -> tuple[int, int]:
         """The addresses of the loop for one row or `several`, and of what it is told of the matrix."""
         if several not in self._places:
-            if not self._told:
-                self._told.append(native().told(self.parts))
-            self._places[several] = native().loop_of(self.parts, several), self._told[0].ctypes.data
+            self._places[several] = native().loop_of(self.parts, several), self.told.ctypes.data
         return self._places[several]
+
+    @property
+    def told(self) -> layouts.Array:
+        """What loops are told of the matrix, see `native.told`; they read whatever is written there."""
+        if not self._told:
+            self._told.append(native().told(self.parts))
+        return self._told[0]
 
     def line(self, x: int, y: int, rows: int) -> tuple[int, ...]:
         """The product of x with so many rows into y, both addresses, as `native.shares` reads it."""

@@ -77,6 +77,10 @@ class Steps:
         self._lines.append(line)
         return len(self._lines) - 1
 
+    def change(self, step: int, field: int, *numbers: Any) -> None:
+        """Have a step that was added say these from a field on."""
+        self._lines[step][field : field + len(numbers)] = map(_as_integer, numbers)
+
     def keep(self, numbers: Tensor) -> Tensor:
         """The same, which is there as long as the steps are."""
         self._kept.append(numbers)

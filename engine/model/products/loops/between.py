@@ -4,6 +4,8 @@ Tensors are handed over as addresses of float32, one number behind the other. A 
 rows there are.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
@@ -83,5 +85,27 @@ def narrow_heads(x: int, y: int, step: int, heads: int, width: int) -> None:
     for head in range(heads):
         out = numba.carray(shorts(y + 2 * head * step), width)
         for i in range(width):
-            bits = np.float32(some[head * width + i]).view(np.int32)
-            out[i] = np.int16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
+            out[i] = np.int16(_rounded(some[head * width + i]) >> 16)
+
+
+@compiled
+def _rounded(number: float) -> Any:
+    """The bits of a number whose first half is the bfloat16 next to it, of two the even one."""
+    bits = np.float32(number).view(np.int32)
+    return bits + 0x7FFF + ((bits >> 16) & 1)
+
+
+@compiled
+def widen(x: int, y: int, count: int) -> None:
+    """Write bfloat16 numbers into y as float32."""
+    some, out = numba.carray(shorts(x), count), numba.carray(floats(y), count)
+    for i in range(count):
+        out[i] = np.int32(np.int32(some[i]) << 16).view(np.float32)
+
+
+@compiled
+def round_numbers(x: int, count: int) -> None:
+    """Have numbers of float32 be those next to them that bfloat16 holds."""
+    some = numba.carray(floats(x), count)
+    for i in range(count):
+        some[i] = np.int32(_rounded(some[i]) & ~0xFFFF).view(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
-from engine.model.products.loops import between
+from engine.model.products.loops import between, routing
 from engine.model.products.pointers import floats
 from engine.model.products.vectors import exponential, minus, numbers, over, plus, splat, store, times
 
@@ -27,6 +27,10 @@ GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
 MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
 NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: as PLACE for one row, to bfloat16
 CLAMPED = 10  # gate, up, numbers from one of either to the next, bias, y, count, alpha, limit: see `clamped_gate`
+ROUTE = 11  # logits, experts, chosen, of all, normalised, choice, weights: see `routing.choose`
+TELL = 12  # choice, owners, count, pieces, places, the first number told, bytes to the next: see `routing.tell`
+WIDEN = 13  # x, y, count: bfloat16 to float32
+ROUND = 14  # x, count: to what bfloat16 holds
 
 LANES = 8
 
@@ -53,10 +57,25 @@ def small_step(step: Array) -> None:
         gate(step[1], step[2], step[3])
     elif kind == NARROW:
         between.narrow_heads(step[1], step[2], step[3], step[4], step[5])
-    elif kind == CLAMPED:
-        clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], _number(step, 7), _number(step, 8))
     elif kind == MIX:
         _mix(step[1], step[2], step[3], step[4], step[5])
+    else:
+        _rarer_step(step)
+
+
+@compiled
+def _rarer_step(step: Array) -> None:
+    kind = step[0]
+    if kind == CLAMPED:
+        clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], _number(step, 7), _number(step, 8))
+    elif kind == WIDEN:
+        between.widen(step[1], step[2], step[3])
+    elif kind == ROUND:
+        between.round_numbers(step[1], step[2])
+    elif kind == ROUTE:
+        routing.choose(step[1], step[2], step[3], step[4] != 0, step[5] != 0, step[6], step[7])
+    elif kind == TELL:
+        routing.tell(step[1], step[2], step[3], step[4], step[5], step[6], step[7])
 
 
 @compiled

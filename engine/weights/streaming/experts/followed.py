@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers.integrations import moe
 
+from engine.model.passes.light.experts import Stack, StayingExperts
 from engine.model.passes.light.gated import is_silu
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.products.grouped import Gate, Group, Member, member_of, mixed, multiply
@@ -163,7 +164,7 @@ class FollowedExperts:
         self._module: Any = experts.module
         self._decoder, self._few_rows, self.use = decoder or codec_named("plain"), few_rows, use
         self._as_stored = decoder is None
-        self._most_cached = CACHED * experts.count
+        self._count, self._most_cached = experts.count, CACHED * experts.count
         self._up, self._down = self._stacks(experts)
         self._members: dict[tuple[int, ...], Member | None] = {}
         self._scratch = scratch or OneExpert()
@@ -224,8 +225,7 @@ class FollowedExperts:
         )
         if not len(up) == len(down) == len(experts):
             return None
-        self.use.experts += len(experts)
-        self.use.in_place += len(experts)
+        self._used(len(experts))
         in_turns = len(up[0].pieces) == 1 or up[0].is_woven
         if self._gate and (in_turns or not self._gate.limit):
             biases = self._biases([parts[expert] for expert in experts])
@@ -239,6 +239,25 @@ class FollowedExperts:
         outputs = self._one_row.outputs(hidden, up, down, between)
         self._add_biases(self._down, outputs, runs, parts)
         return mixed(outputs, torch.arange(len(experts)), weights.float()).to(hidden.dtype)
+
+    def staying(self, parts_of: Callable[[int], Parts]) -> StayingExperts | None:
+        """All experts, where they stay in memory, and one row's are computed in steps; biases are decoded at once."""
+        gate = self._gate
+        if not self._few_rows or gate is None or getattr(self._module, LATER, False):
+            return None
+        up, down = (self._whole(stack, parts_of) for stack in (self._up, self._down))
+        if up is None or down is None or not (len(up.first.pieces) == 1 or up.first.is_woven or not gate.limit):
+            return None
+        return StayingExperts(gate, up, down, self._used)
+
+    def _whole(self, stack: _Stack, parts_of: Callable[[int], Parts]) -> Stack | None:
+        numbers = range(self._count if stack.bias is not None else 0)
+        biases = [self._bias(stack, parts_of(expert)) for expert in numbers]
+        return Stack.of(lambda expert: self._member(stack, expert, parts_of(expert)), self._count, biases)
+
+    def _used(self, experts: int) -> None:
+        self.use.experts += experts
+        self.use.in_place += experts
 
     def _biases(self, parts: Sequence[Parts]) -> list[list[Tensor]]:
         """Of up and of down the biases of experts, if there are any."""

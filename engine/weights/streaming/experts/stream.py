@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.model.passes.light.experts import StayingExperts
+from engine.model.passes.light.sparse import STAYING
 from engine.weights.planning.expert_ways import Choose, ExpertWay
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.beside import BesideExperts
@@ -88,6 +90,8 @@ class ExpertStream:
             self._hooks.append(module.register_forward_pre_hook(self._before(layer, on_wait)))
             if layer.followed or layer.beside:
                 module.__dict__["forward"] = self._computing(layer, on_wait)  # found before that of the class
+            if layer.followed and layer.slots is None:
+                module.__dict__[STAYING] = self._staying(layer, layer.followed)
             if layer.binding:
                 self._hooks.append(module.register_forward_hook(_release(layer.binding), always_call=True))
 
@@ -117,7 +121,8 @@ class ExpertStream:
         for hook in self._hooks:
             hook.remove()
         for layer in self._layers.values():
-            layer.experts.module.__dict__.pop("forward", None)
+            for name in ("forward", STAYING):
+                layer.experts.module.__dict__.pop(name, None)
         for slots in self._slots:
             slots.close()
 
@@ -189,6 +194,20 @@ class ExpertStream:
         if self._in_bulk is None:
             self._in_bulk = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         self._parts_of = self._in(layer, self._in_bulk)
+
+    def _staying(self, layer: ExpertLayer, followed: FollowedExperts) -> Callable[[], StayingExperts | None]:
+        """What gives all experts of the layer that is running, which stay in memory; found once for a place."""
+        found: list[StayingExperts | None] = []
+        places: list[int] = []
+
+        def staying() -> StayingExperts | None:
+            bulk = self._bulks.resident[layer.index]
+            here = [bulk.data_ptr(), *(stack.data_ptr() for stack in self._companions.values())]
+            if places != here:
+                places[:], found[:] = here, [followed.staying(self._in(layer, bulk))]
+            return found[0]
+
+        return staying
 
     def _in(self, layer: ExpertLayer, bulk: Tensor) -> Callable[[int], Parts]:
         """The experts in a buffer that holds all of a layer.

@@ -1,0 +1,161 @@
+"""The experts of one row as steps: their products, what lies between them, and their sum."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from engine.model.products.grouped import Gate, Member
+from engine.model.products.layouts import Array
+from engine.model.products.product import Stored, native, shares_of
+from engine.model.products.programs import Room, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The products of one stack: lines of shares, and of each line the matrix that it is a part of."""
+
+    table: Array
+    owner: Array
+
+    def tell(self, matrices: Sequence[Stored]) -> None:
+        """Have the lines multiply with these matrices, which are laid out as those were that the lines are of."""
+        places = np.array([matrix.places(several=False)[1] for matrix in matrices], np.int64)
+        self.table[:, native().MATRIX] = places[self.owner]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertSteps:
+    """Steps [first, `middle`) give `inner`, from `behind` on they read `gated`; `mix` is the last one.
+
+    `biases`: of up and of down the steps that are told each expert's, and the field for where it lies.
+    """
+
+    up: Shares
+    inner: Sequence[Tensor]  # of each piece [experts, rows]
+    middle: int
+    behind: int
+    gated: Tensor
+    down: Shares
+    outputs: Tensor
+    mix: int
+    biases: tuple[tuple[int, int], tuple[int, int]]
+    numbers: Array  # 0, 1, ... of the experts
+
+
+def lay_out(
+    steps: Steps, room: Room, x: Tensor, up: Sequence[Member], down: Sequence[Member], gate: Gate | None, has_bias: bool
+) -> ExpertSteps:
+    """Add the experts of one row, x [1, columns], in their order. Raises `RoomError`.
+
+    `up`, `down`: of each expert, all alike. `gate`: what lies between, where that is known; else whoever asks for the
+    steps does that. `has_bias`: of both stacks. `MIX` has yet to be told of weights, and where to.
+    """
+    loop, count = native().steps, len(up)
+    first, last = up[0].pieces, down[0].pieces[0]
+    inner = [room.take(count, piece.rows) for piece in first]
+    sources = _sources(steps, room, x.expand(count, -1), first[0])
+    up_shares = _shares(steps, up, sources, inner)
+    middle = len(steps)
+    gated, gates = _gate(steps, room, inner, last.columns, gate)
+    behind = len(steps)
+    outputs = room.take(count, last.rows)
+    down_shares = _shares(steps, down, _sources(steps, room, gated, last), [outputs])
+    offsets = len(steps)
+    for row in outputs if gate and has_bias else ():
+        steps.add(loop.BIAS, row, 0, 1, last.rows)
+    mix = steps.add(loop.MIX, outputs, 0, 0, count, last.rows)
+    biases = (gates, 4), (offsets, 2)
+    return ExpertSteps(up_shares, inner, middle, behind, gated, down_shares, outputs, mix, biases, np.arange(count))
+
+
+def _gate(steps: Steps, room: Room, inner: Sequence[Tensor], half: int, gate: Gate | None) -> tuple[Tensor, int]:
+    """Numbers for what down multiplies, [experts, half], and the first of the steps that write it."""
+    loop, first = native().steps, len(steps)
+    if gate is None:
+        return room.take(len(inner[0]), half), first
+    if gate.limit:
+        gated = room.take(len(inner[0]), half)
+        for row, y in enumerate(gated):
+            one = inner[0][row]
+            other, step = (inner[1][row], 1) if len(inner) == 2 else (one[1:], 2)
+            steps.add(loop.CLAMPED, one, other, step, 0, y, half, gate.alpha, gate.limit)
+        return gated, first
+    if len(inner) == 2:
+        steps.add(loop.GATE, inner[0], inner[1], len(inner[0]) * half)
+    else:
+        for row in inner[0]:
+            steps.add(loop.GATE, row[:half], row[half:], half)
+    return inner[0][:, :half], first
+
+
+def _sources(steps: Steps, room: Room, x: Tensor, matrix: Stored) -> list[int]:
+    """Where loops for such a matrix read each row of x [experts, columns]."""
+    return steps.in_whole_numbers(x, room) if matrix.has_whole_numbers() else [row.data_ptr() for row in x]
+
+
+def _shares(steps: Steps, members: Sequence[Member], sources: Sequence[int], found: Sequence[Tensor]) -> Shares:
+    """A step that multiplies each row with its expert's matrices."""
+    lines = [
+        piece.line(source, y[expert].data_ptr(), 1)
+        for expert, (member, source) in enumerate(zip(members, sources, strict=True))
+        for piece, y in zip(member.pieces, found, strict=True)
+    ]
+    table = shares_of(lines, steps.threads, steps.more_follow)
+    owners = {line[native().Y]: number for number, line in enumerate(lines)}
+    steps.share(table, [member.pieces for member in members])
+    return Shares(table, np.array([owners[y] for y in table[:, native().Y].tolist()]))
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The matrices of all experts of a layer, and what loops are told of each of their pieces: its address, int64.
+
+    `first` is that of one of them, to which all are alike; `biases`: of each expert float32 [rows], or none at all.
+    """
+
+    first: Member
+    places: Array  # [experts, pieces]
+    records: Array  # where these lead
+    biases: Sequence[Tensor]
+    bias_places: Array  # int64 [experts, 1]
+
+    @classmethod
+    def of(cls, member: Callable[[int], Member | None], experts: int, biases: Sequence[Tensor]) -> "Stack | None":
+        """Of what `member` gives for the number of an expert, a few of which are asked for.
+
+        None unless they lie at even distances, and differ in nothing but where they lie.
+        """
+        looked_at = sorted({0, min(1, experts - 1), experts // 2, experts - 1})
+        found = [member(number) for number in looked_at]
+        some = [each for each in found if each is not None]
+        if len(some) < len(found) or any(map(_has_own_numbers, some)):
+            return None
+        told = [np.stack([native().told(piece.parts) for piece in each.pieces]) for each in some]
+        step = told[1] - told[0] if experts > 1 else np.zeros_like(told[0])
+        if any((each != told[0] + number * step).any() for number, each in zip(looked_at, told, strict=True)):
+            return None
+        records = told[0] + np.arange(experts)[:, None, None] * step
+        pieces = records.shape[1]
+        places = records.ctypes.data + records.strides[1] * np.arange(experts * pieces)
+        bias_places = np.array([[bias.data_ptr()] for bias in biases], np.int64)
+        return cls(some[0], places.reshape(experts, pieces), records, biases, bias_places)
+
+
+def _has_own_numbers(member: Member) -> bool:
+    """Whether loops are told a number of a matrix that may be another one for each."""
+    return any(isinstance(field, np.floating) for piece in member.pieces for field in piece.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class StayingExperts:
+    """All experts of a layer, which stay in memory and are multiplied as they are stored.
+
+    `used`: to be told how many were.
+    """
+
+    gate: Gate
+    up: Stack
+    down: Stack
+    used: Callable[[int], None]

@@ -1,0 +1,141 @@
+"""Mixtures of which one row is routed and computed in steps: those whose router and network are known word for word."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.model.passes.light.experts import ExpertSteps, StayingExperts, lay_out
+from engine.model.passes.light.known_forwards import digest_of
+from engine.model.products.layouts import Array
+from engine.model.products.product import Stored, floats, native, plain
+from engine.model.products.programs import Room, Steps
+
+MIXTURES = {
+    "47ef74fb77c63e71": "gate",  # Qwen3-MoE
+    "3c0ccdab2e099a04": "gate",  # Mixtral
+    "08f22e01750ac6fe": "router",  # gpt-oss
+}
+"""By the digest of `forward`, experts(x, router(x)): how the router is called."""
+
+ROUTERS = {
+    "335eae24cba5d4d1": (True, None),  # Qwen's, OLMoE's: None for what the module says
+    "0ceb9cc1fd33f955": (True, True),  # Mixtral's
+    "b21eb97e9b5c06f5": (False, False),  # gpt-oss'
+}
+"""By the digest of `forward`: whether weights are parts of all logits' softmax, and are made to add up to 1."""
+
+PLACE = 4  # in what loops are told of a matrix that is one array: its address
+STAYING = "staying_experts"
+"""The attribute of a module of experts, in its `__dict__`, that gives its `StayingExperts`, or None for now."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMixture:
+    """A router, how it weighs, and the experts' module."""
+
+    router: Any
+    experts: Any
+    of_all: bool
+    normalised: bool
+
+    @property
+    def staying(self) -> StayingExperts | None:
+        """The experts that stay where they are, if these do."""
+        find: Callable[[], StayingExperts | None] | None = self.experts.__dict__.get(STAYING)
+        return find() if find is not None else None
+
+    def product(self, dtype: torch.dtype) -> Stored | None:
+        """What multiplies with the router's weight; None if it is none of `dtype` that loops read where it lies."""
+        weight = self.router._parameters["weight"]
+        if type(weight) not in {nn.Parameter, Tensor} or weight.dtype != dtype:
+            return None
+        return floats(weight.data) if dtype == torch.float32 else plain(weight.data)
+
+
+def known_mixture(network: Any) -> KnownMixture | None:
+    """What is known of a network; None for others."""
+    name = MIXTURES.get(digest_of(type(network).forward))
+    router: Any = getattr(network, name, None) if name else None
+    known = ROUTERS.get(digest_of(type(router).forward)) if router is not None else None
+    if known is None or "forward" in router.__dict__:
+        return None
+    of_all, normalised = known
+    is_normalised = router.norm_topk_prob if normalised is None else normalised
+    return KnownMixture(router, network.experts, of_all, is_normalised)
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """What a program has of a router.
+
+    `x`, the row that is routed, and `weights` of the chosen experts: [1, ...] in the room. `choice`: int64 [1, chosen].
+    `record`: what the loop is told of the router's weight.
+    """
+
+    known: KnownMixture
+    x: Tensor
+    choice: Tensor
+    weights: Tensor
+    record: Array
+
+    def tell(self) -> None:
+        """Where the router's weight lies now."""
+        self.record[PLACE] = self.known.router._parameters["weight"].data_ptr()
+
+    def announce(self) -> None:
+        """Have whoever looks at the experts see what came to them, as if they had been called; the choice is theirs."""
+        inputs = self.x, self.choice.clone(), self.weights
+        for hook in self.known.experts._forward_pre_hooks.values():
+            hook(self.known.experts, inputs)
+
+
+def lay_out_router(steps: Steps, room: Room, x: Tensor, logits: Tensor, router: Stored, known: KnownMixture) -> Routed:
+    """Add the choice by the router's logits [1, experts] of x [1, width]. Raises `RoomError`."""
+    chosen = known.router.top_k
+    choice, weights = torch.zeros(1, chosen, dtype=torch.int64), room.take(1, chosen)
+    of_all, is_normalised = known.of_all, known.normalised
+    steps.add(native().steps.ROUTE, logits, logits.shape[1], chosen, of_all, is_normalised, choice, weights)
+    return Routed(known, x, choice, weights, router.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """What a program has of the experts of a mixture: their outputs as they are weighed and added up, [1, width]."""
+
+    routed: Routed
+    staying: StayingExperts
+    laid: ExpertSteps
+    found: Tensor
+    tellers: tuple[int, ...]  # the steps that tell others of the chosen experts: see `routing.tell`
+
+    def finish(self, program: Array) -> None:
+        """Have the steps of a finished program tell its other steps."""
+        loop, laid, stacks = native(), self.laid, (self.staying.up, self.staying.down)
+        told = [
+            (shares.owner, stack.places, shares.table.ctypes.data + 8 * loop.MATRIX, 8 * loop.SHARE)
+            for shares, stack in zip((laid.up, laid.down), stacks, strict=True)
+        ]
+        for (first, field), stack in zip(laid.biases, stacks, strict=True):
+            if stack.biases:
+                place = program.ctypes.data + 8 * (loop.steps.STEP * first + field)
+                told.append((laid.numbers, stack.bias_places, place, 8 * loop.steps.STEP))
+        for step, (owners, places, place, distance) in zip(self.tellers, told, strict=True):
+            choice, own, there = self.routed.choice.data_ptr(), owners.ctypes.data, places.ctypes.data
+            program[step, 1:8] = choice, own, len(owners), places.shape[1], there, place, distance
+
+
+def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingExperts) -> Mixed:
+    """Add the experts that were chosen. Raises `RoomError`.
+
+    Once the program is finished, so must this be, by `Mixed.finish`.
+    """
+    chosen, has_bias = routed.choice.numel(), bool(staying.up.biases)
+    tellers = tuple(steps.add(native().steps.TELL) for _ in range(4 if has_bias else 2))
+    up, down = [staying.up.first] * chosen, [staying.down.first] * chosen
+    laid = lay_out(steps, room, routed.x, up, down, staying.gate, has_bias)
+    found = room.take(1, laid.outputs.shape[1])
+    steps.change(laid.mix, 2, routed.weights, found)
+    return Mixed(routed, staying, laid, found, tellers)

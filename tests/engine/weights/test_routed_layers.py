@@ -1,0 +1,196 @@
+"""Layers of mixtures in one call: one row's router, the choice and the experts are steps, with the bits of any way."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.context import Context
+from engine.model.passes.light import sparse
+from engine.model.passes.light.experts import Stack
+from engine.model.passes.light.sparse import STAYING, Routed
+from engine.model.products import product
+from engine.model.products.compiling import has_compiler
+from engine.model.products.grouped import Member
+from engine.model.products.loops.routing import choose as chosen_by_loop
+from engine.model.products.product import Stored, plain
+from engine.model.streamable_network import StreamableNetwork, build_streamable
+from engine.weights.planning.arrangement import Tier
+from engine.weights.streaming.experts.routing import RoutingRecord
+from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
+from tests.campaigns.extent import choose
+from tests.engine.gguf_files import write_gguf
+from tests.engine.tiny_models import tiny_model
+from tests.engine.weights.test_expert_stream import PLENTY
+from tests.engine.weights.test_layer_stream import CPU, assert_same
+from tests.engine.weights.test_packed_stream import stored_layers
+
+pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
+
+SHAPE: dict[str, Any] = {"head_dim": 32, "moe_intermediate_size": 64, "intermediate_size": 64}
+KINDS = {"qwen3_moe": "Q8_0", "mixtral": "Q4_0", "gpt_oss": "BF16"}
+LAYERS, TEXT = 4, [5, 9, 2, 77, 31, 8]
+FEW_ROWS = 4
+STAY: list[Tier] = ["device"] * LAYERS
+STREAMED: list[Tier] = ["ssd"] * LAYERS
+
+
+@pytest.fixture(autouse=True)
+def _small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "SMALLEST", 1)
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """What steps alone chose, filled by what follows."""
+    found: list[Tensor] = []
+    own = Routed.announce
+
+    def announce(routed: Routed) -> None:
+        found.append(routed.choice.clone())
+        own(routed)
+
+    monkeypatch.setattr(Routed, "announce", announce)
+    return found
+
+
+def of_file(family: str, folder: Path) -> Checkpoint:
+    return open_checkpoint(str(write_gguf(folder / "m.gguf", tiny_model(family, **SHAPE), KINDS[family])))
+
+
+def opened(streamable: StreamableNetwork, tiers: list[Tier], few_rows: int = FEW_ROWS) -> LayerStream:
+    options = StreamOptions(expert_cache_bytes=PLENTY, choose=lambda _: "single", few_rows=few_rows)
+    stored = stored_layers(streamable)
+    stream = LayerStream(list(streamable.network.layers), stored.layouts, tiers, stored.decoders, None, options)
+    list(stream.load())
+    return stream
+
+
+def rows(streamable: StreamableNetwork) -> list[Tensor]:
+    """Logits of a text, token by token."""
+    context = Context(streamable.network, 64)
+    context.prefill([3, 4, 5, 6, 7])
+    found = []
+    for token in TEXT:
+        found.append(context.score([token], [-1]))
+        context.keep([0])
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("family", KINDS)
+def test_a_row_has_the_same_bits_where_experts_stay_and_where_they_are_streamed(
+    family: str, dtype: torch.dtype, tmp_path: Path, announced: list[Tensor]
+) -> None:
+    streamable = build_streamable(of_file(family, tmp_path), dtype, CPU)
+    found: list[list[Tensor]] = []
+    for tiers in (STAY, STREAMED):
+        stream = opened(streamable, tiers)
+        found.append(rows(streamable))
+        assert len(announced) == LAYERS * len(TEXT), "in steps where they stay alone"
+        assert stream.expert_use.in_place > 0
+        stream.close()
+    assert_same(*found)
+    without = opened(streamable, STAY)
+    for layer in streamable.network.layers:
+        assert layer.mlp.experts.__dict__.pop(STAYING)  # type: ignore[union-attr]
+    assert_same(rows(streamable), found[0])
+    without.close()
+    if dtype == torch.float32:
+        stream = opened(streamable, STAY, few_rows=0)
+        for one, other in zip(rows(streamable), found[0], strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
+        stream.close()
+
+
+@pytest.mark.parametrize("family", choose(["qwen3_moe"], list(KINDS)))
+def test_what_was_chosen_and_used_is_told(family: str, tmp_path: Path, announced: list[Tensor]) -> None:
+    streamable = build_streamable(of_file(family, tmp_path), torch.float32, CPU)
+    stream = opened(streamable, STAY)
+    record = RoutingRecord.of(streamable.network.layers)
+    assert record
+    assert stream.expert_use.experts == 0
+    found: dict[int, list[Tensor]] = {}
+    context = Context(streamable.network, 64)
+    context.prefill([3, 4, 5])
+    before = stream.expert_use.experts
+    for token in TEXT:
+        context.score([token], [-1])
+        context.keep([0])
+        for layer in range(LAYERS):
+            found.setdefault(layer, []).append(record.chosen(layer))
+    chosen = announced[0].numel()
+    assert stream.expert_use.experts - before == LAYERS * len(TEXT) * chosen
+    for layer in range(LAYERS):
+        for token, each in enumerate(found[layer]):
+            assert torch.equal(each, announced[token * LAYERS + layer])
+    record.close()
+    stream.close()
+    assert not any(STAYING in layer.mlp.experts.__dict__ for layer in streamable.network.layers)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("rule", ["of all", "of all, to 1", "of those chosen"])
+def test_experts_are_chosen_as_torch_would(rule: str) -> None:
+    logits = 3 * torch.randn(128)
+    choice, weights = torch.zeros(8, dtype=torch.int64), torch.zeros(8)
+    of_all, is_normalised = rule != "of those chosen", rule == "of all, to 1"
+    chosen_by_loop(logits.data_ptr(), 128, 8, of_all, is_normalised, choice.data_ptr(), weights.data_ptr())
+    found = (logits.softmax(0) if of_all else logits).topk(8)
+    assert torch.equal(choice, found.indices)
+    expected = found.values if of_all else found.values.softmax(0)
+    torch.testing.assert_close(weights, expected / expected.sum() if is_normalised else expected)
+
+
+def test_experts_are_chosen_of_what_is_no_number() -> None:
+    logits = torch.full((16,), torch.nan)
+    choice, weights = torch.zeros(4, dtype=torch.int64), torch.zeros(4)
+    chosen_by_loop(logits.data_ptr(), 16, 4, True, True, choice.data_ptr(), weights.data_ptr())
+    assert sorted(set(choice.tolist())) == sorted(choice.tolist()), "different ones"
+    assert 0 <= int(choice.min()) <= int(choice.max()) < 16
+
+
+def members(count: int) -> tuple[Tensor, list[Member]]:
+    stack = torch.randn(count, 64, 32).bfloat16()
+    found = [plain(each) for each in stack]
+    return stack, [Member((each,)) for each in found if each is not None]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_a_stack_is_told_of_each_expert(count: int) -> None:
+    _, every = members(count)
+    stack = Stack.of(every.__getitem__, count, ())
+    assert stack
+    for record, member in zip(stack.records, every, strict=True):
+        assert (record[0] == member.pieces[0].told).all()
+    assert stack.places[:, 0].tolist() == [
+        stack.records.ctypes.data + record * stack.records.strides[0] for record in range(count)
+    ]
+
+
+def test_no_stack_is_made_of_matrices_here_and_there() -> None:
+    _, every = members(7)
+    _, others = members(7)
+    assert Stack.of([*every[:6], others[6]].__getitem__, 7, ()) is None
+    assert Stack.of([every[0], others[1], *every[2:]].__getitem__, 7, ()) is None
+
+
+def test_no_stack_is_made_of_matrices_with_numbers_of_their_own() -> None:
+    codes, absmax = torch.ones(4, 64, 64, dtype=torch.int8), torch.ones(4, 64)
+    every = [product.integers(codes[each], absmax[each], 127.0) for each in range(4)]
+    assert all(isinstance(each, Stored) for each in every)
+    assert Stack.of(lambda number: Member((every[number],)), 4, ()) is None  # type: ignore[arg-type]
+
+
+def test_a_router_that_differs_in_a_word_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer: Any = tiny_model("qwen3_moe", **SHAPE).model.layers[0]
+    assert sparse.known_mixture(layer.mlp)
+    own = type(layer.mlp.gate).forward
+
+    def forward(self: Any, hidden_states: Tensor) -> Any:
+        return own(self, hidden_states + 1)
+
+    monkeypatch.setattr(type(layer.mlp.gate), "forward", forward)
+    assert sparse.known_mixture(layer.mlp) is None
