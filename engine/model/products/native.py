@@ -267,9 +267,9 @@ def lead(state: int, table: int, count: int, patience: int) -> bool:
 
 @compiled
 def go_on(state: int, place: int, step: int, count: int, patience: int, alone: bool) -> int:
-    """Do the steps of a program that lies at an address, from one on: see `loops.steps`; returns where it stopped.
+    """Do the steps of a program that lies at an address, from one on: see `loops.steps`; returns 0 at the end.
 
-    That is the end, or behind shares of which some are still worked on. `alone`: nobody helps.
+    Else the number of the step behind shares of which some are still worked on. `alone`: nobody helps.
     """
     program = numba.carray(integers(place), (count, steps.STEP))
     while step < count:
@@ -284,7 +284,7 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
             _write_whole(line[1], line[2], line[3])
         else:
             steps.small_step(line)
-    return step
+    return 0
 
 
 @compiled

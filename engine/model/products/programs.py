@@ -65,6 +65,7 @@ class Steps:
         self._lines: list[list[int]] = []
         self._kept: list[Any] = []  # what addresses point to
         self.program: Array = np.zeros((0, 0), np.int64)
+        self._place = 0  # of the program
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -116,6 +117,7 @@ class Steps:
     def finish(self) -> None:
         """No more steps follow."""
         self.program = np.array(self._lines, np.int64)
+        self._place = self.program.ctypes.data
 
     def is_as_allowed(self) -> bool:
         """Whether as many threads may compute as when it was laid out."""
@@ -123,7 +125,8 @@ class Steps:
 
     def run(self, begin: int, end: int) -> None:
         """Do steps [begin, end)."""
-        team().run_steps(self.program[begin:end], self.threads, self.more_follow)
+        line = 8 * native().steps.STEP
+        team().run_steps(self._place + line * begin, end - begin, self.threads, self.more_follow)
 
 
 def _as_integer(number: Any) -> int:

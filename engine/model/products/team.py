@@ -47,21 +47,23 @@ class Team:
         finally:
             self._is_free.release()
 
-    def run_steps(self, program: Array, threads: int, more_follow: bool) -> None:
-        """Do the steps of a program int64 [steps, `steps.STEP`], its shares as `run` does."""
-        native, count, step = _native(), len(program), 0
-        place, looks = program.__array_interface__["data"][0], _looks(ASLEEP_SECONDS)
+    def run_steps(self, place: int, count: int, threads: int, more_follow: bool) -> None:
+        """Do `count` steps of a program, int64 [count, `steps.STEP`] at an address, its shares as `run` does."""
+        go_on, looks = _native().go_on, _looks(ASLEEP_SECONDS)
         if threads < 2 or not self._is_free.acquire(blocking=False):
-            native.go_on(self._address, place, 0, count, looks, True)
+            go_on(self._address, place, 0, count, looks, True)
             return
+        is_over = False
         try:
             self._call_helpers(threads, more_follow)
-            while step < count:
-                try:
-                    step = native.go_on(self._address, place, step, count, looks, False)
-                finally:
-                    self._settle()
+            step = go_on(self._address, place, 0, count, looks, False)
+            while step:
+                self._settle()
+                step = go_on(self._address, place, step, count, looks, False)
+            is_over = True
         finally:
+            if not is_over:  # what interrupts comes when compiled code has ended
+                self._settle()
             self._is_free.release()
 
     def _call_helpers(self, threads: int, more_follow: bool) -> None:

@@ -11,7 +11,7 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
 from engine.model.passes.light import sparse
 from engine.model.passes.light.experts import Stack
-from engine.model.passes.light.sparse import STAYING, Routed
+from engine.model.passes.light.sparse import STAYING, Mixed
 from engine.model.products import product
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Member
@@ -47,13 +47,13 @@ def _small_matrices_count(monkeypatch: pytest.MonkeyPatch) -> None:
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """What steps alone chose, filled by what follows."""
     found: list[Tensor] = []
-    own = Routed.announce
+    own = Mixed.announce
 
-    def announce(routed: Routed) -> None:
-        found.append(routed.choice.clone())
-        own(routed)
+    def announce(mixed: Mixed, choice: Tensor) -> None:
+        found.append(choice)
+        own(mixed, choice)
 
-    monkeypatch.setattr(Routed, "announce", announce)
+    monkeypatch.setattr(Mixed, "announce", announce)
     return found
 
 

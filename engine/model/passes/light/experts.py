@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -152,10 +153,11 @@ def _has_own_numbers(member: Member) -> bool:
 class StayingExperts:
     """All experts of a layer, which stay in memory and are multiplied as they are stored.
 
-    `used`: to be told how many were.
+    `brings`: the hook on their module that would bring them; `used`: to be told how many were.
     """
 
     gate: Gate
     up: Stack
     down: Stack
+    brings: Callable[..., Any]
     used: Callable[[int], None]

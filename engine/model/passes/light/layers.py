@@ -141,23 +141,23 @@ class _Layer:
             return None
         # The loops' numbers are float32: of a row of bfloat16 between them, too.
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
+        choice = program.routed.tell(program.steps.program) if program.routed is not None else None
         self._tell(program, states, found, normed, *_shared.wide(embeddings, width))
         self._run(program, slots, mask)
         if normed is not None:
-            found += self._network(program, normed)
-        elif program.routed is not None and program.mixed is not None:
-            program.routed.announce()
-            program.mixed.staying.used(program.routed.choice.numel())
+            found += self._network(program, normed, choice)
+        elif program.mixed is not None and choice is not None:
+            program.mixed.announce(choice)
         return found
 
-    def _network(self, program: LayerProgram, normed: Tensor) -> Tensor:
-        """What the layer's network makes of rows that steps did not hand to it."""
+    def _network(self, program: LayerProgram, normed: Tensor, choice: Tensor | None) -> Tensor:
+        """What the layer's network makes of rows that steps did not hand to it; of one that is routed, its experts."""
         network, routed = self._layer.mlp, program.routed
-        if routed is None:
+        if routed is None or choice is None:
             made = network(normed)
             return made[0] if self._with_scores else made  # type: ignore[no-any-return]
         weights = routed.weights.to(normed.dtype, copy=True)
-        return network.experts(normed[0], routed.choice.clone(), weights)[None]  # type: ignore[no-any-return]
+        return network.experts(normed[0], choice, weights)[None]  # type: ignore[no-any-return]
 
     def _tell(
         self, program: LayerProgram, states: Tensor, found: Tensor, normed: Tensor | None, *turns: Tensor
@@ -175,8 +175,6 @@ class _Layer:
             lines[step, field] = normed.data_ptr()
         for step in told.turns:
             lines[step, 2:4] = turns[0].data_ptr(), turns[1].data_ptr()
-        if program.routed is not None:
-            program.routed.tell()
 
     def _run(self, program: LayerProgram, slots: Any, mask: Tensor | None) -> None:
         """All steps; those that attend are left out where torch does."""

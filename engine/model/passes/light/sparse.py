@@ -71,34 +71,31 @@ def known_mixture(network: Any) -> KnownMixture | None:
 class Routed:
     """What a program has of a router.
 
-    `x`, the row that is routed, and `weights` of the chosen experts: [1, ...] in the room. `choice`: int64 [1, chosen].
-    `record`: what the loop is told of the router's weight.
+    `x`, the row that is routed, and `weights` of the chosen experts: [1, ...] in the room. `record`: what the loop is
+    told of the router's weight. `choosing`: the steps and fields that are told where the choice is written to.
     """
 
     known: KnownMixture
     x: Tensor
-    choice: Tensor
     weights: Tensor
     record: Array
+    choosing: list[tuple[int, int]]
 
-    def tell(self) -> None:
-        """Where the router's weight lies now."""
+    def tell(self, program: Array) -> Tensor:
+        """Where the router's weight lies now, and where to write the choice: returns that, int64 [1, chosen]."""
+        choice = torch.empty(self.weights.shape, dtype=torch.int64)
         self.record[PLACE] = self.known.router._parameters["weight"].data_ptr()
-
-    def announce(self) -> None:
-        """Have whoever looks at the experts see what came to them, as if they had been called; the choice is theirs."""
-        inputs = self.x, self.choice.clone(), self.weights
-        for hook in self.known.experts._forward_pre_hooks.values():
-            hook(self.known.experts, inputs)
+        for step, field in self.choosing:
+            program[step, field] = choice.data_ptr()
+        return choice
 
 
 def lay_out_router(steps: Steps, room: Room, x: Tensor, logits: Tensor, router: Stored, known: KnownMixture) -> Routed:
     """Add the choice by the router's logits [1, experts] of x [1, width]. Raises `RoomError`."""
     chosen = known.router.top_k
-    choice, weights = torch.zeros(1, chosen, dtype=torch.int64), room.take(1, chosen)
-    of_all, is_normalised = known.of_all, known.normalised
-    steps.add(native().steps.ROUTE, logits, logits.shape[1], chosen, of_all, is_normalised, choice, weights)
-    return Routed(known, x, choice, weights, router.told)
+    weights, of_all, is_normalised = room.take(1, chosen), known.of_all, known.normalised
+    route = steps.add(native().steps.ROUTE, logits, logits.shape[1], chosen, of_all, is_normalised, 0, weights)
+    return Routed(known, x, weights, router.told, [(route, 6)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +120,16 @@ class Mixed:
                 place = program.ctypes.data + 8 * (loop.steps.STEP * first + field)
                 told.append((laid.numbers, stack.bias_places, place, 8 * loop.steps.STEP))
         for step, (owners, places, place, distance) in zip(self.tellers, told, strict=True):
-            choice, own, there = self.routed.choice.data_ptr(), owners.ctypes.data, places.ctypes.data
-            program[step, 1:8] = choice, own, len(owners), places.shape[1], there, place, distance
+            own, there = owners.ctypes.data, places.ctypes.data
+            program[step, 2:8] = own, len(owners), places.shape[1], there, place, distance
+
+    def announce(self, choice: Tensor) -> None:
+        """Have whoever looks at the experts see what came to them, as if they had been called."""
+        experts, routed = self.routed.known.experts, self.routed
+        for hook in experts._forward_pre_hooks.values():
+            if hook is not self.staying.brings:
+                hook(experts, (routed.x, choice, routed.weights))
+        self.staying.used(choice.shape[1])
 
 
 def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingExperts) -> Mixed:
@@ -132,8 +137,9 @@ def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingEx
 
     Once the program is finished, so must this be, by `Mixed.finish`.
     """
-    chosen, has_bias = routed.choice.numel(), bool(staying.up.biases)
+    chosen, has_bias = routed.weights.numel(), bool(staying.up.biases)
     tellers = tuple(steps.add(native().steps.TELL) for _ in range(4 if has_bias else 2))
+    routed.choosing.extend((step, 1) for step in tellers)
     up, down = [staying.up.first] * chosen, [staying.down.first] * chosen
     laid = lay_out(steps, room, routed.x, up, down, staying.gate, has_bias)
     found = room.take(1, laid.outputs.shape[1])

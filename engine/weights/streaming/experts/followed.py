@@ -240,15 +240,18 @@ class FollowedExperts:
         self._add_biases(self._down, outputs, runs, parts)
         return mixed(outputs, torch.arange(len(experts)), weights.float()).to(hidden.dtype)
 
-    def staying(self, parts_of: Callable[[int], Parts]) -> StayingExperts | None:
-        """All experts, where they stay in memory, and one row's are computed in steps; biases are decoded at once."""
+    def staying(self, parts_of: Callable[[int], Parts], brings: Callable[..., Any]) -> StayingExperts | None:
+        """All experts, where they stay in memory, and one row's are computed in steps; biases are decoded at once.
+
+        `brings`: see `StayingExperts`.
+        """
         gate = self._gate
         if not self._few_rows or gate is None or getattr(self._module, LATER, False):
             return None
         up, down = (self._whole(stack, parts_of) for stack in (self._up, self._down))
         if up is None or down is None or not (len(up.first.pieces) == 1 or up.first.is_woven or not gate.limit):
             return None
-        return StayingExperts(gate, up, down, self._used)
+        return StayingExperts(gate, up, down, brings, self._used)
 
     def _whole(self, stack: _Stack, parts_of: Callable[[int], Parts]) -> Stack | None:
         numbers = range(self._count if stack.bias is not None else 0)

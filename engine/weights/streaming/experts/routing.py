@@ -76,7 +76,7 @@ class RoutingRecord:
     def _note(self, index: int):  # type: ignore[no-untyped-def]
         def note(_experts: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             choices = self._choices[index]
-            choices.append(inputs[1].detach().long())
+            choices.append(inputs[1] if inputs[1].dtype == torch.int64 else inputs[1].long())
             if sum(map(len, choices[1:])) >= MOST_ROWS:
                 del choices[0]
 

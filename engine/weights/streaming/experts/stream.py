@@ -87,11 +87,12 @@ class ExpertStream:
         """Attach to the layers' experts; `on_wait` tells what to do while they are waited for."""
         for layer in self._layers.values():
             module = layer.experts.module
-            self._hooks.append(module.register_forward_pre_hook(self._before(layer, on_wait)))
+            brings = self._before(layer, on_wait)
+            self._hooks.append(module.register_forward_pre_hook(brings))
             if layer.followed or layer.beside:
                 module.__dict__["forward"] = self._computing(layer, on_wait)  # found before that of the class
             if layer.followed and layer.slots is None:
-                module.__dict__[STAYING] = self._staying(layer, layer.followed)
+                module.__dict__[STAYING] = self._staying(layer, layer.followed, brings)
             if layer.binding:
                 self._hooks.append(module.register_forward_hook(_release(layer.binding), always_call=True))
 
@@ -195,7 +196,9 @@ class ExpertStream:
             self._in_bulk = self._bulks.sources[layer.index].acquire(layer.index, on_wait)
         self._parts_of = self._in(layer, self._in_bulk)
 
-    def _staying(self, layer: ExpertLayer, followed: FollowedExperts) -> Callable[[], StayingExperts | None]:
+    def _staying(
+        self, layer: ExpertLayer, followed: FollowedExperts, brings: Callable[..., Any]
+    ) -> Callable[[], StayingExperts | None]:
         """What gives all experts of the layer that is running, which stay in memory; found once for a place."""
         found: list[StayingExperts | None] = []
         places: list[int] = []
@@ -204,7 +207,7 @@ class ExpertStream:
             bulk = self._bulks.resident[layer.index]
             here = [bulk.data_ptr(), *(stack.data_ptr() for stack in self._companions.values())]
             if places != here:
-                places[:], found[:] = here, [followed.staying(self._in(layer, bulk))]
+                places[:], found[:] = here, [followed.staying(self._in(layer, bulk), brings)]
             return found[0]
 
         return staying
