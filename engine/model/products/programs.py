@@ -87,8 +87,11 @@ class Steps:
         self._kept.append(numbers)
         return numbers
 
-    def multiply(self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room) -> None:
-        """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows]."""
+    def multiply(self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room) -> Array:
+        """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows].
+
+        Returns the table of their shares.
+        """
         rows, place = len(x), x.data_ptr()
         if rows == 1 and any(matrix.has_whole_numbers() for matrix, _ in products):
             (digits,) = self.in_whole_numbers(x, room)
@@ -96,7 +99,9 @@ class Steps:
         for matrix, y in products:
             is_whole = rows == 1 and matrix.has_whole_numbers()
             lines.append(matrix.line(digits if is_whole else place, y.data_ptr(), rows))
-        self.share(shares_of(lines, self.threads, self.more_follow), products)
+        table = shares_of(lines, self.threads, self.more_follow)
+        self.share(table, products)
+        return table
 
     def in_whole_numbers(self, x: Tensor, room: Room) -> list[int]:
         """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once."""

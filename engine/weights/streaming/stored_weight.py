@@ -309,11 +309,15 @@ def light_rows(model: nn.Module, apart: Collection[nn.Module] = ()) -> int:
 def share_out_head(model: Any) -> tuple[nn.Module, ...]:
     """Have the head of a transformers model compute in all threads, also in a pass that is light but for it.
 
-    Returns it; nothing where it is none of torch's linear modules.
+    A weight that is multiplied as it is stored asks for them by itself. Returns the head; nothing where it is none of
+    torch's linear modules.
     """
     head = model.get_output_embeddings()
     if type(head) is not nn.Linear:
         return ()
+    weight: Any = head._parameters["weight"]
+    if isinstance(weight, StoredWeight):
+        return (head,)
     own = head.forward
 
     def forward(states: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.model.passes import tree_attention
+from engine.model.passes.light.head import Head
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import MOST_ROWS
 
@@ -106,7 +107,7 @@ def lighten_headed(network: Any) -> bool:
     digest = digest_of(type(network).forward)
     if digest not in HEADED:
         return False
-    own, other = type(network).forward, HEADED[digest]
+    own, other, head = type(network).forward, HEADED[digest], Head(network.lm_head)
 
     def forward(
         module: Any,
@@ -128,7 +129,8 @@ def lighten_headed(network: Any) -> bool:
         if is_more or others.keys() != PLAIN or not _is_pass(input_ids, past_key_values):
             return own(module, logits_to_keep=logits_to_keep, **given)
         states = module.model(**given).last_hidden_state
-        return Scored(module.lm_head(states[:, -logits_to_keep:] if logits_to_keep else states))
+        compute = head if module is network else module.lm_head
+        return Scored(compute(states[:, -logits_to_keep:] if logits_to_keep else states))
 
     network.__dict__["forward"] = MethodType(forward, network)
     return True

@@ -109,3 +109,13 @@ def round_numbers(x: int, count: int) -> None:
     some = numba.carray(floats(x), count)
     for i in range(count):
         some[i] = np.int32(_rounded(some[i]) & ~0xFFFF).view(np.float32)
+
+
+@compiled
+def norm_narrow_row(x: int, weight: int, y: int, width: int, epsilon: float, more: float) -> None:
+    """`norm_rows` of one row, all of it bfloat16, which is rounded once."""
+    wide, scale = np.empty(width, np.float32), np.empty(width, np.float32)
+    widen(x, wide.ctypes.data, width)
+    widen(weight, scale.ctypes.data, width)
+    norm_rows(wide.ctypes.data, scale.ctypes.data, wide.ctypes.data, 1, width, epsilon, more)
+    narrow_heads(wide.ctypes.data, y, 0, 1, width)

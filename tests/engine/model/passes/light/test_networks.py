@@ -7,13 +7,23 @@ import torch
 from torch import Tensor
 
 from engine.model.context import Context
+from engine.model.gguf.block_types import TYPES
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network, wrap
+from engine.model.passes.light.head import Head
 from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.light.networks import PAGE, Scored, _Turns
+from engine.model.passes.light.norms import lighten_norm
+from engine.model.products import product
+from engine.model.products.compiling import has_compiler
+from engine.model.products.product import blocks
+from engine.weights.codecs.codec import codec_named
+from engine.weights.streaming.stored_weight import NarrowWeight, SmallWeight, StoredWeight
+from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
 from tests.engine.tiny_models import tiny_model
 
 CAPACITY = 2 * PAGE
+BY_NAME = {kind.name: kind for kind in TYPES}
 
 
 def network(family: str = "llama", **changes: Any) -> Network:
@@ -108,3 +118,51 @@ def test_other_things_are_asked_of_the_library() -> None:
     found = model(tokens, output_hidden_states=True)
     assert len(found.hidden_states) == model.config.num_hidden_layers + 1
     assert torch.allclose(model(tokens, logits_to_keep=1).logits, found.logits[:, -1:], atol=1e-5)
+
+
+def with_stored_head(kind: str, dtype: torch.dtype) -> Network:
+    """A tiny network whose head is multiplied as it is stored."""
+    made = network(hidden_size=512, tie_word_embeddings=False)
+    head = made.model.get_output_embeddings()
+    numbers = head._parameters["weight"].data
+    if kind == "small":
+        head._parameters["weight"] = SmallWeight.of(head._parameters["weight"])
+    elif kind == "narrow":
+        head._parameters["weight"] = NarrowWeight.of(numbers.bfloat16().float(), torch.bfloat16, 16)
+    else:
+        packed = blocks("Q4_K", random_blocks(BY_NAME["Q4_K"], *numbers.shape), numbers.shape[1])
+        assert packed
+        weight = StoredWeight("weight", codec_named("plain"), torch.empty_like(numbers, dtype=dtype), 16)
+        weight.point({}, {"weight": packed})
+        head._parameters["weight"] = weight
+    return made
+
+
+@pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["small", "narrow", "packed"])
+def test_a_heads_row_has_the_bits_of_its_linear_module(
+    kind: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(product, "SMALLEST", 1)
+    module = with_stored_head(kind, dtype).model.get_output_embeddings()
+    head = Head(module)
+    for _ in range(3):  # other memory in the same steps
+        states = torch.randn(1, 1, 512, dtype=dtype)
+        assert torch.equal(head(states), module(states))
+    assert len(head._programs) == 1
+    module.bias = torch.nn.Parameter(torch.randn(module.out_features), requires_grad=False)
+    assert torch.equal(head(states), module(states))
+    if kind != "packed":
+        states = torch.randn(1, 3, 512, dtype=dtype)
+        assert torch.equal(head(states), module(states))
+    assert len(head._programs) == 1, "of one row alone, and without biases"
+
+
+def test_a_row_of_bfloat16_is_normed_as_in_float32() -> None:
+    norm = tiny_model("llama", hidden_size=512).to(torch.bfloat16).model.norm
+    norm.weight.data.copy_(torch.randn(512))
+    states = 3 * torch.randn(1, 1, 512).bfloat16()
+    own = type(norm).forward(norm.float(), states.float())
+    assert lighten_norm(norm.to(torch.bfloat16))
+    assert torch.equal(norm(states), own.bfloat16())
