@@ -27,6 +27,7 @@ SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the 
 
 # Numbers that threads share; each is written beside nothing else.
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
+PATIENCE, CALLS = 50, 51  # looks that helpers take without finding a share; how often they were called so far
 STATE = 64
 
 _operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
@@ -294,18 +295,28 @@ def is_over(state: int) -> bool:
 
 
 @compiled
-def help_out(state: int, patience: int) -> None:
-    """Do shares as long as there are any; returns when there were none for so many looks."""
-    left = patience
-    while left > 0:
-        if _look(state + 8 * OPEN) and _look(state + 8 * NEXT) < _look(state + 8 * COUNT):
-            _add(state + 8 * BUSY, 1)
-            if _look(state + 8 * OPEN):  # or the leader may have gone on, and written other shares
-                _take(state, _look(state + 8 * TABLE), _look(state + 8 * COUNT))
-            _add(state + 8 * BUSY, -1)
-            left = patience
-        _pause()
-        left -= 1
+def help_out(state: int, awake: int) -> None:
+    """Do shares as long as there are any; returns when there were none for `PATIENCE` looks.
+
+    `awake`: where a 1 stands meanwhile. Who calls after that is 0 has to wake this thread; of an earlier call this
+    takes note by itself.
+    """
+    _write(awake, 1)
+    while True:
+        calls, looked = _look(state + 8 * CALLS), 0
+        while looked < _look(state + 8 * PATIENCE):
+            if _look(state + 8 * OPEN) and _look(state + 8 * NEXT) < _look(state + 8 * COUNT):
+                _add(state + 8 * BUSY, 1)
+                if _look(state + 8 * OPEN):  # or the leader may have gone on, and written other shares
+                    _take(state, _look(state + 8 * TABLE), _look(state + 8 * COUNT))
+                _add(state + 8 * BUSY, -1)
+                looked = 0
+            _pause()
+            looked += 1
+        _write(awake, 0)
+        if _look(state + 8 * CALLS) == calls:
+            return
+        _write(awake, 1)
 
 
 @compiled

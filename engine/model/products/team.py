@@ -26,7 +26,7 @@ class Team:
         self._address = self._state.ctypes.data
         self._helpers: list[_Helper] = []
         self._is_free = threading.Lock()
-        self.patience = _looks(ASLEEP_SECONDS)
+        self._patience = 0.0  # seconds
 
     def run(self, table: Array, threads: int, more_follow: bool) -> None:
         """Do the shares of a table int64 [shares, native.SHARE], in this thread and up to `threads` - 1 others.
@@ -39,7 +39,7 @@ class Team:
             native.do_all(place, len(table))
             return
         try:
-            self._call_helpers(threads, more_follow)
+            self._call_helpers(threads, AWAKE_SECONDS if more_follow else ASLEEP_SECONDS)
             try:
                 native.lead(self._address, place, len(table), _looks(ASLEEP_SECONDS))
             finally:
@@ -48,14 +48,17 @@ class Team:
             self._is_free.release()
 
     def run_steps(self, place: int, count: int, threads: int, more_follow: bool) -> None:
-        """Do `count` steps of a program, int64 [count, `steps.STEP`] at an address, its shares as `run` does."""
+        """Do `count` steps of a program, int64 [count, `steps.STEP`] at an address, its shares as `run` does.
+
+        Helpers stay awake between its shares, and behind the last one if `more_follow`.
+        """
         go_on, looks = _native().go_on, _looks(ASLEEP_SECONDS)
         if threads < 2 or not self._is_free.acquire(blocking=False):
             go_on(self._address, place, 0, count, looks, True)
             return
         is_over = False
         try:
-            self._call_helpers(threads, more_follow)
+            self._call_helpers(threads, AWAKE_SECONDS)
             step = go_on(self._address, place, 0, count, looks, False)
             while step:
                 self._settle()
@@ -64,22 +67,27 @@ class Team:
         finally:
             if not is_over:  # what interrupts comes when compiled code has ended
                 self._settle()
+            if not more_follow:
+                self._be_patient(ASLEEP_SECONDS)
             self._is_free.release()
 
-    def _call_helpers(self, threads: int, more_follow: bool) -> None:
-        self.patience = _looks(AWAKE_SECONDS if more_follow else ASLEEP_SECONDS)
-        self._wake(threads - 1)
-
-    def _wake(self, count: int) -> None:
-        while len(self._helpers) < count:
-            helper = _Helper(self, self._address)
+    def _call_helpers(self, threads: int, patience: float) -> None:
+        native, state = _native(), self._state
+        self._be_patient(patience)
+        state[native.CALLS] += 1
+        while len(self._helpers) < threads - 1:
+            helper = _Helper(self._address)
             try:
                 helper.start()
             except RuntimeError:  # the system gives no more
-                return
+                break
             self._helpers.append(helper)
-        for helper in self._helpers[:count]:
+        for helper in self._helpers[: threads - 1]:
             helper.wake()
+
+    def _be_patient(self, seconds: float) -> None:
+        if self._patience != seconds:
+            self._patience, self._state[_native().PATIENCE] = seconds, _looks(seconds)
 
     def _settle(self) -> None:
         """Return once no helper reads the table any more, even if it is interrupted."""
@@ -94,26 +102,28 @@ class Team:
 
 
 class _Helper(threading.Thread):
-    def __init__(self, team: Team, state: int) -> None:
+    def __init__(self, state: int) -> None:
         super().__init__(name="products", daemon=True)  # asleep when the process ends
-        self._team, self._state = team, state
+        self._state, self._awake = state, _native().np.zeros(1, _native().np.int64)
         self._asleep = threading.Lock()
         self._asleep.acquire()
-        self._is_awake = False
+
+    @property
+    def is_awake(self) -> bool:
+        """Whether it looks for shares."""
+        return bool(self._awake[0])
 
     def wake(self) -> None:
         """Have it look for shares; nothing if it does."""
-        if not self._is_awake:
-            self._is_awake = True
+        if not self._awake[0] and self._asleep.locked():  # or it has been told already
             self._asleep.release()
 
     def run(self) -> None:
         """Sleep and help in turns."""
-        native = _native()
+        native, awake = _native(), self._awake.ctypes.data
         while True:
             self._asleep.acquire()
-            native.help_out(self._state, self._team.patience)
-            self._is_awake = False
+            native.help_out(self._state, awake)
 
 
 @lru_cache

@@ -73,7 +73,7 @@ def test_helpers_sleep_when_nothing_follows_and_wake_again() -> None:
         ours.run(table_of(matrices, x, found), 3, more_follow=True)
         assert len(ours._helpers) == 2
         until = time.monotonic() + 30
-        while any(helper._is_awake for helper in ours._helpers):
+        while any(helper.is_awake for helper in ours._helpers):
             assert time.monotonic() < until, "a helper spins for ever"
             time.sleep(0.001)
 
