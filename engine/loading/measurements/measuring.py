@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -29,6 +29,8 @@ from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product, Stored, floats, times_all
+from engine.model.products.programs import Room, RoomError, Steps
+from engine.model.products.team import team
 from engine.model.shape import key_group
 from engine.own_thread import in_own_thread
 from engine.speculation.tuning.pass_time import PassTime
@@ -41,7 +43,7 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
-LOOPS = 8  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 9  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
@@ -52,6 +54,7 @@ MEMORY_ROWS_MOST = 17  # beyond so many rows the caches hardly matter
 FEW_ROWS_MOST = 9  # beyond so many rows arithmetic counts: fewer weights tell as much, sooner
 MEASURED_ROWS = (1, 2, 5, 9, 17, 33, 65, 257)  # of trees: one more than 2^n, for which kernels may need another tile
 AWAKE = 1 << 17  # numbers of a product that is enough to wake who helps
+WAKING_SECONDS = 5e-3  # that they are waited for
 ATTENTION_ROWS, ATTENTION_SLOTS = (1, 64, 256), 1024
 REPEATS, LONG_SECONDS = 3, 0.04
 TURNS = 2  # at least, of ways of which the faster one is looked for
@@ -320,8 +323,8 @@ def _seconds_of(
     """One product with each of them, for 1e9 weights, in each of the ways."""
     place = torch.zeros(max(math.prod(sample.shape) for sample in samples), dtype=timer.dtype)
     numbers = sum(math.prod(sample.shape) for sample in samples)
-    runs = [_run(_weights(samples, few_rows, place), rows, timer.dtype) for few_rows in ways]
     with in_own_thread() if rows <= MOST_ROWS else nullcontext():  # as passes over so few rows compute
+        runs = [_run(_weights(samples, few_rows, place), rows, timer.dtype) for few_rows in ways]
 
         def awake() -> None:
             before()
@@ -331,24 +334,41 @@ def _seconds_of(
 
 
 def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype: torch.dtype) -> Callable[[], object]:
-    """Products with all of these: in a batch where they are multiplied as they are stored, as those of layers are."""
+    """Products with all of these: in steps where they are multiplied as they are stored, as those of layers are."""
     for weight, sample in weights:
         weight.point(sample.stored)
     products = [weight.few_product(rows) for weight, _ in weights]
     if rows > MOST_ROWS or not all(isinstance(each, Stored) for each in products):
         return partial(_multiply, weights, rows)
-    by_width: dict[int, list[Product]] = {}
+    by_width: dict[int, list[Stored]] = {}
     for product, (_, sample) in zip(products, weights, strict=True):
-        assert product is not None
+        assert isinstance(product, Stored)
         by_width.setdefault(sample.shape[1], []).append(product)
     # One row is multiplied in float32, whatever the network computes in.
-    kind = torch.float32 if rows == 1 or not has_tiles() else dtype
+    if rows == 1 or dtype == torch.float32 or not has_tiles():
+        steps = _in_steps(by_width, rows)
+        return lambda: steps.run(0, len(steps))
 
     def multiply() -> None:
         for width, some in by_width.items():
-            times_all(some, torch.ones(rows, width, dtype=kind))
+            times_all(some, torch.ones(rows, width, dtype=dtype))
 
     return multiply
+
+
+def _in_steps(by_width: Mapping[int, Sequence[Stored]], rows: int) -> Steps:
+    """Products of rows of ones with matrices of each width."""
+    while True:
+        steps, room = Steps(), Room()
+        try:
+            for width, some in by_width.items():
+                x = room.take(rows, width).fill_(1)
+                steps.multiply([(each, room.take(rows, each.rows)) for each in some], x, room)
+        except RoomError:
+            continue  # in a larger one
+        steps.keep(room.numbers)
+        steps.finish()
+        return steps
 
 
 @lru_cache(maxsize=1)
@@ -360,6 +380,9 @@ def _wake() -> None:
     """Threads that help stay awake for a moment behind a product, as they are in the midst of a pass."""
     if product := _small_product():
         product(torch.zeros(1, 256))
+        until = time.perf_counter() + WAKING_SECONDS
+        while not team().is_awake and time.perf_counter() < until:
+            time.sleep(0)
 
 
 def _weights(samples: Sequence[StoredSample], few_rows: int, place: Tensor) -> list[tuple[StoredWeight, StoredSample]]:

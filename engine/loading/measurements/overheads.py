@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engine import accelerator
 from engine.model.context import Context
 from engine.model.network import wrap
+from engine.model.passes.light.sparse import STAYING
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
@@ -96,7 +97,9 @@ def _follow(layer: nn.Module, few_rows: int) -> Experts | None:
     stacks = {experts.prefix + name: stack.bfloat16() for name, stack in experts.module.named_parameters()}
     parts = [LastingParts({name: stack[each] for name, stack in stacks.items()}) for each in range(experts.count)]
     followed = FollowedExperts(experts, None, few_rows, Use())
+    staying = followed.staying(parts.__getitem__, lambda *_: None)
     experts.module.__dict__["forward"] = lambda x, choice, weights: followed(x, choice, weights, parts.__getitem__)
+    experts.module.__dict__[STAYING] = lambda: staying
     return experts
 
 

@@ -11,6 +11,7 @@ from engine.model.products.product import Product
 from engine.model.safetensors_header import TensorInfo
 from engine.number_types import torch_types
 from engine.weights.codecs.codec import Decoder, codec_named
+from engine.weights.streaming.host_memory import HostArena
 
 MATRIX_ELEMENTS = 1 << 25
 MANY_ROWS_PART = 4  # for many rows fewer weights tell as much, sooner
@@ -65,7 +66,12 @@ def coded_sample(codec_name: str, shape: tuple[int, int], stored: torch.dtype) -
 
 def _written(outline: Tensor) -> Tensor:
     """Memory that was written: what never was is one page of zeros to the system, which any cache holds."""
-    return torch.empty(outline.shape, dtype=outline.dtype).fill_(1)
+    return as_layers_lie(outline.nbytes).view(outline.dtype).view(outline.shape).fill_(1)
+
+
+def as_layers_lie(nbytes: int) -> Tensor:
+    """Memory of so many bytes as a model's layers have it: in huge pages, which are read faster."""
+    return HostArena(nbytes).take(nbytes)
 
 
 def packed_samples(formats: Sequence[tuple[float, Mapping[int, PackedWeight]]]) -> Samples:
@@ -123,5 +129,7 @@ def _usual(info: TensorInfo, device: torch.device) -> Tensor:
     """A tensor of this type and shape, with numbers of usual size: processors are slow with the smallest ones."""
     dtype = torch_types()[info.dtype]
     is_word = dtype in {torch.int32, torch.int64}  # of codes, or a number of something
-    written = torch.empty(info.nbytes, dtype=torch.uint8, device=device).fill_(1 if is_word else USUAL_BYTE)
+    there = device.type == "cpu"
+    memory = as_layers_lie(info.nbytes) if there else torch.empty(info.nbytes, dtype=torch.uint8, device=device)
+    written = memory.fill_(1 if is_word else USUAL_BYTE)
     return written.view(dtype).view(info.shape)

@@ -28,6 +28,11 @@ class Team:
         self._is_free = threading.Lock()
         self._patience = 0.0  # seconds
 
+    @property
+    def is_awake(self) -> bool:
+        """Whether all helpers that there are look for shares."""
+        return all(helper.is_awake for helper in self._helpers)
+
     def run(self, table: Array, threads: int, more_follow: bool) -> None:
         """Do the shares of a table int64 [shares, native.SHARE], in this thread and up to `threads` - 1 others.
 
