@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
+from engine.accelerator import is_accelerator
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
 from engine.model.families.temperature import scale_by_position
 from engine.model.layer_converter import LayerConverter, open_layer_converter
 from engine.model.network import Network, find_layers, wrap
+from engine.model.passes.light import adoption
 from engine.model.rope import find_rope
 from engine.model.state.mixers import read_trees
 from engine.model.weight_loader import WeightLoader
@@ -96,6 +98,8 @@ def build_self_draft_network(network: Network, checkpoint: Checkpoint, own: Coll
         original = network.model.get_submodule(name)
         if module is not original:
             _share(original, module, weights=id(module) not in stored)
+    if not is_accelerator(network.device):
+        adoption.adopt(model)
     return replace(network, model=model, layers=layers, rope=find_rope(model, checkpoint.name))
 
 

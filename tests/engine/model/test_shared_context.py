@@ -1,6 +1,7 @@
 """A self-draft in the target's own cache: nothing is held twice, it reads what the target read, and leaves no trace."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context, SharedContext
 from engine.model.network import Network
+from engine.model.passes.light.adoption import takes_one_call
 from engine.model.streamable_network import build_self_draft_network
 from tests.campaigns.extent import choose
 from tests.engine.resident import load_resident
@@ -18,8 +20,8 @@ FAMILIES = choose(("gemma3", "gpt_oss", "qwen3_5"), ("llama", "mistral_sliding",
 OWN = [1, 2]
 
 
-def host_network(family: str, folder: Path) -> tuple[Checkpoint, Network]:
-    save_tiny_model(family, folder)
+def host_network(family: str, folder: Path, **changes: Any) -> tuple[Checkpoint, Network]:
+    save_tiny_model(family, folder, **changes)
     checkpoint = open_checkpoint(str(folder))
     return checkpoint, load_resident(checkpoint, torch.float32, torch.device("cpu"))
 
@@ -76,3 +78,11 @@ def test_layers_of_both_are_preceded_by_one_hook_each(tmp_path: Path) -> None:
     guest = SharedContext(twin_of(checkpoint, network), host, lambda: calls.append("guest"))
     guest.score([5], [-1])
     assert calls == ["host", "guest", "guest", "host"]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3_moe"])
+def test_its_own_layers_compute_few_rows_as_those_of_the_host_do(family: str, tmp_path: Path) -> None:
+    checkpoint, network = host_network(family, tmp_path, head_dim=32)
+    copied = build_self_draft_network(network, checkpoint, OWN)
+    assert all(takes_one_call(layer) for layer in copied.layers)
+    assert copied.layers[OWN[0]].__dict__["forward"].__self__ is copied.layers[OWN[0]]
