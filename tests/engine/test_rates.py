@@ -10,9 +10,11 @@ from engine.engine import load
 from engine.errors import Cancellation, Cancelled
 from engine.loading.measurements import measuring, samples
 from engine.loading.measurements.benchmark import benchmark_of
+from engine.loading.measurements.overheads import Narrow
 from engine.loading.measurements.rates_file import NAME
 from engine.loading.pair import open_pair
 from engine.model.checkpoint import open_checkpoint
+from engine.model.passes.light.adoption import takes_one_call
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
 from tests.engine.gguf_files import write_gguf
@@ -113,3 +115,16 @@ def test_a_machine_is_measured_when_layers_stream_for_the_first_time(tmp_path: P
     assert "Measuring this machine" not in stages(LoadOptions(weights="bfloat16", cache_dir=str(tmp_path)))
     assert "Measuring this machine" in stages(streamed)
     assert "Measuring this machine" not in stages(streamed)
+
+
+def test_narrow_layers_take_one_call_where_the_models_do() -> None:
+    for known in (True, False):
+        narrow = Narrow(CPU, torch.float32, experts=4, chosen=2, few_rows=4, known=known)
+        layers = narrow.context(2, lambda: None).network.layers
+        assert [takes_one_call(layer) for layer in layers] == [known, known]
+        assert all(("forward" in layer.self_attn.__dict__) == known for layer in layers)
+
+
+def test_rates_of_one_family_are_not_those_of_another(tmp_path: Path) -> None:
+    bench = benchmark_of(open_checkpoint(EMBEDDED), "bfloat16", CPU, tmp_path)
+    assert bench.key != replace(bench, family="another").key

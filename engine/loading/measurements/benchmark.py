@@ -37,9 +37,11 @@ from engine.loading.pair import OF_TARGET, PairIdentity
 from engine.loading.planning import lies_in_shards, needs_of, usual_rates
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for
 from engine.loading.store import cache_root
+from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, own_dtype
 from engine.model.formats.packed import PackedWeight
+from engine.model.passes.light.adoption import has_known_layers
 from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.heads import is_eagle3
 from engine.speculation.tuning.pass_time import PassTime
@@ -58,10 +60,13 @@ WORTH_TELLING = 0.1  # of a checkpoint's packed weights, from which a format cou
 class Benchmark:
     """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from.
 
-    `stored`: the number type in its files. `packed`: if its layers are streamed as the checkpoint packs them, of each
-    format what part of the weights it packs, and some of the model's own weights by about how many numbers they have.
+    `family`: what transformers calls it. `stored`: the number type in its files. `packed`: if its layers are streamed
+    as the checkpoint packs them, of each format what part of the weights it packs, and some of the model's own weights
+    by about how many numbers they have.
     """
 
+    checkpoint: Checkpoint
+    family: str
     needs: ModelNeeds
     packed: tuple[tuple[float, Mapping[int, PackedWeight]], ...]
     stored: torch.dtype
@@ -79,7 +84,7 @@ class Benchmark:
         stored_as = "+".join(names) or self.needs.codec
         parts = (
             machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}, loops {LOOPS}",
-            f"{shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
+            f"{self.family}, {shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
         )  # fmt: skip
         experts, chosen = self._mixture
         return " | ".join((*parts, f"{chosen} of {experts} experts") if experts else parts)
@@ -88,6 +93,14 @@ class Benchmark:
     def _mixture(self) -> tuple[int, int]:
         """The experts of a layer, and how many a token is routed to; (0, 0) where there are none."""
         return next(((each.experts, each.chosen) for each in self.needs.layers if each.experts), (0, 0))
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether its layers can take one call for few rows."""
+        try:
+            return has_known_layers(open_architecture(self.checkpoint).model_class)
+        except ModelError:  # which is told where it is loaded
+            return False
 
     def recall(self) -> Measured | None:
         """What was measured here before; None if nothing was."""
@@ -113,7 +126,7 @@ class Benchmark:
         rows, seconds = products.rows[-1], products.seconds[-1]
         (stored, few_rows), (host, few_of_host) = self._stored(timer, cold), self._on_host(check)
         as_stored = few_rows if stored else 0
-        calls = pass_overhead(Narrow(self.device, self.dtype, *self._mixture, as_stored), check)
+        calls = pass_overhead(Narrow(self.device, self.dtype, *self._mixture, as_stored, self._is_known), check)
         return Rates(
             link=like.link if like else self._link_rate(timer) or usual.link,
             ssd=like.ssd if like else self._disk_rate(check) or usual.ssd,
@@ -191,7 +204,8 @@ def benchmark_of(
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
     needs = needs_of(checkpoint, sizes, weights, device, arithmetic)
     packed = _formats(checkpoint, sizes) if needs.codec == "packed" else ()
-    return Benchmark(needs, packed, own_dtype(checkpoint), dtype, device, tuple(checkpoint.shards), folder, cache)
+    family, shards = str(checkpoint.config.get("model_type")), tuple(checkpoint.shards)
+    return Benchmark(checkpoint, family, needs, packed, own_dtype(checkpoint), dtype, device, shards, folder, cache)
 
 
 def draft_benchmark(

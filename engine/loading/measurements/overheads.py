@@ -46,7 +46,7 @@ class Narrow:
     """What a network is made of that is as narrow as can be; `experts`, of which a token is routed to `chosen`.
 
     `few_rows`: up to how many rows its weights are multiplied as they are stored, 0 if they are not: then layers take
-    fewer calls.
+    fewer calls, and one if they are `known`.
     """
 
     device: torch.device
@@ -54,6 +54,7 @@ class Narrow:
     experts: int = 0
     chosen: int = 0
     few_rows: int = 0
+    known: bool = True
 
     def context(self, layers: int, check: Callable[[], None]) -> Context:
         """A network of so many layers, behind a prompt; a mixture's router and many small products take longer."""
@@ -72,6 +73,9 @@ class Narrow:
             )
         model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=self.dtype)
         network = wrap(model.eval().requires_grad_(False).to(self.device), "sdpa", "overhead")
+        for module in network.layers.modules() if not self.known else ():
+            if type(module).__name__.endswith(("DecoderLayer", "Attention")):
+                module.__dict__.pop("forward", None)
         if self.few_rows:
             _store_weights(network.layers, self.few_rows)
             apart = [experts.module for layer in network.layers if (experts := _follow(layer, self.few_rows))]

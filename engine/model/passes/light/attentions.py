@@ -41,7 +41,11 @@ With the name of the second one. gpt-oss hands over the cosines and sines of one
 
 def known_attention(module: Any) -> KnownAttention | None:
     """What an attention has that is known; None for others."""
-    kind = type(module)
+    return known_kind(type(module))
+
+
+def known_kind(kind: type[Any]) -> KnownAttention | None:
+    """The same of a class."""
     known = ATTENTIONS.get(digest_of(kind.forward))
     return known if known is not None and _turns_halves(sys.modules[kind.__module__]) else None
 

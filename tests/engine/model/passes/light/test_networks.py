@@ -10,6 +10,7 @@ from engine.model.context import Context
 from engine.model.gguf.block_types import TYPES
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network, wrap
+from engine.model.passes.light.adoption import has_known_layers, takes_one_call
 from engine.model.passes.light.head import Head
 from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.light.networks import PAGE, Scored, _Turns
@@ -166,3 +167,13 @@ def test_a_row_of_bfloat16_is_normed_as_in_float32() -> None:
     own = type(norm).forward(norm.float(), states.float())
     assert lighten_norm(norm.to(torch.bfloat16))
     assert torch.equal(norm(states), own.bfloat16())
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"), [("llama", True), ("gpt_oss", True), ("gemma3", False), ("olmo2", False)]
+)
+def test_a_class_tells_whether_its_layers_take_one_call(family: str, expected: bool) -> None:
+    model = tiny_model(family, head_dim=32)
+    assert has_known_layers(type(model)) == expected
+    wrap(model, "eager" if family == "gpt_oss" else "sdpa", "test")
+    assert all(takes_one_call(layer) == expected for layer in model.model.layers)
