@@ -230,7 +230,7 @@ def _loaded(watch: SlotWatch, load: Any) -> Any:
     """
 
     def loaded(slots: ExpertSlots, *args: Any) -> Generator[LoadedExpert]:
-        held: list[Tensor] = slots.__dict__.setdefault("watched", [])
+        held = _watched(watch, slots)
         _release_all(watch, held)
         with closing(load(slots, *args)) as experts:
             try:
@@ -247,6 +247,15 @@ def _loaded(watch: SlotWatch, load: Any) -> Any:
     return loaded
 
 
+def _watched(watch: SlotWatch, slots: ExpertSlots) -> list[Tensor]:
+    """What may be read of these slots; nothing that an earlier test's watch knew, whose stream is used by this one."""
+    own, held = slots.__dict__.get("watched", (None, []))
+    if own is not watch:
+        held = []
+        slots.__dict__["watched"] = watch, held
+    return held  # type: ignore[no-any-return]
+
+
 def _release_all(watch: SlotWatch, held: list[Tensor]) -> None:
     for part in held:
         watch.release(part, poisoned=False)
@@ -261,7 +270,7 @@ def _found(watch: SlotWatch, find: Any) -> Any:
         for part in (part for each in experts for part in each.parts.values()):
             watch.hold(part, "an expert in its slot")
             watch.use([part], "Its binding")
-            slots.__dict__.setdefault("watched", []).append(part)
+            _watched(watch, slots).append(part)
         return experts
 
     return found
@@ -269,7 +278,7 @@ def _found(watch: SlotWatch, find: Any) -> Any:
 
 def _used(watch: SlotWatch, use: Any) -> Any:
     def used(slots: ExpertSlots, *args: Any) -> None:
-        _release_all(watch, slots.__dict__.setdefault("watched", []))
+        _release_all(watch, _watched(watch, slots))
         use(slots, *args)
 
     return used
