@@ -61,6 +61,17 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3_5": ("Qwen3_5TextConfig", {**HEAD, **DELTA, "layer_types": ["linear_attention", "full_attention"] * 2}),
 }
 
+MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "glm4_moe": (
+        "Glm4MoeConfig",
+        {
+            **HEAD, "n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1,
+            "n_shared_experts": 1, "first_k_dense_replace": 1, "moe_intermediate_size": 48, "use_qk_norm": True,
+        },
+    ),
+}  # fmt: skip
+"""For single tests, which name them."""
+
 SOME = choose(("llama", "gemma3", "qwen3_moe", "gpt_oss"), tuple(FAMILIES))
 """Where a test of all takes seconds. One of each kind: dense, sliding layers and scaled embeddings, experts, and fused
 experts with sinks."""
@@ -68,7 +79,7 @@ experts with sinks."""
 
 def tiny_config(family: str, **overrides: Any) -> Any:
     """The config of a tiny model of this family."""
-    config_class, extra = FAMILIES[family]
+    config_class, extra = {**FAMILIES, **MORE}[family]
     return getattr(transformers, config_class)(**{**BASE, **extra, **overrides})
 
 

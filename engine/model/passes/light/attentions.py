@@ -1,7 +1,8 @@
 """Attention over a tree: products in two batches, heads turned in one call each, attention as trees have it."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MethodType
 from typing import Any
 
@@ -15,10 +16,14 @@ from engine.model.products.product import Woven, times_all
 
 @dataclass(frozen=True, slots=True)
 class KnownAttention:
-    """What an attention has besides its products: norms of heads, and scores of nothing (`sinks`, of each head)."""
+    """What an attention has besides its products: norms of heads, and scores of nothing (`sinks`, of each head).
+
+    `is_partial`: of a head some numbers are turned, and the others stay.
+    """
 
     has_norms: bool = False
     has_sinks: bool = False
+    is_partial: bool = False
 
 
 ATTENTIONS = {
@@ -27,6 +32,9 @@ ATTENTIONS = {
     "e6850f5d5a82220d": KnownAttention(),  # Qwen2
     "a113d78e85ae3171": KnownAttention(has_norms=True),  # Qwen3
     "dd6d21643e0ae21c": KnownAttention(has_sinks=True),  # gpt-oss
+    "7969f22d0db5875e": KnownAttention(
+        has_norms=True, is_partial=True
+    ),  # GLM-4.5, whose modules say whether with norms
 }
 """By the digest of `forward`."""
 
@@ -39,21 +47,30 @@ TURNS = {
 With the name of the second one. gpt-oss hands over the cosines and sines of one half."""
 
 
+PARTIAL_TURNS = {("3007ad54de2b4cb5", "71fa5e903be8cff2"): "rotate_half"}
+"""The same of those that turn some numbers of a head."""
+
+
 def known_attention(module: Any) -> KnownAttention | None:
     """What an attention has that is known; None for others."""
-    return known_kind(type(module))
+    known = known_kind(type(module))
+    if known is not None and not getattr(module, "use_qk_norm", True):
+        return replace(known, has_norms=False)
+    return known
 
 
 def known_kind(kind: type[Any]) -> KnownAttention | None:
     """The same of a class."""
     known = ATTENTIONS.get(digest_of(kind.forward))
-    return known if known is not None and _turns_halves(sys.modules[kind.__module__]) else None
+    if known is None:
+        return None
+    return known if _turns(sys.modules[kind.__module__], PARTIAL_TURNS if known.is_partial else TURNS) else None
 
 
 def lighten_attention(module: Any) -> bool:
     """Have attention compute few rows with few calls; False where it is none of those that are known."""
     known = known_attention(module)
-    if known is None or known.has_sinks:
+    if known is None or known.has_sinks or known.is_partial:
         return False
     own, has_norms = type(module).forward, known.has_norms
 
@@ -89,10 +106,10 @@ def lighten_attention(module: Any) -> bool:
     return True
 
 
-def _turns_halves(source: Any) -> bool:
+def _turns(source: Any, known: Mapping[tuple[str, str], str]) -> bool:
     turn = digest_of(getattr(source, "apply_rotary_pos_emb", None))
     return any(
-        turn == first and digest_of(getattr(source, name, None)) == other for (first, other), name in TURNS.items()
+        turn == first and digest_of(getattr(source, name, None)) == other for (first, other), name in known.items()
     )
 
 
@@ -113,5 +130,5 @@ def _turned(states: Tensor, cosine: Tensor, sine: Tensor, rows: int, width: int,
     states, heads = states.contiguous(), states.numel() // (rows * width)
     found = states.new_empty(1, heads, rows, width)
     places = [each.data_ptr() for each in (states, cosine, sine, found)]
-    loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs)
+    loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs, width)
     return found

@@ -68,12 +68,16 @@ class LayerBuilder:
         linear: Sequence[Any],
         known: KnownAttention,
         states: Tensor,
+        turned: int,
         mixture: KnownMixture | None,
         staying: StayingExperts | None,
     ) -> None:
-        """For as many rows as `states` has. `linear`: the modules of the layer's products."""
+        """For as many rows as `states` has, so many numbers of whose heads are `turned`.
+
+        `linear`: the modules of the layer's products.
+        """
         self._layer, self._linear, self._known, self._states = layer, linear, known, states
-        self._mixture, self._staying = mixture, staying
+        self._turned, self._mixture, self._staying = turned, mixture, staying
         self._is_wide = states.dtype == torch.float32
         self._steps, self._room, self._loop, self._told = Steps(), Room(), native(), Told()
 
@@ -159,8 +163,8 @@ class LayerBuilder:
         turned = room.take(1, heads, rows, width)
         keys, values = room.take(1, shared, rows, width), room.take(1, shared, rows, width)
         self._told.turns = [
-            steps.add(loop.TURN, query, 0, 0, turned, rows * width, rows, heads, width, by_pairs),
-            steps.add(loop.TURN, key, 0, 0, keys, rows * width, rows, shared, width, by_pairs),
+            steps.add(loop.TURN, query, 0, 0, turned, rows * width, rows, heads, width, by_pairs, self._turned),
+            steps.add(loop.TURN, key, 0, 0, keys, rows * width, rows, shared, width, by_pairs, self._turned),
         ]
         placed = steps.add(loop.PLACE, value, values, rows * width, rows, shared, width)
         end = len(steps)

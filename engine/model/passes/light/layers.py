@@ -130,10 +130,11 @@ class _Layer:
         attention, is_ours = self._attention, self._config._attn_implementation == tree_attention.NAME
         if not (is_narrow_row(states) or are_light(states)) or cache is None or not (is_ours or self._known.has_sinks):
             return None
-        program, slots, width = self._program(states), cache.layers[self._index], attention.head_dim
+        turned = embeddings[0].shape[-1] if self._known.is_partial else attention.head_dim
+        program, slots = self._program(states, turned), cache.layers[self._index]
         if program is None or not hasattr(slots, "claim"):
             return None
-        if not are_turns(embeddings, states.shape[1], width // 2 if self._known.has_sinks else width):
+        if not are_turns(embeddings, states.shape[1], turned // 2 if self._known.has_sinks else turned):
             return None
         if mask is not None and mask.is_floating_point() and self._known.has_sinks:
             mask = _shared.sight(mask)
@@ -142,7 +143,7 @@ class _Layer:
         # The loops' numbers are float32: of a row of bfloat16 between them, too.
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
         choice = program.routed.tell(program.steps.program) if program.routed is not None else None
-        self._tell(program, states, found, normed, *_shared.wide(embeddings, width))
+        self._tell(program, states, found, normed, *_shared.wide(embeddings, turned))
         self._run(program, slots, mask)
         if normed is not None:
             found += self._network(program, normed, choice)
@@ -223,7 +224,7 @@ class _Layer:
         program.attended.copy_(found.reshape(program.attended.shape))
         program.steps.run(program.attention + 1, len(program.steps))
 
-    def _program(self, states: Tensor) -> LayerProgram | None:
+    def _program(self, states: Tensor, turned: int) -> LayerProgram | None:
         """The one for these rows with the weights that are in place now; None where there is none."""
         rows = states.shape[1]
         products = [product_of(module, rows) for module in self._linear]
@@ -231,7 +232,7 @@ class _Layer:
             return None
         staying = self._mixture.staying if self._mixture is not None and rows == 1 else None
         # A thread has a room of its own.
-        key = (threading.get_ident(), rows, states.dtype == torch.float32, id(staying), *map(id, products))
+        key = (threading.get_ident(), rows, turned, states.dtype == torch.float32, id(staying), *map(id, products))
         program = self._programs.get(key)
         if program is not None and program.steps.is_as_allowed():
             self._programs.move_to_end(key)
@@ -243,7 +244,7 @@ class _Layer:
         program = None
         while program is None:
             try:
-                program = self._laid_out([each for each in products if each is not None], states, staying)
+                program = self._laid_out([each for each in products if each is not None], states, turned, staying)
             except RoomError:
                 continue  # in a larger one
             if program is None:
@@ -254,16 +255,19 @@ class _Layer:
             self._programs.popitem(last=False)
         return program
 
-    def _laid_out(self, products: Sequence[Any], states: Tensor, staying: StayingExperts | None) -> LayerProgram | None:
+    def _laid_out(
+        self, products: Sequence[Any], states: Tensor, turned: int, staying: StayingExperts | None
+    ) -> LayerProgram | None:
         query, key, value, output, *network = products
         by_pairs = isinstance(query, Woven)
         others = (value, output, *network)
-        is_bare = self._linear[0].bias is None and self._linear[1].bias is None and not self._known.has_norms
+        is_bare = self._linear[0].bias is None and self._linear[1].bias is None
+        is_bare &= not (self._known.has_norms or self._known.is_partial)
         if by_pairs != isinstance(key, Woven) or (by_pairs and not is_bare) or any(map(_is_woven, others)):
             return None
         if by_pairs:
             query, key = query.matrix, key.matrix
-        builder = LayerBuilder(self._layer, self._linear, self._known, states, self._mixture, staying)
+        builder = LayerBuilder(self._layer, self._linear, self._known, states, turned, self._mixture, staying)
         return builder.build([query, key, value, output, *network], by_pairs, products)
 
 

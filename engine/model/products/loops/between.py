@@ -38,18 +38,19 @@ def norm_rows(x: int, weight: int, y: int, rows: int, width: int, epsilon: float
 
 @compiled
 def turn_heads(
-    x: int, cosine: int, sine: int, y: int, step: int, rows: int, heads: int, width: int, by_pairs: bool
+    x: int, cosine: int, sine: int, y: int, step: int, rows: int, heads: int, width: int, by_pairs: bool, turned: int
 ) -> None:
     """Write into y [heads, rows, width] the heads of x [rows, heads, width], turned by the embedding of each row.
 
-    `cosine` and `sine` are [rows, width]. `step`: numbers from one head of y to the next one. `by_pairs`: numbers that
-    turn together stand side by side in x, instead of in both halves of a head; in y they stand in halves.
+    `cosine` and `sine` are [rows, turned]: so many numbers of a head are turned, and others stay. `step`: numbers from
+    one head of y to the next one. `by_pairs`: numbers that turn together stand side by side in x, instead of in both
+    halves of what is turned; in y they stand in halves.
     """
-    half = width // 2
+    half = turned // 2
     for row in range(rows):
         c, s = (
-            numba.carray(floats(cosine + 4 * row * width), width),
-            numba.carray(floats(sine + 4 * row * width), width),
+            numba.carray(floats(cosine + 4 * row * turned), turned),
+            numba.carray(floats(sine + 4 * row * turned), turned),
         )
         for head in range(heads):
             some = numba.carray(floats(x + 4 * (row * heads + head) * width), width)
@@ -62,6 +63,8 @@ def turn_heads(
                 for i in range(half):
                     out[i] = some[i] * c[i] - some[i + half] * s[i]
                     out[i + half] = some[i + half] * c[i + half] + some[i] * s[i + half]
+            for i in range(turned, width):
+                out[i] = some[i]
 
 
 @compiled

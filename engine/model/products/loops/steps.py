@@ -19,7 +19,7 @@ STEP = 12  # numbers of a step, of which the first says what it is:
 SHARES = 0  # address of shares, their count
 DIGITS = 1  # address of a row, its columns, where to: see `loops.whole_numbers.write_row`
 NORM = 2  # see `between.norm_rows`: x, weight, y, rows, width, epsilon, what is added to the weight
-TURN = 3  # x, cosine, sine, y, numbers from one head of y to the next, rows, heads, width, by pairs: `turn_heads`
+TURN = 3  # x, cosine, sine, y, numbers from one head of y to the next, rows, heads, width, by pairs, turned
 PLACE = 4  # x, y, numbers from one head of y to the next, rows, heads, width: the same without turning
 ADD = 5  # x, y, z, count: z = x + y
 BIAS = 6  # x, bias, rows, width: added to each row
@@ -43,8 +43,8 @@ def small_step(step: Array) -> None:
         epsilon, more = _number(step, 6), _number(step, 7)
         between.norm_rows(step[1], step[2], step[3], step[4], step[5], epsilon, more)
     elif kind == TURN:
-        rows, heads, width = step[6], step[7], step[8]
-        between.turn_heads(step[1], step[2], step[3], step[4], step[5], rows, heads, width, step[9] != 0)
+        rows, heads, width, turned = step[6], step[7], step[8], step[10]
+        between.turn_heads(step[1], step[2], step[3], step[4], step[5], rows, heads, width, step[9] != 0, turned)
     elif kind == PLACE:
         between.place_heads(step[1], step[2], step[3], step[4], step[5], step[6])
     elif kind == ADD:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers.models.glm4_moe import modeling_glm4_moe
 
 from engine.loading.loading import keep_draft_small
 from engine.model.context import Context
@@ -41,6 +42,7 @@ LIGHT = {
     "qwen3": {"Norm": 17, "MLP": 4, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
     "qwen3_moe": {"Norm": 17, "MLP": 0, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
     "gemma3": {"Norm": 25, "MLP": 4, "Attention": 0, "DecoderLayer": 0, "Model": 0, "ForCausalLM": 0},
+    "glm4_moe": {"Norm": 17, "MLP": 4, "Attention": 0, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
     "mixtral": {"Norm": 9, "MLP": 0, "Attention": 4, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
     "gpt_oss": {"Norm": 9, "MLP": 0, "Attention": 0, "DecoderLayer": 4, "Model": 1, "ForCausalLM": 1},
     "olmo2": {"Norm": 17, "MLP": 4, "Attention": 0, "DecoderLayer": 0, "Model": 1, "ForCausalLM": 1},
@@ -268,8 +270,31 @@ def test_heads_are_turned_by_the_embedding_of_their_row(by_pairs: bool) -> None:
     expected = halves * cosine[:, None] + other * sine[:, None]
     found = torch.empty(heads, rows, width)
     places = [each.data_ptr() for each in (x, cosine, sine, found)]
-    loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs)
+    loops().turn_heads(*places, rows * width, rows, heads, width, by_pairs, width)
     assert torch.equal(found.transpose(0, 1), expected)
+
+
+def test_what_is_not_turned_of_a_head_stays() -> None:
+    rows, heads, width, turned = 3, 2, 32, 16
+    x, angles = torch.randn(1, rows, heads, width), torch.randn(1, rows, turned // 2).repeat(1, 1, 2)
+    cosine, sine, found = angles.cos(), angles.sin(), torch.empty(1, heads, rows, width)
+    places = [each.data_ptr() for each in (x, cosine, sine, found)]
+    loops().turn_heads(*places, rows * width, rows, heads, width, False, turned)
+    expected, _ = modeling_glm4_moe.apply_rotary_pos_emb(x.transpose(1, 2), x.transpose(1, 2), cosine, sine)
+    torch.testing.assert_close(found, expected)
+
+
+def test_attention_of_glm_may_have_norms_or_none(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
+    def without() -> Any:
+        model = tiny_model("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16).float()
+        for layer in model.model.layers:
+            narrow_weights(layer, torch.bfloat16, FEW_ROWS)
+        return model
+
+    found = logits(ours(without()))
+    assert len(runs) == PROMPTS * 2 * 4
+    exact = doubled(tiny_model("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16))
+    assert_as_near(found, logits(untouched(without())), logits(untouched(exact)))
 
 
 def test_norms_of_heads_that_do_not_lie_one_behind_the_other() -> None:
