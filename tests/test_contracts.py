@@ -86,6 +86,8 @@ def test_nothing_is_a_symbolic_link() -> None:
 @pytest.mark.parametrize("model", ["demo-target", "demo-draft"])
 def test_an_embedded_model_holds_weights_and_nothing_that_can_run(model: str) -> None:
     files = sources(f"resources/models/{model}", pattern="*")
+    # Other tests, at the same time, measure the disk with a file that is there for a moment.
+    files = [path for path in files if path.suffix != ".part"]
     assert {path.suffix for path in files} <= {".safetensors", ".json", ".jinja", ".md", ".txt"}
     weights = [path for path in files if path.suffix == ".safetensors"]
     assert weights
