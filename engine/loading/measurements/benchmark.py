@@ -60,13 +60,11 @@ WORTH_TELLING = 0.1  # of a checkpoint's packed weights, from which a format cou
 class Benchmark:
     """What is measured: a model's shapes and number type on a device, and the disk that its layers stream from.
 
-    `family`: what transformers calls it. `stored`: the number type in its files. `packed`: if its layers are streamed
-    as the checkpoint packs them, of each format what part of the weights it packs, and some of the model's own weights
-    by about how many numbers they have.
+    `stored`: the number type in its files. `packed`: if its layers are streamed as the checkpoint packs them, of each
+    format what part of the weights it packs, and some of the model's own weights by about how many numbers they have.
     """
 
     checkpoint: Checkpoint
-    family: str
     needs: ModelNeeds
     packed: tuple[tuple[float, Mapping[int, PackedWeight]], ...]
     stored: torch.dtype
@@ -79,12 +77,12 @@ class Benchmark:
     @property
     def key(self) -> str:
         """All that the figures depend on."""
-        shape = self.needs.shape
+        shape, family = self.needs.shape, self.checkpoint.config.get("model_type")
         names = [next(iter(weights.values())).format.name for _, weights in self.packed]
         stored_as = "+".join(names) or self.needs.codec
         parts = (
             machine_key(self.device), f"disk {volume_of(self.folder)}", f"{stored_as} {self.dtype}, loops {LOOPS}",
-            f"{self.family}, {shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
+            f"{family}, {shape.hidden} x {shape.widest}, {shape.heads} heads, {shape.vocabulary} tokens",
         )  # fmt: skip
         experts, chosen = self._mixture
         return " | ".join((*parts, f"{chosen} of {experts} experts") if experts else parts)
@@ -204,8 +202,8 @@ def benchmark_of(
     folder = checkpoint.folder if weights not in COMPRESSED and lies_in_shards(sizes) else cache
     needs = needs_of(checkpoint, sizes, weights, device, arithmetic)
     packed = _formats(checkpoint, sizes) if needs.codec == "packed" else ()
-    family, shards = str(checkpoint.config.get("model_type")), tuple(checkpoint.shards)
-    return Benchmark(checkpoint, family, needs, packed, own_dtype(checkpoint), dtype, device, shards, folder, cache)
+    shards = tuple(checkpoint.shards)
+    return Benchmark(checkpoint, needs, packed, own_dtype(checkpoint), dtype, device, shards, folder, cache)
 
 
 def draft_benchmark(

@@ -1,5 +1,6 @@
 """Whole networks of few rows without what their library wraps around each pass: arguments, masks, outputs by name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any
@@ -34,7 +35,7 @@ HEADED = {
 FIXED_TURNS = frozenset({"default", "linear", "llama3", "yarn"})
 """Kinds of rotary embeddings that depend on the position alone."""
 
-PLAIN = {"use_cache"}  # what a pass is asked besides
+PASSED = {"input_ids", "attention_mask", "position_ids", "past_key_values", "use_cache"}  # what a `Context` hands over
 PAGE = 256  # positions that are embedded at once
 
 
@@ -65,38 +66,23 @@ def lighten_decoder(decoder: Any) -> bool:
     kinds: list[str] = list(config.layer_types) if by_kinds else []
     layers: int = config.num_hidden_layers
 
-    def forward(
-        module: Any,
-        input_ids: Tensor | None = None,
-        attention_mask: Any = None,
-        position_ids: Tensor | None = None,
-        past_key_values: Any = None,
-        **others: Any,
-    ) -> Any:
-        is_asked = _is_pass(input_ids, past_key_values) and not any(map(others.get, others.keys() - PLAIN))
-        is_seen = attention_mask is not None or config._attn_implementation == tree_attention.NAME
+    def forward(module: Any, *inputs: Any, **given: Any) -> Any:
+        mask, positions = given.get("attention_mask"), given.get("position_ids")
+        is_asked = not inputs and _is_pass(given) and not any(map(given.get, given.keys() - PASSED))
+        is_seen = mask is not None or config._attn_implementation == tree_attention.NAME
         is_whole = len(module.layers) == layers and module is decoder
-        if position_ids is None or not (is_asked and is_seen and is_whole and _is_mask(attention_mask, by_kinds)):
-            return own(
-                module,
-                input_ids=input_ids,
-                attention_mask=attention_mask,
-                position_ids=position_ids,
-                past_key_values=past_key_values,
-                **others,
-            )
-        states = module.embed_tokens(input_ids)
+        if positions is None or not (is_asked and is_seen and is_whole and _is_mask(mask, by_kinds)):
+            return own(module, *inputs, **given)
+        states = module.embed_tokens(given["input_ids"])
         arguments = {
-            "position_ids": position_ids,
-            "past_key_values": past_key_values,
-            "use_cache": others.get("use_cache"),
-            "position_embeddings": turns.of(states, position_ids),
+            "position_ids": positions,
+            "past_key_values": given["past_key_values"],
+            "use_cache": given.get("use_cache"),
+            "position_embeddings": turns.of(states, positions),
         }
-        is_mapped = isinstance(attention_mask, dict)
         for index, layer in enumerate(module.layers):
-            mask = attention_mask[kinds[index]] if is_mapped else attention_mask
-            states = layer(states, attention_mask=mask, **arguments)
-        return Decoded(module.norm(states), past_key_values)
+            states = layer(states, attention_mask=mask[kinds[index]] if isinstance(mask, dict) else mask, **arguments)
+        return Decoded(module.norm(states), given["past_key_values"])
 
     decoder.__dict__["forward"] = MethodType(forward, decoder)
     return True
@@ -109,25 +95,10 @@ def lighten_headed(network: Any) -> bool:
         return False
     own, other, head = type(network).forward, HEADED[digest], Head(network.lm_head)
 
-    def forward(
-        module: Any,
-        input_ids: Tensor | None = None,
-        attention_mask: Any = None,
-        position_ids: Tensor | None = None,
-        past_key_values: Any = None,
-        logits_to_keep: int = 0,
-        **others: Any,
-    ) -> Any:
-        given = {
-            "input_ids": input_ids,
-            "attention_mask": attention_mask,
-            "position_ids": position_ids,
-            "past_key_values": past_key_values,
-            **others,
-        }
+    def forward(module: Any, *inputs: Any, logits_to_keep: int = 0, **given: Any) -> Any:
         is_more = other is not None and getattr(module.config, other)
-        if is_more or others.keys() != PLAIN or not _is_pass(input_ids, past_key_values):
-            return own(module, logits_to_keep=logits_to_keep, **given)
+        if is_more or inputs or given.keys() != PASSED or not _is_pass(given):
+            return own(module, *inputs, logits_to_keep=logits_to_keep, **given)
         states = module.model(**given).last_hidden_state
         compute = head if module is network else module.lm_head
         return Scored(compute(states[:, -logits_to_keep:] if logits_to_keep else states))
@@ -136,9 +107,10 @@ def lighten_headed(network: Any) -> bool:
     return True
 
 
-def _is_pass(tokens: Tensor | None, cache: Any) -> bool:
+def _is_pass(given: Mapping[str, Any]) -> bool:
     """Whether this is a pass of few rows with a cache of trees, which comes with all that is to be seen."""
-    if tokens is None or not hasattr(cache, "states"):
+    tokens: Tensor | None = given.get("input_ids")
+    if tokens is None or not hasattr(given.get("past_key_values"), "states"):
         return False
     return tokens.device.type == "cpu" and len(tokens) == 1 and 0 < tokens.shape[1] <= MOST_ROWS
 
