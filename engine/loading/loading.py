@@ -162,10 +162,10 @@ def load_draft(
         return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
 
     def keep_narrow(layer: nn.Module) -> None:
-        narrow_weights(layer, own_dtype(draft), arithmetic.few_rows)
+        narrow_weights(layer, own_dtype(draft), arithmetic.few_of(dtype))
 
     network = yield from load_ready(request, draft, dtype, device, cancellation, keep_narrow)
-    narrow_tables(network.model, own_dtype(draft), arithmetic.few_rows)
+    narrow_tables(network.model, own_dtype(draft), arithmetic.few_of(dtype))
     return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
 
 
@@ -241,7 +241,7 @@ def _load_streamed(
         keep_packed_tables(streamable.network.model, streamable.converter.packed_tables(), plan.few_rows)
     if plan.stays_stored:
         narrow_tables(streamable.network.model, own_dtype(checkpoint), plan.few_rows)
-    stored = None if options.weights in COMPRESSED else in_shards(streamable.converter)
+    stored = None if options.weights in COMPRESSED else in_shards(streamable.converter, plan.stays_stored)
     if stored is None:
         kept = own_dtype(checkpoint) if options.weights == "auto" else dtype
         weights = options.weights if options.weights in COMPRESSED else str(kept).removeprefix("torch.")

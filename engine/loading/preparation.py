@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import Arithmetic, choose_dtype, is_exact_faster, own_dtype, own_dtype_on
+from engine.model.device import Arithmetic, choose_dtype, has_narrow_weights, is_exact_faster, own_dtype, own_dtype_on
 from engine.model.layer_converter import open_layer_converter
 from engine.number_types import COMPUTED, computed_types
 from engine.protocol.sentences import say
@@ -60,7 +60,9 @@ def dtype_for(
 
 def stays_stored(checkpoint: Checkpoint, weights: str, device: torch.device, arithmetic: Arithmetic | None) -> bool:
     """Whether weights in 16 bits stay so, and are multiplied so, because that is faster than holding them ready."""
-    return weights == "auto" and is_exact_faster(checkpoint, device, arithmetic)
+    if weights != "auto" or device.type != "cpu" or arithmetic is None or not has_narrow_weights(checkpoint):
+        return False
+    return arithmetic.few_of(choose_dtype(weights, checkpoint, device, arithmetic)) > 0
 
 
 def draft_weights(weights: str) -> str:

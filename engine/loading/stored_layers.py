@@ -17,8 +17,10 @@ class StoredLayers:
     decoders: Sequence[Decoder] | None
 
 
-def in_shards(converter: LayerConverter) -> StoredLayers | None:
+def in_shards(converter: LayerConverter, stay_stored: bool = False) -> StoredLayers | None:
     """The layers inside the checkpoint's own files, packed ones as they are; None if they must be converted first.
+
+    `stay_stored`: see `by_codec`.
 
     Layers that are put together without being packed count as to be converted: once that is done, nothing is to be done
     for every pass.
@@ -32,13 +34,17 @@ def in_shards(converter: LayerConverter) -> StoredLayers | None:
         if layout is None:
             return None
         layouts.append(layout)
-    return by_codec(layouts, converter)
+    return by_codec(layouts, converter, stay_stored)
 
 
-def by_codec(layouts: Sequence[LayerLayout], converter: LayerConverter) -> StoredLayers:
-    """Layers that are stored by the codecs that their layouts name."""
-    decoders = None if _are_weights(layouts, converter) else [codec_named(layout.codec) for layout in layouts]
-    return StoredLayers(layouts, decoders)
+def by_codec(layouts: Sequence[LayerLayout], converter: LayerConverter, stay_stored: bool = False) -> StoredLayers:
+    """Layers that are stored by the codecs that their layouts name.
+
+    `stay_stored`: loops multiply with them where they lie, even where stored bytes are the weights.
+    """
+    if not stay_stored and _are_weights(layouts, converter):
+        return StoredLayers(layouts, None)
+    return StoredLayers(layouts, [codec_named(layout.codec) for layout in layouts])
 
 
 def _packed(converter: LayerConverter) -> StoredLayers | None:

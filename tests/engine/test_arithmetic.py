@@ -18,17 +18,18 @@ from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
 from engine.loading.preparation import dtype_for
 from engine.model import device
-from engine.model.checkpoint import open_checkpoint
+from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.device import Arithmetic
 from engine.model.model_folder import EMBEDDED_MODELS
 from engine.model.shape import model_sizes
 from engine.protocol.options import LoadOptions
 from engine.weights.streaming import stored_weight
-from engine.weights.streaming.stored_weight import NarrowWeight
+from engine.weights.streaming.stored_weight import NarrowWeight, StoredWeight
 from tests.engine.tiny_models import save_tiny_model
 
 CPU = torch.device("cpu")
 EXACT = Arithmetic("float32", 16)
+NARROW = Arithmetic("bfloat16", 16, narrow_rows=1)
 
 
 def with_tokenizer(folder: Path, dtype: torch.dtype) -> Path:
@@ -105,10 +106,12 @@ def test_stopping_leaves_nothing_behind(narrow_model: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "entry",
     [
-        f'{{"type_name": "int8", "few_rows": 4, "loops": {LOOPS}}}',
-        f'{{"type_name": "float32", "few_rows": -1, "loops": {LOOPS}}}',
-        f'{{"type_name": "float32", "few_rows": 4, "loops": {LOOPS - 1}}}',
-        '{"type_name": "float32", "few_rows": 4}',
+        f'{{"type_name": "int8", "few_rows": 4, "narrow_rows": 0, "loops": {LOOPS}}}',
+        f'{{"type_name": "float32", "few_rows": -1, "narrow_rows": 0, "loops": {LOOPS}}}',
+        f'{{"type_name": "bfloat16", "few_rows": 4, "narrow_rows": -1, "loops": {LOOPS}}}',
+        f'{{"type_name": "float32", "few_rows": 4, "loops": {LOOPS}}}',
+        f'{{"type_name": "float32", "few_rows": 4, "narrow_rows": 0, "loops": {LOOPS - 1}}}',
+        '{"type_name": "float32", "few_rows": 4, "narrow_rows": 0}',
     ],
 )
 def test_what_cannot_be_counts_as_unknown(entry: str, narrow_model: Path, tmp_path: Path) -> None:
@@ -162,6 +165,56 @@ def test_target_and_draft_stay_in_16_bits_and_give_what_float32_gives(
             context.rewind(0)
         ready.target.rewind(0)
     pair.weights.close()
+
+
+def test_weights_stay_as_they_are_where_even_one_row_of_bfloat16_is_faster(
+    narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arithmetic, "_measured", lambda *_: NARROW)
+    pair = loaded(pair_of(narrow_model, tmp_path, str(narrow_model)))
+    assert pair.draft is not None
+    heads = [each.network.model.get_output_embeddings().weight for each in (pair.target, pair.draft)]
+    assert all(isinstance(head, NarrowWeight) and head.dtype == torch.bfloat16 for head in heads)
+    assert isinstance(pair.target.network.layers[0].get_submodule("mlp.up_proj").weight, StoredWeight)
+    ready = loaded(pair_of(narrow_model, tmp_path, weights="bfloat16"))
+    assert ready.stream is None
+    from_disk = loaded(pair_of(narrow_model, tmp_path, str(narrow_model), place="ssd"))
+    for rows in (1, 3, 40):
+        wanted, streamed, found, drafted = (
+            context.score(list(range(5, 5 + rows)), [-1] * rows)
+            for context in (ready.target, from_disk.target, pair.target, pair.draft)
+        )
+        assert torch.equal(streamed, found)
+        assert torch.equal(drafted, found)
+        if rows > 1:  # that torch multiplies: what is one row alone is rounded less often
+            assert torch.equal(found, wanted)
+        torch.testing.assert_close(found, wanted, rtol=0.05, atol=0.05)
+        assert found.abs().max() > 0
+        for each in (ready.target, from_disk.target, pair.target, pair.draft):
+            each.rewind(0)
+    for one in (pair, from_disk):
+        one.weights.close()
+
+
+def test_they_are_ready_where_that_gains_nothing_or_takes_another_copy_on_disk(
+    narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixture = tmp_path / "mixture"
+    save_tiny_model("qwen3_moe", mixture, torch.bfloat16)
+    dense, sparse = open_checkpoint(str(narrow_model)), open_checkpoint(str(mixture))
+
+    def stays(checkpoint: Checkpoint, known: Arithmetic | None, weights: str = "auto") -> bool:
+        return needs_of(checkpoint, model_sizes(checkpoint), weights, CPU, known).stays_stored
+
+    assert stays(dense, NARROW)
+    assert not any(stays(dense, known) for known in (None, Arithmetic("bfloat16", 16)))
+    assert not stays(dense, NARROW, "bfloat16"), "as a person wants them"
+    assert stays(sparse, EXACT)
+    assert not stays(sparse, NARROW)
+    monkeypatch.setattr(device, "FLOAT32_ON_CPU_BYTES", 1 << 40)
+    assert dtype_for("auto", dense, CPU, NARROW) == torch.float32
+    assert stays(dense, NARROW), "half the memory, and no slower"
+    assert not stays(sparse, NARROW)
 
 
 def test_numbers_that_16_bits_do_not_hold_stay(narrow_model: Path) -> None:

@@ -24,7 +24,7 @@ from engine.protocol.options import LoadOptions
 
 SECTION = "arithmetic"
 WIDTH, ROWS = 4096, 64  # of the product that decides: a layer's, with the rows of a usual tree
-WORTH = 1.25  # so many times as fast float32 must be: its cache takes twice the memory
+WORTH = 1.25  # so many times as fast float32, or what stays as it is stored, must be: both take memory of their own
 
 
 def recall_arithmetic(options: LoadOptions, device: torch.device) -> Arithmetic | None:
@@ -52,8 +52,8 @@ def find_arithmetic(pair: PairIdentity, device: torch.device, check: Callable[[]
 
 
 def _parsed(value: Mapping[str, Any]) -> Arithmetic:
-    found = Arithmetic(str(value["type_name"]), int(value["few_rows"]))
-    if value["loops"] != LOOPS or found.type_name not in COMPUTED or found.few_rows < 0:
+    found = Arithmetic(str(value["type_name"]), int(value["few_rows"]), int(value["narrow_rows"]))
+    if value["loops"] != LOOPS or found.type_name not in COMPUTED or min(found.few_rows, found.narrow_rows) < 0:
         raise ValueError("nothing that was measured")
     return found
 
@@ -65,7 +65,14 @@ def _measured(device: torch.device, check: Callable[[], None]) -> Arithmetic:
     sample = samples.few[0][1][0]
     stored = sample.stored[sample.name]
     exact, few_rows = stored_product_time(samples, DeviceTimer(device, torch.float32, check))
-    states = torch.ones(ROWS, WIDTH, dtype=torch.bfloat16)
-    narrow = DeviceTimer(device, torch.bfloat16, check).seconds(lambda: functional.linear(states, stored))
-    is_faster = exact(ROWS) * stored.numel() / 1e9 * WORTH < narrow
-    return Arithmetic("float32" if is_faster else "bfloat16", few_rows)
+    timer = DeviceTimer(device, torch.bfloat16, check)
+
+    def seconds_of_torch(rows: int) -> float:
+        states = torch.ones(rows, WIDTH, dtype=torch.bfloat16)
+        return timer.seconds(lambda: functional.linear(states, stored)) / stored.numel() * 1e9
+
+    if exact(ROWS) * WORTH < seconds_of_torch(ROWS):
+        return Arithmetic("float32", few_rows)
+    narrow, narrow_rows = stored_product_time(samples, timer)
+    gains = narrow(1) * WORTH < seconds_of_torch(1)
+    return Arithmetic("bfloat16", few_rows, narrow_rows if gains else 0)

@@ -89,7 +89,7 @@ def _store_weights(layers: nn.ModuleList, few_rows: int) -> None:
     """Have linear modules multiply with weights in bfloat16, as they are stored."""
     for module in layers.modules():
         if type(module) is nn.Linear:
-            rounded = module.weight.bfloat16().float()
+            rounded = module.weight.bfloat16().to(module.weight.dtype)
             module._parameters["weight"] = NarrowWeight.of(rounded, torch.bfloat16, few_rows)  # type: ignore[assignment]  # no `Parameter`
 
 

@@ -177,19 +177,20 @@ class StoredWeight(Tensor):
 
 
 class NarrowWeight(StoredWeight):
-    """A weight in memory, of a layer, an embedding or a head, whose float32 numbers 16 bits hold exactly: kept so.
+    """A weight in memory, of a layer, an embedding or a head, whose numbers 16 bits hold exactly: kept so.
 
-    Rows that are looked up become float32; a product of many rows casts some of the table at a time.
+    Rows that are looked up become what the network computes in; a product of many rows casts some of the table at a
+    time.
     """
 
     @staticmethod
     def of(table: Tensor, dtype: torch.dtype, few_rows: int, siblings: Siblings | None = None) -> "NarrowWeight | None":
-        """Of `table`, float32 [rows, width], in `dtype`; None if that does not hold its numbers."""
+        """Of `table` [rows, width], float32 or `dtype`, in the latter; None if that does not hold its numbers."""
         narrow = table.to(dtype)
         pairs = zip(torch.split(narrow, TABLE_ROWS), torch.split(table, TABLE_ROWS), strict=True)
-        if not all(torch.equal(some.float(), whole) for some, whole in pairs):
+        if table.dtype != dtype and not all(torch.equal(some.float(), whole) for some, whole in pairs):
             return None
-        shape = torch.empty(1).expand(table.shape)  # takes no memory
+        shape = torch.empty(1, dtype=table.dtype).expand(table.shape)  # takes no memory
         made = StoredWeight.__new__(NarrowWeight, TABLE, codec_named("plain"), shape, few_rows, siblings)
         made.point({TABLE: narrow})
         assert isinstance(made, NarrowWeight)
@@ -201,17 +202,17 @@ class NarrowWeight(StoredWeight):
         return self._stored[TABLE]
 
     def decoded(self) -> Tensor:
-        """All of it in float32, made anew."""
-        return self.kept.float()
+        """All of it in the network's number type; made anew where that is float32."""
+        return self.kept.to(self._place.dtype)
 
     def _many_times(self, states: Tensor, bias: Tensor | None) -> Tensor:
         parts = torch.split(self.kept, TABLE_ROWS)
-        found = torch.cat([functional.linear(states, part.float()) for part in parts], -1)
+        found = torch.cat([functional.linear(states, part.to(states.dtype)) for part in parts], -1)
         return found if bias is None else found + bias
 
     def rows(self, numbers: Tensor) -> Tensor:
         """See `StoredWeight.rows`."""
-        return functional.embedding(numbers, self.kept).float()
+        return functional.embedding(numbers, self.kept).to(self._place.dtype)
 
 
 class PackedTable(StoredWeight):
@@ -340,7 +341,7 @@ def narrow_weights(layer: nn.Module, dtype: torch.dtype, few_rows: int) -> None:
     for name in multiplied_names(layer):
         module = layer.get_submodule(name.rpartition(".")[0])
         weight = module._parameters["weight"]
-        if weight is None or weight.numel() < SMALLEST or weight.dtype != torch.float32:
+        if weight is None or weight.numel() < SMALLEST or weight.dtype not in {torch.float32, dtype}:
             continue
         if (narrow := NarrowWeight.of(weight, dtype, few_rows, siblings)) is not None:
             module._parameters["weight"] = narrow  # type: ignore[assignment]  # no `Parameter`, as it has no numbers
@@ -384,7 +385,7 @@ def narrow_tables(model: Any, dtype: torch.dtype, few_rows: int) -> None:
     made: dict[int, NarrowWeight | None] = {}
     for module in (model.get_input_embeddings(), model.get_output_embeddings()):
         table = module._parameters.get("weight") if isinstance(module, nn.Embedding | nn.Linear) else None
-        if table is None or table.dtype != torch.float32 or isinstance(table, StoredWeight):
+        if table is None or table.dtype not in {torch.float32, dtype} or isinstance(table, StoredWeight):
             continue
         if id(table) not in made:
             made[id(table)] = NarrowWeight.of(table, dtype, few_rows)
