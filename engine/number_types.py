@@ -48,3 +48,8 @@ def computed_types() -> "dict[str, torch.dtype]":
     import torch  # noqa: PLC0415
 
     return {name: getattr(torch, name) for name in COMPUTED}
+
+
+def name_of(dtype: "torch.dtype") -> str:
+    """As configurations and people call it."""
+    return str(dtype).removeprefix("torch.")

@@ -47,6 +47,7 @@ from engine.model.network import Network
 from engine.model.passes.graphed_passes import CudaGraphs
 from engine.model.passes.slot_forms import AS_COMPUTED, EIGHT_BITS
 from engine.model.products.compiling import keep_compiled_in
+from engine.number_types import name_of
 from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import Event, Loaded, Loading, ModelInfo, Statistics
 from engine.protocol.options import UNMEASURED, GenerateOptions
@@ -330,7 +331,7 @@ def _translation(pair: Pair, target: Network, draft: Network) -> Translation | N
 def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "", kept_bytes: int = 0) -> ModelInfo:
     """What a person wants to know of a model; `stored_as`, `kept_bytes`: of layers kept otherwise than they run."""
     narrow = [weight for weight in network.model.parameters() if isinstance(weight, NarrowWeight)]
-    kept_in = str(narrow[0].kept.dtype).removeprefix("torch.") if narrow else ""
+    kept_in = name_of(narrow[0].kept.dtype) if narrow else ""
     return ModelInfo(
         source=checkpoint.source,
         name=checkpoint.name,
@@ -338,7 +339,7 @@ def _described(checkpoint: Checkpoint, network: Network, stored_as: str = "", ke
         parameters=checkpoint.parameters,
         layers=len(network.layers),
         bytes=kept_bytes or sum(map(held_bytes, network.model.parameters())),
-        weights=stored_as or kept_in or str(network.dtype).removeprefix("torch."),
+        weights=stored_as or kept_in or name_of(network.dtype),
         device=str(network.device),
         note=say("Pictures and sound are not read.") if reads_more_than_text(checkpoint.config) else "",
     )

@@ -40,6 +40,7 @@ from engine.model.streamable_network import (
     build_streamable,
     load_layerwise,
 )
+from engine.number_types import name_of
 from engine.protocol.messages import Loading
 from engine.protocol.options import LoadOptions
 from engine.protocol.sentences import Amount, joined, say
@@ -51,6 +52,8 @@ from engine.weights.planning.placement import Plan
 from engine.weights.store.layout import LayerLayout
 from engine.weights.store.prepared_model import open_prepared
 from engine.weights.streaming.copy_stream import CudaCopyStream
+from engine.weights.streaming.experts.followed import OneExpert
+from engine.weights.streaming.experts.kept import keep_experts
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from engine.weights.streaming.stored_weight import (
     keep_packed_tables,
@@ -123,7 +126,7 @@ def plan_target(
     bench = benchmark_of(checkpoint, options.weights, device, cache_root(options), arithmetic)
     measured = recall_measured(pair, device, arithmetic)
     plan = _plan(pair, measured)
-    matters = not plan.arrangement.ready or may_stay_packed(checkpoint, bench.needs, device)
+    matters = not plan.arrangement.ready or plan.stays_stored or may_stay_packed(checkpoint, bench.needs, device)
     if measured.target is None and matters:
         yield Loading(request, say("Measuring this machine"), 0, 2)
         measured = replace(measured, target=bench.measure(cancellation.check))
@@ -147,7 +150,10 @@ def load_planned(
     """Load every layer to where the plan has it; yields progress. Raises `ModelError`, `Cancelled`."""
     if plan.arrangement.ready:
         dtype = choose_dtype(options.weights, checkpoint, device, recall_arithmetic(options, device))
-        return LoadedTarget((yield from load_ready(request, checkpoint, dtype, device, cancellation)), None, plan)
+        if not plan.stays_stored:
+            return LoadedTarget((yield from load_ready(request, checkpoint, dtype, device, cancellation)), None, plan)
+        network = yield from _load_kept(request, checkpoint, dtype, plan.few_rows, cancellation)
+        return LoadedTarget(network, None, plan, name_of(own_dtype(checkpoint)))
     return (yield from _load_streamed(request, checkpoint, plan, options, device, cancellation))
 
 
@@ -160,13 +166,24 @@ def load_draft(
     if arithmetic is None or not stays_stored(draft, draft_weights(options.weights), device, arithmetic):
         network = yield from load_ready(request, draft, dtype, device, cancellation)
         return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
+    return (yield from _load_kept(request, draft, dtype, arithmetic.few_of(dtype), cancellation))
 
-    def keep_narrow(layer: nn.Module) -> None:
-        narrow_weights(layer, own_dtype(draft), arithmetic.few_of(dtype))
 
-    network = yield from load_ready(request, draft, dtype, device, cancellation, keep_narrow)
-    narrow_tables(network.model, own_dtype(draft), arithmetic.few_of(dtype))
-    return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
+def _load_kept(
+    request: int, checkpoint: Checkpoint, dtype: torch.dtype, few_rows: int, cancellation: Cancellation
+) -> Generator[Loading, None, Network]:
+    """Load all weights into memory for a network of `dtype`, in the 16 bits of the checkpoint, to be multiplied so."""
+    own, scratch, followed = own_dtype(checkpoint), OneExpert(), list[nn.Module]()
+
+    def keep(layer: nn.Module) -> None:
+        narrow_weights(layer, own, few_rows)
+        experts = keep_experts(layer, own, few_rows, scratch)
+        followed.extend([experts] if experts else [])
+
+    network = yield from load_ready(request, checkpoint, dtype, torch.device("cpu"), cancellation, keep)
+    narrow_tables(network.model, own, few_rows)
+    apart = {*followed, *share_out_head(network.model)}
+    return replace(network, light_rows=light_rows(network.model, apart))
 
 
 def keep_draft_small(draft: Network, target: Network) -> None:
@@ -244,7 +261,7 @@ def _load_streamed(
     stored = None if options.weights in COMPRESSED else in_shards(streamable.converter, plan.stays_stored)
     if stored is None:
         kept = own_dtype(checkpoint) if options.weights == "auto" else dtype
-        weights = options.weights if options.weights in COMPRESSED else str(kept).removeprefix("torch.")
+        weights = options.weights if options.weights in COMPRESSED else name_of(kept)
         prepared = yield from prepared_layers(request, checkpoint, weights, options, cancellation)
         stored = by_codec(prepared, streamable.converter)
     stream = LayerStream(
@@ -258,7 +275,7 @@ def _load_streamed(
         ),
     )
     yield from _filled(stream, request, say("Loading {name}", name=checkpoint.name), len(stored.layouts), cancellation)
-    kept_in = str(own_dtype(checkpoint)).removeprefix("torch.") if plan.stays_stored else ""
+    kept_in = name_of(own_dtype(checkpoint)) if plan.stays_stored else ""
     apart = {*stream.followed_modules, *share_out_head(streamable.network.model)}
     network = replace(streamable.network, light_rows=light_rows(streamable.network.model, apart))
     return LoadedTarget(network, stream, plan, _stored_as(stored.layouts[0].codec, checkpoint) or kept_in)

@@ -13,7 +13,7 @@ from engine import accelerator
 from engine.errors import InputError
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
-from engine.model.device import SMALLEST, Arithmetic, is_exact_faster, own_dtype
+from engine.model.device import SMALLEST, Arithmetic, own_dtype
 from engine.model.families.own_products import multiplies_with_linear
 from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
@@ -336,9 +336,7 @@ def needs_of(
     """What a checkpoint with its weights held in this way needs, for the planner; `arithmetic`: see `choose_dtype`."""
     dtype = dtype_for(weights, checkpoint, device, arithmetic)
     codec = _codec(sizes, weights, dtype)
-    # Where float32 gains little, that is not worth another copy on disk.
-    may_stay = is_exact_faster(checkpoint, device, arithmetic) or lies_in_shards(sizes)
-    stays = may_stay and codec in {"cast", "plain"} and stays_stored(checkpoint, weights, device, arithmetic)
+    stays = codec in {"cast", "plain"} and stays_stored(checkpoint, weights, device, arithmetic)
     codec = "cast" if stays else codec
     states = [layer.state for layer in sizes.layers if layer.state]
     return ModelNeeds(
@@ -365,6 +363,7 @@ def needs_of(
             sum(state.node_bytes(dtype.itemsize) for state in states),
         ),
         stays_stored=stays,
+        is_converted=stays and not lies_in_shards(sizes),
     )
 
 

@@ -10,7 +10,7 @@ from engine.errors import Cancellation, InputError
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, choose_dtype, has_narrow_weights, is_exact_faster, own_dtype, own_dtype_on
 from engine.model.layer_converter import open_layer_converter
-from engine.number_types import COMPUTED, computed_types
+from engine.number_types import COMPUTED, computed_types, name_of
 from engine.protocol.sentences import say
 from engine.weights.codecs.codec import Codec, codec_named
 from engine.weights.store.manifest import Recipe, fingerprint
@@ -96,7 +96,7 @@ def prepare_model(
             del tensor  # else it would stay in memory beside the next one
         return stored
 
-    number = str(dtype).removeprefix("torch.")
+    number = name_of(dtype)
     recipe = Recipe(checkpoint.name, str(checkpoint.path.resolve()), state, name, number, len(converter))
     layer_bytes = [stored_bytes(index) for index in range(len(converter))]
     yield from prepare(folder, Work(recipe, layer_bytes, make, lambda: source_fingerprint(checkpoint)), cancellation)

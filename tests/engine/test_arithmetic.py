@@ -18,10 +18,12 @@ from engine.loading.pair import Pair, open_pair
 from engine.loading.planning import needs_of
 from engine.loading.preparation import dtype_for
 from engine.model import device
-from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.checkpoint import open_checkpoint
 from engine.model.device import Arithmetic
 from engine.model.model_folder import EMBEDDED_MODELS
+from engine.model.products import product
 from engine.model.shape import model_sizes
+from engine.number_types import computed_types
 from engine.protocol.options import LoadOptions
 from engine.weights.streaming import stored_weight
 from engine.weights.streaming.stored_weight import NarrowWeight, StoredWeight
@@ -196,25 +198,48 @@ def test_weights_stay_as_they_are_where_even_one_row_of_bfloat16_is_faster(
         one.weights.close()
 
 
-def test_they_are_ready_where_that_gains_nothing_or_takes_another_copy_on_disk(
-    narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mixture = tmp_path / "mixture"
-    save_tiny_model("qwen3_moe", mixture, torch.bfloat16)
-    dense, sparse = open_checkpoint(str(narrow_model)), open_checkpoint(str(mixture))
+def test_they_are_ready_where_staying_gains_nothing(narrow_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = open_checkpoint(str(narrow_model))
 
-    def stays(checkpoint: Checkpoint, known: Arithmetic | None, weights: str = "auto") -> bool:
+    def stays(known: Arithmetic | None, weights: str = "auto") -> bool:
         return needs_of(checkpoint, model_sizes(checkpoint), weights, CPU, known).stays_stored
 
-    assert stays(dense, NARROW)
-    assert not any(stays(dense, known) for known in (None, Arithmetic("bfloat16", 16)))
-    assert not stays(dense, NARROW, "bfloat16"), "as a person wants them"
-    assert stays(sparse, EXACT)
-    assert not stays(sparse, NARROW)
+    assert stays(NARROW)
+    assert not any(stays(known) for known in (None, Arithmetic("bfloat16", 16)))
+    assert not stays(NARROW, "bfloat16"), "as a person wants them"
     monkeypatch.setattr(device, "FLOAT32_ON_CPU_BYTES", 1 << 40)
-    assert dtype_for("auto", dense, CPU, NARROW) == torch.float32
-    assert stays(dense, NARROW), "half the memory, and no slower"
-    assert not stays(sparse, NARROW)
+    assert dtype_for("auto", checkpoint, CPU, NARROW) == torch.float32
+    assert stays(NARROW), "half the memory"
+    assert not stays(Arithmetic("bfloat16", 0, narrow_rows=1))
+
+
+@pytest.mark.parametrize("known", [EXACT, NARROW], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("family", ["qwen3_moe", "glm4_moe", "mixtral"])
+def test_a_mixture_stays_in_16_bits_without_a_copy_on_disk(
+    family: str, known: Arithmetic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arithmetic, "_measured", lambda *_: known)
+    monkeypatch.setattr(product, "SMALLEST", 1)  # tiny experts, too
+    mixture, dtype = tmp_path / "mixture", computed_types()[known.type_name]
+    save_tiny_model(family, mixture, torch.bfloat16, vocab_size=4096)
+    for path in (EMBEDDED_MODELS / "demo-target").glob("*token*"):
+        shutil.copy(path, mixture)
+    pair = loaded(pair_of(mixture, tmp_path))
+    assert pair.stream is None
+    assert not list(tmp_path.rglob("*.bin")), "nothing was prepared"
+    stacks = [weight for name, weight in pair.target.network.model.named_parameters() if ".experts." in name]
+    assert {stack.dtype for stack in stacks} == {torch.bfloat16}
+    told = pair.describe(1, 0.0)
+    assert told.target.weights == "bfloat16"
+    assert told.target.bytes == pytest.approx(2 * told.target.parameters, rel=0.1)
+    ready = loaded(pair_of(mixture, tmp_path, weights=known.type_name))
+    tolerance = 1e-4 if dtype == torch.float32 else 0.1
+    for rows in (1, 3, 40):
+        tokens, parents = list(range(5, 5 + rows)), [-1] * rows
+        found, wanted = pair.target.score(tokens, parents), ready.target.score(tokens, parents)
+        torch.testing.assert_close(found, wanted, rtol=tolerance, atol=tolerance)
+        pair.target.rewind(0)
+        ready.target.rewind(0)
 
 
 def test_numbers_that_16_bits_do_not_hold_stay(narrow_model: Path) -> None:

@@ -11,15 +11,14 @@ from torch import Tensor, nn
 from engine import accelerator
 from engine.model.context import Context
 from engine.model.network import wrap
-from engine.model.passes.light.sparse import STAYING
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
 from engine.speculation.methods.verification import Sampler
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, next_round
 from engine.speculation.tuning.pass_time import PassTime
-from engine.weights.streaming.experts.binding import Experts, find_experts
-from engine.weights.streaming.experts.followed import FollowedExperts, LastingParts, Use
+from engine.weights.streaming.experts.binding import find_experts
+from engine.weights.streaming.experts.kept import keep_experts
 from engine.weights.streaming.stored_weight import NarrowWeight, light_rows
 
 NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
@@ -78,7 +77,8 @@ class Narrow:
                 module.__dict__.pop("forward", None)
         if self.few_rows:
             _store_weights(network.layers, self.few_rows)
-            apart = [experts.module for layer in network.layers if (experts := _follow(layer, self.few_rows))]
+            followed = [keep_experts(layer, torch.bfloat16, self.few_rows) for layer in _rounded(network.layers)]
+            apart = [experts for experts in followed if experts]
             network = replace(network, light_rows=light_rows(network.model, apart))
         context = Context(network, 128, check)
         context.prefill([1, 2, 3, 4])
@@ -93,18 +93,13 @@ def _store_weights(layers: nn.ModuleList, few_rows: int) -> None:
             module._parameters["weight"] = NarrowWeight.of(rounded, torch.bfloat16, few_rows)  # type: ignore[assignment]  # no `Parameter`
 
 
-def _follow(layer: nn.Module, few_rows: int) -> Experts | None:
-    """Have the experts of a layer, if it has any, multiplied in bfloat16, as they are stored."""
-    experts = find_experts(layer)
-    if experts is None:
-        return None
-    stacks = {experts.prefix + name: stack.bfloat16() for name, stack in experts.module.named_parameters()}
-    parts = [LastingParts({name: stack[each] for name, stack in stacks.items()}) for each in range(experts.count)]
-    followed = FollowedExperts(experts, None, few_rows, Use())
-    staying = followed.staying(parts.__getitem__, lambda *_: None)
-    experts.module.__dict__["forward"] = lambda x, choice, weights: followed(x, choice, weights, parts.__getitem__)
-    experts.module.__dict__[STAYING] = lambda: staying
-    return experts
+def _rounded(layers: nn.ModuleList) -> nn.ModuleList:
+    """Layers whose experts, if they have any, have weights that bfloat16 holds."""
+    for layer in layers:
+        experts = find_experts(layer)
+        for stack in experts.module.parameters() if experts else ():
+            stack.copy_(stack.bfloat16())
+    return layers
 
 
 def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.errors import ModelError
 from engine.model.products.product import Product, plain
-from engine.number_types import computed_types
+from engine.number_types import computed_types, name_of
 from engine.own_thread import threads_allowed
 from engine.protocol.sentences import say
 
@@ -31,7 +31,7 @@ class Plain:
                 say(
                     "The weight '{tensor}' holds numbers of type {kind}.",
                     tensor=name,
-                    kind=str(dtype).removeprefix("torch."),
+                    kind=name_of(dtype),
                 ),
                 say("Take a checkpoint in float32, bfloat16 or float16."),
             )

@@ -102,7 +102,11 @@ def streamed_layers(tiers: Sequence[Tier], has_gpu: bool) -> list[int]:
 
 def layer_bytes(target: ModelNeeds, arrangement: Arrangement) -> tuple[int, ...]:
     """What every layer takes where it is kept."""
-    return tuple(layer.run_bytes if arrangement.ready else layer.stored_bytes for layer in target.layers)
+    return tuple(_held(target, layer, arrangement) for layer in target.layers)
+
+
+def _held(target: ModelNeeds, layer: Layer, arrangement: Arrangement) -> int:
+    return target.ready_bytes(layer) if arrangement.ready else layer.stored_bytes
 
 
 def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, machine: Machine) -> Footprint:
@@ -114,7 +118,7 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
     through_ssd_ring = _largest(kept["ssd"]) * min(rings.disk, len(kept["ssd"]))
     streamed = [*kept["ram"], *kept["ssd"]] if has_gpu else []
     return Footprint(
-        layers=sum(layer.run_bytes if arrangement.ready else layer.stored_bytes for layer in kept["device"]),
+        layers=sum(_held(target, layer, arrangement) for layer in kept["device"]),
         rest=fixed.rest,
         kv=fixed.kv,
         buffers=fixed.buffers + (fixed.prompt if streamed_layers(arrangement.tiers, has_gpu) else 0),

@@ -117,7 +117,7 @@ def _whole(
     else:
         drafting = _copy_seconds(target, arrangement, machine, work)
     decodes = target.codec != "plain" and not arrangement.ready
-    as_stored = rates.stored if decodes and not machine.memory.has_gpu else None
+    as_stored = rates.stored if (decodes or target.stays_stored) and not machine.memory.has_gpu else None
     decoding = decode_seconds(target, arrangement, machine, work.rows) if decodes and not as_stored else 0.0
     return Forecast(
         compute_seconds=pass_seconds(target, work.rows, work.context_tokens, rates, as_stored) + decoding,

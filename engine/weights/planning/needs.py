@@ -123,6 +123,8 @@ class ModelNeeds:
     `rest_bytes`: embeddings, head and norms, which are always on the device; `kv_bytes`: what one token leaves in the
     caches of all layers; `state`: of the layers that keep one instead. `record_bytes`: of a head that drafts from its
     target's hidden states, those of one token. `stays_stored`: few rows are faster with layers as they are stored.
+    `is_converted`: such layers do not lie in the files as they run. Those in memory are read into it so, and those that
+    stream have to be prepared first.
     `carried_bytes`: of every token of a prompt, from the first layer to the last, where layers stream and each reads
     all of the prompt while it is there. `kv_form`: of keys and values; `kv_packed`: the numbers of one token that are
     unpacked for every pass.
@@ -136,6 +138,7 @@ class ModelNeeds:
     state: StateNeeds = StateNeeds()
     record_bytes: int = 0
     stays_stored: bool = False
+    is_converted: bool = False
     carried_bytes: int = 0
     kv_form: KvForm = "computed"
     kv_packed: int = 0
@@ -149,9 +152,13 @@ class ModelNeeds:
     def may_be_ready(self) -> bool:
         """Whether layers may be decoded once and for good, where there is room for that.
 
-        Not those that a person wants in fewer bits, nor those that are faster in fewer.
+        Not those that a person wants in fewer bits, nor those in files that may stay as they are stored there.
         """
-        return self.codec not in ("nf4", "int8") and not self.stays_stored
+        return self.codec not in ("nf4", "int8") and (self.is_converted or not self.stays_stored)
+
+    def ready_bytes(self, layer: Layer) -> int:
+        """What a layer takes that is loaded once and for good."""
+        return layer.stored_bytes if self.stays_stored else layer.run_bytes
 
     @property
     def drafts_itself(self) -> bool:
