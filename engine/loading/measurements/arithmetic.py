@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from engine.loading.measurements.benchmark import machine_key
+from engine.loading.measurements.cold_cache import cold_cache
 from engine.loading.measurements.measuring import LOOPS, DeviceTimer, stored_product_time
 from engine.loading.measurements.rates_file import NAME, VERSION
 from engine.loading.measurements.samples import coded_samples
@@ -24,7 +25,7 @@ from engine.protocol.options import LoadOptions
 
 SECTION = "arithmetic"
 WIDTH, ROWS = 4096, 64  # of the product that decides: a layer's, with the rows of a usual tree
-WORTH = 1.25  # so many times as fast float32, or what stays as it is stored, must be: both take memory of their own
+WORTH = 1.25  # so many times as fast float32 must be: its cache takes twice the memory
 
 
 def recall_arithmetic(options: LoadOptions, device: torch.device) -> Arithmetic | None:
@@ -64,15 +65,20 @@ def _measured(device: torch.device, check: Callable[[], None]) -> Arithmetic:
     samples = coded_samples("cast", WIDTH, WIDTH, torch.bfloat16)
     sample = samples.few[0][1][0]
     stored = sample.stored[sample.name]
-    exact, few_rows = stored_product_time(samples, DeviceTimer(device, torch.float32, check))
-    timer = DeviceTimer(device, torch.bfloat16, check)
+    wide, narrow = (DeviceTimer(device, dtype, check) for dtype in (torch.float32, torch.bfloat16))
+    cold = cold_cache(device, weights_bytes=1 << 40)  # those of a large model
 
-    def seconds_of_torch(rows: int) -> float:
-        states = torch.ones(rows, WIDTH, dtype=torch.bfloat16)
-        return timer.seconds(lambda: functional.linear(states, stored)) / stored.numel() * 1e9
+    def seconds_of_torch(rows: int, timer: DeviceTimer) -> float:
+        """Of weights that are ready in the type that is computed in."""
+        weight, states = stored.to(timer.dtype), torch.ones(rows, WIDTH, dtype=timer.dtype)
+        return timer.seconds(lambda: functional.linear(states, weight), cold) / weight.numel() * 1e9
 
-    if exact(ROWS) * WORTH < seconds_of_torch(ROWS):
+    exact, few_rows = stored_product_time(samples, wide, cold)
+    if exact(ROWS) * WORTH < seconds_of_torch(ROWS, narrow):
         return Arithmetic("float32", few_rows)
-    narrow, narrow_rows = stored_product_time(samples, timer)
-    gains = narrow(1) * WORTH < seconds_of_torch(1)
-    return Arithmetic("bfloat16", few_rows, narrow_rows if gains else 0)
+    rounded, narrow_rows = stored_product_time(samples, narrow, cold)
+    return Arithmetic(
+        "bfloat16",
+        few_rows if exact(1) < seconds_of_torch(1, wide) else 0,
+        narrow_rows if rounded(1) < seconds_of_torch(1, narrow) else 0,
+    )

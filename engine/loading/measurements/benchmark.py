@@ -93,6 +93,11 @@ class Benchmark:
         return next(((each.experts, each.chosen) for each in self.needs.layers if each.experts), (0, 0))
 
     @property
+    def _row_bytes(self) -> int:
+        """What the largest layer reads for a row."""
+        return max(each.stored_bytes * each.active_elements // max(1, each.elements) for each in self.needs.layers)
+
+    @property
     def _is_known(self) -> bool:
         """Whether its layers can take one call for few rows."""
         try:
@@ -124,7 +129,8 @@ class Benchmark:
         rows, seconds = products.rows[-1], products.seconds[-1]
         (stored, few_rows), (host, few_of_host) = self._stored(timer, cold), self._on_host(check)
         as_stored = few_rows if stored else 0
-        calls = pass_overhead(Narrow(self.device, self.dtype, *self._mixture, as_stored, self._is_known), check)
+        narrow = Narrow(self.device, self.dtype, *self._mixture, as_stored, self._is_known, self._row_bytes)
+        calls = pass_overhead(narrow, check)
         return Rates(
             link=like.link if like else self._link_rate(timer) or usual.link,
             ssd=like.ssd if like else self._disk_rate(check) or usual.ssd,

@@ -23,6 +23,7 @@ from engine.weights.streaming.stored_weight import NarrowWeight, light_rows
 
 NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
 NARROW_REPEATS = 4
+MOST_SWEPT = 32 << 20  # bytes; more than a processor's own caches hold, of which a pass finds nothing more
 CALL_ROWS = (1, 4, 16, 64)
 STORED_SHAPE = {"intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 128}
 """That of the narrowest matrices that are multiplied as they are stored: `products.product.SMALLEST` numbers."""
@@ -45,7 +46,7 @@ class Narrow:
     """What a network is made of that is as narrow as can be; `experts`, of which a token is routed to `chosen`.
 
     `few_rows`: up to how many rows its weights are multiplied as they are stored, 0 if they are not: then layers take
-    fewer calls, and one if they are `known`.
+    fewer calls, and one if they are `known`. `row_bytes`: what a layer of the model itself reads for a row.
     """
 
     device: torch.device
@@ -54,6 +55,7 @@ class Narrow:
     chosen: int = 0
     few_rows: int = 0
     known: bool = True
+    row_bytes: int = 0
 
     def context(self, layers: int, check: Callable[[], None]) -> Context:
         """A network of so many layers, behind a prompt; a mixture's router and many small products take longer."""
@@ -103,24 +105,43 @@ def _rounded(layers: nn.ModuleList) -> nn.ModuleList:
 
 
 def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:
-    """The least times of passes through layers so narrow that nothing but overhead is left; `check` may raise."""
+    """The least times of passes through layers so narrow that nothing but overhead is left; `check` may raise.
+
+    On a processor other memory is read ahead of each of them, as much as a layer's weights: these empty the caches, and
+    every line of what calls them takes longer then.
+    """
     few, many = (narrow.context(layers, check) for layers in NARROW_LAYERS)
+    sweep = _Sweep(min(MOST_SWEPT, narrow.row_bytes) if narrow.device.type == "cpu" else 0)
+    for layer in (*few.network.layers, *many.network.layers):
+        layer.register_forward_pre_hook(sweep)
     layers: list[float] = []
     rest: list[float] = []
     for rows in CALL_ROWS:
-        short, long = (_least_seconds(context, rows) for context in (few, many))
+        short, long = (_least_seconds(context, rows, sweep) for context in (few, many))
         layers.append(max(long - short, long / 100) / (NARROW_LAYERS[1] - NARROW_LAYERS[0]))
         rest.append(max(0.0, short - NARROW_LAYERS[0] * layers[-1]))
     return PassOverhead(PassTime(tuple(map(float, CALL_ROWS)), tuple(layers)), rest[0])
 
 
-def _least_seconds(context: Context, rows: int) -> float:
+class _Sweep:
+    """Called before a layer: reads memory, and counts the seconds of that."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._memory, self.seconds = torch.ones(nbytes // 4), 0.0
+
+    def __call__(self, *_: object) -> None:
+        begin = time.perf_counter()
+        self._memory.sum()
+        self.seconds += time.perf_counter() - begin
+
+
+def _least_seconds(context: Context, rows: int, sweep: _Sweep) -> float:
     seconds = []
     for _ in range(NARROW_REPEATS):
-        begin = time.perf_counter()
+        sweep.seconds, begin = 0.0, time.perf_counter()
         context.score(list(range(rows)), [-1] * rows)
         accelerator.wait_for_current_stream(context.network.device)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - begin - sweep.seconds)
         context.rewind(4)
     return min(seconds)
 
