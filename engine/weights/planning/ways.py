@@ -188,30 +188,43 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
         told += [way] if way else []
     drafted = [each for each in yields if each.nodes] if found.verdict != "no" else []
     small = fastest(streams, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
+    one = None if alone.verdict == "no" else _way(replace(plain, ways=STREAMED_WAYS), alone, NO_TREE)
+    like, given = _like_answers(asked, found, drafted), asked.seen.given if asked.seen else None
+    beyond = given.seconds / like.seconds if like and given else 1.0
+
+    def as_told(way: Way | None) -> Way | None:
+        """With what answers took beyond their passes and levels, as far as its layers lie where theirs did."""
+        return _scaled(way, beyond) if way and like and way.tiers == like.tiers else way
+
     return Ways(
-        plain=None if alone.verdict == "no" else _way(replace(plain, ways=STREAMED_WAYS), alone, NO_TREE),
-        small=replace(small, name="small") if small else None,
-        tree=fastest(streams, found, drafted),
+        plain=as_told(one),
+        small=as_told(replace(small, name="small") if small else None),
+        tree=as_told(fastest(streams, found, drafted)),
         others=tuple(told),
         experts=_computed_experts(asked, found, drafted) if found.verdict != "no" else (),
         is_sparse=any(0 < each.chosen < SPARSE * each.experts for each in asked.target.layers),
-        answers=_answers(asked, found, drafted),
+        answers=_scaled(like, beyond) if like else None,
     )
 
 
-def _answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> Way | None:
-    """What answers gave with the target held as it would be; of parts that take as long as in trees of that size."""
+def _like_answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> Way | None:
+    """Trees as those of answers that were given with the target held as it would be, as passes and levels have them."""
     seen = asked.seen
     if seen is None or seen.given is None or seen.tiers != counts_of(found) or not trees:
         return None
     given = seen.given
     like = min((NO_TREE, *trees), key=lambda each: abs(each.nodes - given.nodes))
-    way = _way(replace(asked, name="answers"), found, replace(like, tokens_per_pass=given.tokens_per_pass))
+    nodes = max(1, round(given.nodes)) if like.nodes else 0
+    tree = replace(like, nodes=nodes, tokens_per_pass=given.tokens_per_pass)
+    return _way(replace(asked, name="answers"), found, tree)
+
+
+def _scaled(way: Way, factor: float) -> Way:
+    """So many times as long, in all of its parts."""
     assert way.forecast
-    factor = given.seconds / way.seconds
     parts = way.forecast.times(factor)
     parts = replace(parts, draft_seconds=factor * parts.draft_seconds)
-    return replace(way, nodes=round(given.nodes), seconds=given.seconds, forecast=parts)
+    return replace(way, seconds=factor * way.seconds, forecast=parts)
 
 
 def _computed_experts(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> tuple[Way, ...]:
