@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformers.models.glm4_moe.configuration_glm4_moe import Glm4MoeConfig
+from transformers.models.glm4_moe.modeling_glm4_moe import Glm4MoeTopkRouter
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
@@ -16,6 +18,7 @@ from engine.model.products import product
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Member
 from engine.model.products.loops.routing import choose as chosen_by_loop
+from engine.model.products.loops.routing import choose_scored
 from engine.model.products.product import Stored, plain
 from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.planning.arrangement import Tier
@@ -31,7 +34,8 @@ from tests.engine.weights.test_packed_stream import stored_layers
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
 
 SHAPE: dict[str, Any] = {"head_dim": 32, "moe_intermediate_size": 64, "intermediate_size": 64}
-KINDS = {"qwen3_moe": "Q8_0", "mixtral": "Q4_0", "gpt_oss": "BF16"}
+KINDS = {"qwen3_moe": "Q8_0", "mixtral": "Q4_0", "gpt_oss": "BF16", "glm4_moe": "Q8_0"}
+OTHERWISE: dict[str, dict[str, Any]] = {"glm4_moe": {"first_k_dense_replace": 0, "moe_intermediate_size": 128}}
 LAYERS, TEXT = 4, [5, 9, 2, 77, 31, 8]
 FEW_ROWS = 4
 STAY: list[Tier] = ["device"] * LAYERS
@@ -58,7 +62,8 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
 
 
 def of_file(family: str, folder: Path) -> Checkpoint:
-    return open_checkpoint(str(write_gguf(folder / "m.gguf", tiny_model(family, **SHAPE), KINDS[family])))
+    model = tiny_model(family, **{**SHAPE, **OTHERWISE.get(family, {})})
+    return open_checkpoint(str(write_gguf(folder / "m.gguf", model, KINDS[family])))
 
 
 def opened(streamable: StreamableNetwork, tiers: list[Tier], few_rows: int = FEW_ROWS) -> LayerStream:
@@ -144,10 +149,29 @@ def test_experts_are_chosen_as_torch_would(rule: str) -> None:
     torch.testing.assert_close(weights, expected / expected.sum() if is_normalised else expected)
 
 
-def test_experts_are_chosen_of_what_is_no_number() -> None:
-    logits = torch.full((16,), torch.nan)
+@pytest.mark.parametrize("is_normalised", [True, False])
+def test_experts_are_chosen_by_their_scores_as_the_library_does(is_normalised: bool) -> None:
+    config = {"n_routed_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": is_normalised}
+    router = Glm4MoeTopkRouter(Glm4MoeConfig(hidden_size=128, routed_scaling_factor=2.5, **config))
+    router.weight.data = torch.eye(128)  # logits are what it is handed
+    router.e_score_correction_bias = torch.rand(128)
+    logits = 3 * torch.randn(1, 128)
+    choice, weights = torch.zeros(8, dtype=torch.int64), torch.zeros(8)
+    places = router.e_score_correction_bias.data_ptr(), is_normalised, choice.data_ptr(), weights.data_ptr()
+    choose_scored(logits.data_ptr(), 128, 8, *places, 2.5)
+    _, expected, chosen = router(logits)
+    assert sorted(choice.tolist()) == sorted(chosen[0].tolist())
+    torch.testing.assert_close(weights[choice.argsort()], expected[0][chosen[0].argsort()])
+
+
+@pytest.mark.parametrize("is_scored", [False, True])
+def test_experts_are_chosen_of_what_is_no_number(is_scored: bool) -> None:
+    logits, bias = torch.full((16,), torch.nan), torch.zeros(16)
     choice, weights = torch.zeros(4, dtype=torch.int64), torch.zeros(4)
-    chosen_by_loop(logits.data_ptr(), 16, 4, True, True, choice.data_ptr(), weights.data_ptr())
+    if is_scored:
+        choose_scored(logits.data_ptr(), 16, 4, bias.data_ptr(), True, choice.data_ptr(), weights.data_ptr(), 1.0)
+    else:
+        chosen_by_loop(logits.data_ptr(), 16, 4, True, True, choice.data_ptr(), weights.data_ptr())
     assert sorted(set(choice.tolist())) == sorted(choice.tolist()), "different ones"
     assert 0 <= int(choice.min()) <= int(choice.max()) < 16
 

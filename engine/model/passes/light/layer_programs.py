@@ -15,6 +15,7 @@ from engine.model.passes.light.sparse import KnownMixture, Mixed, Routed, lay_ou
 from engine.model.products.product import Product, Stored, native
 from engine.model.products.programs import Room, Steps
 
+NETWORK = 4  # products of an attention, behind which those of the network come
 WEIGHT = 2  # the field of the steps NORM and BIAS with the address of a parameter
 SHARES_OF_HEADS = 4  # of an attention for each thread
 
@@ -56,6 +57,7 @@ class LayerProgram:
     attention: int
     routed: Routed | None = None  # of a mixture: what its router chose
     mixed: Mixed | None = None  # and what its experts make of it, where they stay in memory
+    shared: Tensor | None = None  # what a network beside its experts makes of it
     sinks: Any = None  # the attention whose sinks are told in each pass; None where there are none, or copies of them
 
 
@@ -95,7 +97,8 @@ class LayerBuilder:
         if self._is_wide:
             told.states.append((added, 1))
             told.found += [(added, 3), (norm, 1)]
-        network = self._network(products[4:], inner) if len(products) > 4 else self._mixed(program, inner, found)
+        is_gated = self._mixture is None and len(products) > NETWORK
+        network = self._network(products, inner) if is_gated else self._mixed(program, products, inner, found)
         if network is not None:
             last = steps.add(loop.ADD, found, network, found, rows * width)
             told.found += [(last, 1), (last, 3)] if self._is_wide else []
@@ -205,14 +208,15 @@ class LayerBuilder:
 
     def _network(self, products: Sequence[Stored], inner: Tensor) -> Tensor:
         """What a gated network makes of normed rows."""
-        gate, up = self._multiplied(4, products[:2], inner)
+        gate, up = self._multiplied(NETWORK, products[NETWORK : NETWORK + 2], inner)
         self._steps.add(self._loop.steps.GATE, gate, up, gate.numel())
-        return self._multiplied(6, products[2:], gate)[0]
+        return self._multiplied(NETWORK + 2, products[NETWORK + 2 :], gate)[0]
 
-    def _mixed(self, program: LayerProgram, inner: Tensor, found: Tensor) -> Tensor | None:
+    def _mixed(self, program: LayerProgram, products: Sequence[Stored], inner: Tensor, found: Tensor) -> Tensor | None:
         """What the experts of a mixture make of one; None where that, or even the choice, is left to its modules.
 
-        In bfloat16 with the bits of experts that are handed rows of it, and add up such ones.
+        In bfloat16 with the bits of experts that are handed rows of it, and add up such ones. `products`: behind those
+        of the attention, of a network beside the experts.
         """
         router = self._mixture.product(self._states.dtype) if self._mixture is not None and len(inner) == 1 else None
         if router is None or self._mixture is None:
@@ -225,11 +229,20 @@ class LayerBuilder:
         if self._mixture.router._parameters.get("bias") is not None:
             steps.add(loop.BIAS, logits, self._parameter(self._mixture.router, "bias"), 1, router.rows)
         program.routed = lay_out_router(steps, self._room, inner, logits, router, self._mixture)
-        if not self._is_wide:
+        if not (self._is_wide or self._mixture.is_scored):
             steps.add(loop.ROUND, program.routed.weights, program.routed.weights.numel())
+        program.shared = self._network(products, inner) if self._mixture.shared is not None else None
         if self._staying is None or router.rows != len(self._staying.up.places):
             return None
         program.mixed = lay_out_experts(steps, self._room, program.routed, self._staying)
-        for each in () if self._is_wide else (program.mixed.found, found):
-            steps.add(loop.ROUND, each, each.numel())
+        self._round(program.mixed.found, found)
+        if program.shared is not None:
+            self._round(program.shared)
+            steps.add(loop.ADD, program.mixed.found, program.shared, program.mixed.found, found.numel())
+            self._round(program.mixed.found)
         return program.mixed.found
+
+    def _round(self, *some: Tensor) -> None:
+        """To what the network holds between its modules."""
+        for each in () if self._is_wide else some:
+            self._steps.add(self._loop.steps.ROUND, each, each.numel())

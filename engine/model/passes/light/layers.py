@@ -17,7 +17,7 @@ from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.layer_programs import WEIGHT, LayerBuilder, LayerProgram
 from engine.model.passes.light.light_rows import are_light, are_turns, is_narrow_row, product_of
 from engine.model.passes.light.norms import known_norm
-from engine.model.passes.light.sparse import known_mixture
+from engine.model.passes.light.sparse import KnownMixture, known_mixture
 from engine.model.products.layouts import UNIT
 from engine.model.products.product import Product, Stored, Woven, native
 from engine.model.products.programs import RoomError
@@ -125,6 +125,12 @@ class _Layer:
         found = [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
         return [*found, network.gate_proj, network.up_proj, network.down_proj] if self._is_gated else found
 
+    @property
+    def _shared(self) -> list[Any]:
+        """The same of a network beside the experts."""
+        shared = self._mixture.shared if self._mixture is not None else None
+        return [] if shared is None else [shared.gate_proj, shared.up_proj, shared.down_proj]
+
     def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
         """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
         attention, is_ours = self._attention, self._config._attn_implementation == tree_attention.NAME
@@ -157,8 +163,11 @@ class _Layer:
         if routed is None or choice is None:
             made = network(normed)
             return made[0] if self._with_scores else made  # type: ignore[no-any-return]
-        weights = routed.weights.to(normed.dtype, copy=True)
-        return network.experts(normed[0], choice, weights)[None]  # type: ignore[no-any-return]
+        weights = routed.weights.to(torch.float32 if routed.known.is_scored else normed.dtype, copy=True)
+        # What is shared stands in the room, which other layers write to: a draft's own, while experts are waited for.
+        shared = program.shared.to(normed.dtype, copy=True) if program.shared is not None else None
+        made = network.experts(normed[0], choice, weights)[None]
+        return made if shared is None else made + shared  # type: ignore[no-any-return]
 
     def _tell(
         self, program: LayerProgram, states: Tensor, found: Tensor, normed: Tensor | None, *turns: Tensor
@@ -230,7 +239,11 @@ class _Layer:
         products = [product_of(module, rows) for module in self._linear]
         if None in products or not rows:
             return None
-        staying = self._mixture.staying if self._mixture is not None and rows == 1 else None
+        mixture = self._mixture if rows == 1 else None
+        shared = [product_of(module, rows) for module in self._shared] if mixture is not None else []
+        if any(type(each) is not Stored for each in shared):
+            mixture, shared = None, []
+        products, staying = [*products, *shared], mixture.staying if mixture is not None else None
         # A thread has a room of its own.
         key = (threading.get_ident(), rows, turned, states.dtype == torch.float32, id(staying), *map(id, products))
         program = self._programs.get(key)
@@ -244,7 +257,8 @@ class _Layer:
         program = None
         while program is None:
             try:
-                program = self._laid_out([each for each in products if each is not None], states, turned, staying)
+                found = [each for each in products if each is not None]
+                program = self._laid_out(found, states, turned, mixture, staying)
             except RoomError:
                 continue  # in a larger one
             if program is None:
@@ -256,7 +270,12 @@ class _Layer:
         return program
 
     def _laid_out(
-        self, products: Sequence[Any], states: Tensor, turned: int, staying: StayingExperts | None
+        self,
+        products: Sequence[Any],
+        states: Tensor,
+        turned: int,
+        mixture: KnownMixture | None,
+        staying: StayingExperts | None,
     ) -> LayerProgram | None:
         query, key, value, output, *network = products
         by_pairs = isinstance(query, Woven)
@@ -267,7 +286,8 @@ class _Layer:
             return None
         if by_pairs:
             query, key = query.matrix, key.matrix
-        builder = LayerBuilder(self._layer, self._linear, self._known, states, turned, self._mixture, staying)
+        linear = [*self._linear, *self._shared]
+        builder = LayerBuilder(self._layer, linear, self._known, states, turned, mixture, staying)
         return builder.build([query, key, value, output, *network], by_pairs, products)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.model.passes.light.experts import ExpertSteps, StayingExperts, lay_out
+from engine.model.passes.light.gated import is_gated, is_silu
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, floats, native, plain
@@ -17,14 +18,17 @@ MIXTURES = {
     "47ef74fb77c63e71": "gate",  # Qwen3-MoE
     "3c0ccdab2e099a04": "gate",  # Mixtral
     "08f22e01750ac6fe": "router",  # gpt-oss
+    "2cc4bc2e00297c0d": "gate",  # GLM-4.5, DeepSeek
 }
-"""By the digest of `forward`, experts(x, router(x)): how the router is called."""
+"""By the digest of `forward`, experts(x, router(x)), with shared ones or without: how the router is called."""
 
 ROUTERS = {
     "335eae24cba5d4d1": (True, None),  # Qwen's, OLMoE's: None for what the module says
     "0ceb9cc1fd33f955": (True, True),  # Mixtral's
     "b21eb97e9b5c06f5": (False, False),  # gpt-oss'
 }
+SCORED = "31569c3fdbe756b2"
+"""The digest of `forward` of a router by scores of each expert alone: DeepSeek's and GLM-4.5's, float32 throughout."""
 """By the digest of `forward`: whether weights are parts of all logits' softmax, and are made to add up to 1."""
 
 PLACE = 4  # in what loops are told of a matrix that is one array: its address
@@ -34,12 +38,28 @@ STAYING = "staying_experts"
 
 @dataclass(frozen=True, slots=True)
 class KnownMixture:
-    """A router, how it weighs, and the experts' module."""
+    """A router, how it weighs, and the experts' module.
+
+    `scaling`: of the weights, where the router `is_scored`; 0 for others. `shared`: a gated network beside the experts.
+    """
 
     router: Any
     experts: Any
     of_all: bool
     normalised: bool
+    scaling: float = 0.0
+    shared: Any = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether experts are chosen by scores and biases, and weights stay float32; see `SCORED`."""
+        return self.scaling != 0
+
+    @property
+    def bias(self) -> Tensor | None:
+        """Of each expert, float32, where the router has that and loops can read it."""
+        bias: Tensor | None = self.router._buffers.get("e_score_correction_bias") if self.is_scored else None
+        return bias if bias is not None and bias.dtype == torch.float32 and bias.is_contiguous() else None
 
     @property
     def staying(self) -> StayingExperts | None:
@@ -50,21 +70,32 @@ class KnownMixture:
     def product(self, dtype: torch.dtype) -> Stored | None:
         """What multiplies with the router's weight; None if it is none of `dtype` that loops read where it lies."""
         weight = self.router._parameters["weight"]
-        if type(weight) not in {nn.Parameter, Tensor} or weight.dtype != dtype:
+        if type(weight) not in {nn.Parameter, Tensor} or not (weight.dtype == dtype or self.is_scored):
             return None
-        return floats(weight.data) if dtype == torch.float32 else plain(weight.data)
+        if self.is_scored and self.bias is None:
+            return None
+        return floats(weight.data) if weight.dtype == torch.float32 else plain(weight.data)
 
 
 def known_mixture(network: Any) -> KnownMixture | None:
     """What is known of a network; None for others."""
     name = MIXTURES.get(digest_of(type(network).forward))
     router: Any = getattr(network, name, None) if name else None
-    known = ROUTERS.get(digest_of(type(router).forward)) if router is not None else None
-    if known is None or "forward" in router.__dict__:
+    if router is None or "forward" in router.__dict__:
         return None
-    of_all, normalised = known
+    digest, shared = digest_of(type(router).forward), getattr(network, "shared_experts", None)
+    if shared is not None and not (is_gated(shared) and is_silu(shared.act_fn)):
+        return None
+    if digest == SCORED:
+        if router.num_group != 1 or not router.routed_scaling_factor:
+            return None
+        scaling = float(router.routed_scaling_factor)
+        return KnownMixture(router, network.experts, False, bool(router.norm_topk_prob), scaling, shared)
+    if digest not in ROUTERS:
+        return None
+    of_all, normalised = ROUTERS[digest]
     is_normalised = router.norm_topk_prob if normalised is None else normalised
-    return KnownMixture(router, network.experts, of_all, is_normalised)
+    return KnownMixture(router, network.experts, of_all, is_normalised, shared=shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +103,8 @@ class Routed:
     """What a program has of a router.
 
     `x`, the row that is routed, and `weights` of the chosen experts: [1, ...] in the room. `record`: what the loop is
-    told of the router's weight. `choosing`: the steps and fields that are told where the choice is written to.
+    told of the router's weight. `choosing`: the steps and fields that are told where the choice is written to, and
+    `biased` where the router's bias lies.
     """
 
     known: KnownMixture
@@ -80,6 +112,7 @@ class Routed:
     weights: Tensor
     record: Array
     choosing: list[tuple[int, int]]
+    biased: tuple[tuple[int, int], ...] = ()
 
     def tell(self, program: Array) -> Tensor:
         """Where the router's weight lies now, and where to write the choice: returns that, int64 [1, chosen]."""
@@ -87,14 +120,21 @@ class Routed:
         self.record[PLACE] = self.known.router._parameters["weight"].data_ptr()
         for step, field in self.choosing:
             program[step, field] = choice.data_ptr()
+        for step, field in self.biased:
+            bias = self.known.bias
+            assert bias is not None, "see `KnownMixture.product`"
+            program[step, field] = bias.data_ptr()
         return choice
 
 
 def lay_out_router(steps: Steps, room: Room, x: Tensor, logits: Tensor, router: Stored, known: KnownMixture) -> Routed:
     """Add the choice by the router's logits [1, experts] of x [1, width]. Raises `RoomError`."""
-    chosen = known.router.top_k
-    weights, of_all, is_normalised = room.take(1, chosen), known.of_all, known.normalised
-    route = steps.add(native().steps.ROUTE, logits, logits.shape[1], chosen, of_all, is_normalised, 0, weights)
+    chosen, experts, loop = known.router.top_k, logits.shape[1], native().steps
+    weights = room.take(1, chosen)
+    if known.is_scored:
+        route = steps.add(loop.ROUTE_SCORED, logits, experts, chosen, 0, known.normalised, 0, weights, known.scaling)
+        return Routed(known, x, weights, router.told, [(route, 6)], ((route, 4),))
+    route = steps.add(loop.ROUTE, logits, experts, chosen, known.of_all, known.normalised, 0, weights)
     return Routed(known, x, weights, router.told, [(route, 6)])
 
 

@@ -31,6 +31,7 @@ ROUTE = 11  # logits, experts, chosen, of all, normalised, choice, weights: see 
 TELL = 12  # choice, owners, count, pieces, places, the first number told, bytes to the next: see `routing.tell`
 WIDEN = 13  # x, y, count: bfloat16 to float32
 ROUND = 14  # x, count: to what bfloat16 holds
+ROUTE_SCORED = 15  # logits, experts, chosen, bias, normalised, choice, weights, scaling: see `routing.choose_scored`
 
 LANES = 8
 
@@ -74,6 +75,9 @@ def _rarer_step(step: Array) -> None:
         between.round_numbers(step[1], step[2])
     elif kind == ROUTE:
         routing.choose(step[1], step[2], step[3], step[4] != 0, step[5] != 0, step[6], step[7])
+    elif kind == ROUTE_SCORED:
+        scaling = _number(step, 8)
+        routing.choose_scored(step[1], step[2], step[3], step[4], step[5] != 0, step[6], step[7], scaling)
     elif kind == TELL:
         routing.tell(step[1], step[2], step[3], step[4], step[5], step[6], step[7])
 
