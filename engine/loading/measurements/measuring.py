@@ -27,7 +27,8 @@ from engine.model.formats.packed import PackedWeight
 from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
-from engine.model.products.matrix_unit import has_tiles
+from engine.model.products import layouts
+from engine.model.products.matrix_unit import TILED_FROM, has_tiles
 from engine.model.products.product import Product, Stored, floats, times_all
 from engine.model.products.programs import Room, RoomError, Steps
 from engine.model.products.team import team
@@ -43,7 +44,7 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import StoredWeight
 
-LOOPS = 10  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 11  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
@@ -338,14 +339,16 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
     for weight, sample in weights:
         weight.point(sample.stored)
     products = [weight.few_product(rows) for weight, _ in weights]
-    if rows > MOST_ROWS or not all(isinstance(each, Stored) for each in products):
+    # Several rows of bfloat16 with weights in it, too, are torch's.
+    are_torchs = rows > 1 and dtype == torch.bfloat16 and has_tiles() and any(map(_is_narrow, products))
+    if rows > MOST_ROWS or are_torchs or not all(isinstance(each, Stored) for each in products):
         return partial(_multiply, weights, rows)
     by_width: dict[int, list[Stored]] = {}
     for product, (_, sample) in zip(products, weights, strict=True):
         assert isinstance(product, Stored)
         by_width.setdefault(sample.shape[1], []).append(product)
-    # One row is multiplied in float32, whatever the network computes in.
-    if rows == 1 or dtype == torch.float32 or not has_tiles():
+    # Few rows are multiplied in float32, whatever the network computes in.
+    if rows < TILED_FROM or dtype == torch.float32 or not has_tiles():
         steps = _in_steps(by_width, rows)
         return lambda: steps.run(0, len(steps))
 
@@ -354,6 +357,10 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
             times_all(some, torch.ones(rows, width, dtype=dtype))
 
     return multiply
+
+
+def _is_narrow(product: Product | None) -> bool:
+    return isinstance(product, Stored) and isinstance(product.parts, layouts.Bfloats)
 
 
 def _in_steps(by_width: Mapping[int, Sequence[Stored]], rows: int) -> Steps:

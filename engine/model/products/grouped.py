@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.products.matrix_unit import has_tiles, in_tiles
+from engine.model.products.matrix_unit import TILED_FROM, has_tiles, in_tiles
 from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
 
 
@@ -44,7 +44,7 @@ def member_of(product: Product | None) -> Member | None:
 def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     """Rows of x [rows, columns] times the turned matrices [out, columns]: float32 [rows, out].
 
-    Of bfloat16, several rows of a group are multiplied as tiles where the processor can (`Product`); one is not.
+    Of bfloat16, many rows of a group are multiplied as tiles where the processor can (`TILED_FROM`); few are not.
 
     Where each group has one row, x may be one row for all (`expand`). All members have pieces alike. Rows of no group
     are left as they are, without any meaning. A row's bits depend on what those of `Product` do.
@@ -58,7 +58,7 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     batch, here, there = Batch(), rows.data_ptr(), [y.data_ptr() for y in found]
     for group in groups:
         begin, count = group.begin, group.end - group.begin
-        tiles = in_tiles(x[begin : group.end]).numpy() if tiled and count > 1 else None
+        tiles = in_tiles(x[begin : group.end]).numpy() if tiled and count >= TILED_FROM else None
         for piece, y, place in zip(group.member.pieces, found, there, strict=True):
             if tiles is None:
                 batch.multiply(piece, here + 4 * begin * step, place + 4 * begin * piece.rows, count)

@@ -1,7 +1,8 @@
 """Whether this processor has a unit that multiplies tiles of bfloat16 (AMX), and rows as such tiles.
 
 A tile is 16 rows of 64 bytes. One instruction adds the products of 16 rows of a weight, 32 columns of each, with 16
-rows of x to 256 sums in float32. So passes of up to some 32 rows cost about as much as decoding the weight.
+rows of x to 256 sums in float32. So passes of up to some 32 rows cost about as much as decoding the weight to bfloat16;
+fewer rows than `TILED_FROM` are multiplied sooner by loops for float32, which hold what they decode in registers.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ from torch import Tensor
 from engine.model.products.compiling import has_compiler
 
 TILE_ROWS, TILE_COLUMNS = 16, 32
+TILED_FROM = 9  # as measured of blocks of all usual kinds: 8 rows take as long either way
 NEEDED = frozenset({"amx-tile", "amx-bf16", "avx512bf16", "avx512vl", "avx512bw"})
 ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # Linux on x86-64; see its documentation of xstate
 

@@ -41,7 +41,8 @@ class Product(Protocol):
         """x times the turned weight: float32 [rows, columns], contiguous, to float32 [rows, weight rows], on the CPU.
 
         Where `has_tiles`, x may be bfloat16: then the weight is rounded to that as well, the sums are not.
-        A row's bits depend on it, the weight, and whether it is alone: not on threads, nor on which rows are beside it.
+        A row's bits depend on it, the weight, whether it is alone, and which of both types x has: not on threads, nor
+        on which rows are beside it.
         """
 
     def begin(self, x: Tensor, batch: "Batch") -> Callable[[], Tensor]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.model.formats.packed import PackedFormat, PackedWeight
-from engine.model.products.matrix_unit import has_tiles
+from engine.model.products.matrix_unit import TILED_FROM, has_tiles
 from engine.model.products.product import Product, Stored, floats
 from engine.model.weight_loader import LazyPacked
 from engine.own_thread import in_all_threads
@@ -128,11 +128,11 @@ class StoredWeight(Tensor):
         return found.to(states.dtype).reshape(*states.shape[:-1], out)
 
     def _few_times(self, product: Product, x: Tensor, states: Tensor) -> Tensor:
-        # Tiles have room for several rows: one alone is as fast with a weight that is not rounded.
-        in_tiles = len(x) > 1 and x.dtype == torch.bfloat16 and has_tiles()
-        if in_tiles and (found := product.wide(x)) is not None:
+        may_be_tiled = x.dtype == torch.bfloat16 and has_tiles()
+        if may_be_tiled and len(x) > 1 and (found := product.wide(x)) is not None:
             return found  # nothing to decode: torch's product uses the same unit
-        x = x if in_tiles else x.float()
+        # Tiles have room for several rows: few are faster with a weight that is not rounded.
+        x = x if may_be_tiled and len(x) >= TILED_FROM else x.float()
         return self._siblings.times(self.few_product, product, x, states) if self._siblings else product(x)
 
     def few_product(self, rows: int) -> Product | None:

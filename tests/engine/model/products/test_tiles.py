@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.model.products import product
 from engine.model.products.grouped import Group, member_of, multiply
-from engine.model.products.matrix_unit import has_tiles, in_tiles
+from engine.model.products.matrix_unit import TILED_FROM, has_tiles, in_tiles
 from engine.model.products.product import Alternating, Joined, Product, Stored, Woven
 from engine.weights.codecs.codec import codec_named
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
@@ -95,13 +95,16 @@ def test_numbers_that_are_none_stay_in_their_row() -> None:
 
 
 @needs_tiles
-def test_groups_of_one_row_are_not_rounded_and_those_of_several_are_tiles() -> None:
-    matrix, x = made()[0], rows_of_x(9)
+def test_groups_of_few_rows_are_not_rounded_and_those_of_many_are_tiles() -> None:
+    few, many = TILED_FROM - 1, TILED_FROM
+    matrix, x = made()[0], rows_of_x(1 + few + many)
     member = member_of(matrix)
     assert member is not None
-    found = multiply([Group(member, 0, 1), Group(member, 1, 9)], x)
+    ends = 1, 1 + few, 1 + few + many
+    found = multiply([Group(member, 0, ends[0]), Group(member, *ends[:2]), Group(member, *ends[1:])], x)
     assert torch.equal(found[:1], matrix(x[:1].float()))
-    assert torch.equal(found[1:], matrix(x[1:].clone()))
+    assert torch.equal(found[1 : ends[1]], matrix(x[1 : ends[1]].float()))
+    assert torch.equal(found[ends[1] :], matrix(x[ends[1] :].clone()))
 
 
 def several() -> list[Product]:
