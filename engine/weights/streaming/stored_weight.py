@@ -23,6 +23,7 @@ from engine.weights.streaming.siblings import Siblings
 
 SMALLEST = 1 << 16  # numbers that are worth being kept narrow
 LIGHT, LIGHT_PRODUCTS = 1 << 20, 1 << 23  # numbers of a matrix, times rows, that one thread multiplies in half a ms
+SHARED_OUT = 4  # times as many rows the loops multiply, by threads that are awake, sooner than torch wakes its own
 TABLE, TABLE_ROWS = "table", 8192  # its name among stored tensors, and how many of its rows are cast at a time
 
 Turn = list[object]
@@ -271,7 +272,9 @@ class SmallWeight(StoredWeight):
         """Of a weight on the processor, which stays where it is; None for none, and for others than small ones."""
         if type(weight) is not nn.Parameter or weight.dtype != torch.float32 or not _light_rows(weight):
             return None
-        made = StoredWeight.__new__(SmallWeight, TABLE, codec_named("plain"), weight.data, _light_rows(weight))
+        made = StoredWeight.__new__(
+            SmallWeight, TABLE, codec_named("plain"), weight.data, SHARED_OUT * _light_rows(weight)
+        )
         made.point({TABLE: weight.data})
         assert isinstance(made, SmallWeight)
         return made

@@ -32,7 +32,9 @@ LAYERS = {
 # Products of an attention's scores that loops compute no later than torch's kernel, with its call; with sinks, than
 # transformers' own function, which has no kernel.
 MOST_SCORED, MOST_WITH_SINKS = 1 << 22, 1 << 26
-KEPT = 16  # programs of a layer: for each place that its weights stream to, with as many rows as the last trees had
+KEPT = (
+    64  # programs of a layer: for each place that its weights stream to, with as many rows as the levels of trees have
+)
 
 
 def lighten_layer(layer: Any) -> bool:

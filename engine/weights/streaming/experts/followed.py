@@ -181,8 +181,8 @@ class FollowedExperts:
         # One row is the same for all of its experts, and there is no need for copies.
         x = hidden[pairs.rows] if len(hidden) > 1 else hidden.expand(len(pairs.rows), -1)
         outputs = self.outputs(x, pairs.runs, parts_of)
-        if outputs.dtype == weights.dtype == torch.float32:
-            return mixed(outputs, pairs.order, weights)
+        if weights.dtype == torch.float32:
+            return mixed(outputs.float(), pairs.order, weights).to(hidden.dtype)
         return weighted_sum(outputs, pairs.order, weights).to(hidden.dtype)
 
     def outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
