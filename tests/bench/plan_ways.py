@@ -38,7 +38,7 @@ from engine.loading.ways import ways_for
 from engine.model.device import Arithmetic, choose_device
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
-from engine.weights.planning.ways import NO_TREE, Way, Ways, outlook
+from engine.weights.planning.ways import NO_TREE, Way, Ways, in_answers, outlook
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.plan_prompts import KINDS, Kind
 from tests.engine.tiny_models import tiny_model
@@ -202,7 +202,7 @@ def _foreseen(pair: PairIdentity, here: MeasuredHere, arithmetic: Arithmetic | N
     def at(way: Way) -> Way:
         """The same way with what is expected now."""
         tree = min(trees, key=lambda each: abs(each.nodes - way.nodes))
-        given = outlook(case, found, tree)
+        given = in_answers(outlook(case, found, tree), ways.beyond)
         figures = {"tokens_per_pass": given.tokens_per_pass, "seconds": given.seconds_per_round}
         return replace(way, forecast=given, **figures)  # type: ignore[arg-type]
 

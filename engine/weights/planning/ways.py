@@ -107,6 +107,7 @@ class Ways:
     """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts.
 
     `answers`: what those of this pair have given where its layers are, however it chose its trees, None before enough.
+    Their rounds took `beyond` times what passes and levels do, and so do all ways whose layers are where theirs were.
     Where the processor could compute a mixture's experts where they lie in RAM, these three stream them; `experts` does
     not, with one token per pass and with its best tree. `is_sparse`: each token touches few experts of many.
     """
@@ -118,6 +119,7 @@ class Ways:
     experts: tuple[Way, ...] = ()
     is_sparse: bool = False
     answers: Way | None = None
+    beyond: float = 1.0
 
     @property
     def expected(self) -> Way | None:
@@ -204,6 +206,7 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
         experts=_computed_experts(asked, found, drafted) if found.verdict != "no" else (),
         is_sparse=any(0 < each.chosen < SPARSE * each.experts for each in asked.target.layers),
         answers=_scaled(like, beyond) if like else None,
+        beyond=beyond,
     )
 
 
@@ -222,9 +225,12 @@ def _like_answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> Way |
 def _scaled(way: Way, factor: float) -> Way:
     """So many times as long, in all of its parts."""
     assert way.forecast
-    parts = way.forecast.times(factor)
-    parts = replace(parts, draft_seconds=factor * parts.draft_seconds)
-    return replace(way, seconds=factor * way.seconds, forecast=parts)
+    return replace(way, seconds=factor * way.seconds, forecast=in_answers(way.forecast, factor))
+
+
+def in_answers(given: Forecast, beyond: float) -> Forecast:
+    """So many times as long, with its drafting; see `Ways`."""
+    return replace(given.times(beyond), draft_seconds=beyond * given.draft_seconds)
 
 
 def _computed_experts(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> tuple[Way, ...]:

@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.advice import Basis, Told, told
 from engine.weights.planning.arrangement import all_in
 from engine.weights.planning.forecast import STREAMED_WAYS, forecast
 from engine.weights.planning.machine import GIB, GPU_RATES, Machine, Memory
 from engine.weights.planning.needs import Layer, ModelNeeds, PassShape, Workload, expected_distinct
 from engine.weights.planning.placement import Override
-from engine.weights.planning.ways import ADVISED, Case, TreeYield, Ways, largest_kept, ways_of
+from engine.weights.planning.seen import Given, Seen
+from engine.weights.planning.ways import ADVISED, Case, TreeYield, Ways, counts_of, largest_kept, ways_of
 from tests.campaigns.extent import choose
 from tests.engine.weights.planned import machines, models
 
@@ -135,6 +137,29 @@ def test_a_tree_pays_for_a_dense_target_that_streams() -> None:
     verdict = f"A tree of 256 nodes gives about {found.gain:.0f} times the speed of one token per pass, "
     assert in_words(found).verdict == verdict + "bound by the way from RAM to the GPU."
     assert [each.name for each in found.all] == ["plain", "small", "tree"]
+
+
+@pytest.mark.parametrize("nodes", [0.2, 16.0, 20.4])
+def test_what_answers_took_beyond_their_passes_counts_in_every_way(nodes: float) -> None:
+    case = Case("tree", model(), DRAFT, card(), WORK, is_measured=True)
+    found, alone = case.plan(), replace(case, name="plain", draft=None, work=replace(WORK, budget=0, room=0))
+    passes = PassTime((1.0, 257.0), (5.0, 6.0))
+    asked, plain = (replace(each, seen=Seen(counts_of(found), passes)) for each in (case, alone))
+    before = ways_of(asked, found, plain, (), PROSPECTS)
+    assert (before.answers, before.beyond) == (None, 1.0)
+    given_ = Given(9, 4.0, 8.0, nodes, 0.3, 0.7)
+    asked, plain = (replace(each, seen=Seen(counts_of(found), passes, given=given_)) for each in (case, alone))
+    after = ways_of(asked, found, plain, (), PROSPECTS)
+    assert after.answers
+    assert after.answers.seconds == pytest.approx(8.0)
+    assert after.answers.nodes == round(nodes)
+    assert after.beyond > 1
+    for one, other in ((before.plain, after.plain), (before.small, after.small), (before.tree, after.tree)):
+        assert one
+        assert other
+        assert other.seconds == pytest.approx(after.beyond * one.seconds)
+        assert other.forecast
+        assert other.forecast.seconds_per_round == pytest.approx(other.seconds)
 
 
 def test_a_tree_cannot_pay_where_every_row_streams_other_experts() -> None:
