@@ -179,9 +179,9 @@ def test_a_loaded_pair_does_not_stand_in_its_own_way(tmp_path: Path, monkeypatch
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
     appraiser = Estimator(loaded=False)
-    engine = loaded(LoadOptions(str(inflate(tmp_path, 200 * MIB)), "none", weights="bfloat16"))
+    engine = loaded(LoadOptions(str(inflate(tmp_path, 400 * MIB)), "none", weights="bfloat16"))
     assert appraiser._memory(CPU).ram_free > (4096 + 100) * MIB, (
-        "most of it; some lies where earlier tests freed theirs"
+        "a part of it: the rest lies where earlier tests freed theirs, as much as they happened to"
     )
     engine.close()
 
