@@ -46,6 +46,7 @@ from tests.engine.tiny_models import tiny_model
 DRAFT = EMBEDDED.parent / "demo-draft"
 CONTEXT = 512
 TOKENS, PLAIN_TOKENS = 192, 6
+PLAIN_SECONDS = 1.0  # of one token per pass at least: the first rounds of an answer may take longer
 TEMPERATURE = 0.6  # as the window asks
 PLACES: tuple[Place, ...] = ("device", "ssd")
 MODELS = ("dense", "mixture")
@@ -172,7 +173,8 @@ def _in_turns(session: Session, ways: Sequence[Way], texts: Sequence[str], token
     for number, text in enumerate(texts):
         for way in (*ways[number % len(ways) :], *ways[: number % len(ways)]):
             if way.name == "plain":
-                came[way].append(_answer(session, SpeculationOptions("none"), PLAIN_TOKENS, text))
+                count = min(tokens, max(PLAIN_TOKENS, round(PLAIN_SECONDS / way.seconds)))
+                came[way].append(_answer(session, SpeculationOptions("none"), count, text))
                 continue
             asked = SpeculationOptions("specexec", way.nodes, depth=way.depth or 32)
             speculation = SpeculationOptions() if way.name == "answers" else asked
