@@ -166,7 +166,7 @@ def load_draft(
     if arithmetic is None or not stays_stored(draft, draft_weights(options.weights), device, arithmetic):
         network = yield from load_ready(request, draft, dtype, device, cancellation)
         return replace(network, light_rows=light_rows(network.model, share_out_head(network.model)))
-    return (yield from _load_kept(request, draft, dtype, arithmetic.few_of(dtype), cancellation))
+    return (yield from _load_kept(request, draft, dtype, arithmetic.rows_as_stored(dtype), cancellation))
 
 
 def _load_kept(

@@ -62,7 +62,7 @@ def stays_stored(checkpoint: Checkpoint, weights: str, device: torch.device, ari
     """Whether weights in 16 bits stay so, and are multiplied so, because that is faster than holding them ready."""
     if weights != "auto" or device.type != "cpu" or arithmetic is None or not has_narrow_weights(checkpoint):
         return False
-    return arithmetic.few_of(choose_dtype(weights, checkpoint, device, arithmetic)) > 0
+    return arithmetic.rows_as_stored(choose_dtype(weights, checkpoint, device, arithmetic)) > 0
 
 
 def draft_weights(weights: str) -> str:

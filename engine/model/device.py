@@ -51,7 +51,7 @@ class Arithmetic:
     few_rows: int
     narrow_rows: int = 0
 
-    def few_of(self, dtype: torch.dtype) -> int:
+    def rows_as_stored(self, dtype: torch.dtype) -> int:
         """Up to how many rows of a number type weights are multiplied as they are."""
         return {torch.float32: self.few_rows, torch.bfloat16: self.narrow_rows}.get(dtype, 0)
 

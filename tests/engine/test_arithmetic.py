@@ -226,7 +226,7 @@ def test_a_mixture_stays_in_16_bits_without_a_copy_on_disk(
         shutil.copy(path, mixture)
     pair = loaded(pair_of(mixture, tmp_path))
     assert pair.stream is None
-    assert not list(tmp_path.rglob("*.bin")), "nothing was prepared"
+    assert not list(tmp_path.rglob("layer-*.safetensors")), "nothing was prepared"
     stacks = [weight for name, weight in pair.target.network.model.named_parameters() if ".experts." in name]
     assert {stack.dtype for stack in stacks} == {torch.bfloat16}
     told = pair.describe(1, 0.0)
@@ -240,6 +240,9 @@ def test_a_mixture_stays_in_16_bits_without_a_copy_on_disk(
         torch.testing.assert_close(found, wanted, rtol=tolerance, atol=tolerance)
         pair.target.rewind(0)
         ready.target.rewind(0)
+    streamed = loaded(pair_of(mixture, tmp_path, place="ssd"))
+    assert list(tmp_path.rglob("layer-*.safetensors")), "only what streams is"
+    streamed.weights.close()
 
 
 def test_numbers_that_16_bits_do_not_hold_stay(narrow_model: Path) -> None:

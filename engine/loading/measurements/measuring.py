@@ -339,7 +339,7 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
     for weight, sample in weights:
         weight.point(sample.stored)
     products = [weight.few_product(rows) for weight, _ in weights]
-    # Several rows of bfloat16 with weights in it, too, are torch's.
+    # Torch multiplies several rows of bfloat16 with weights that are bfloat16, too.
     are_torchs = rows > 1 and dtype == torch.bfloat16 and has_tiles() and any(map(_is_narrow, products))
     if rows > MOST_ROWS or are_torchs or not all(isinstance(each, Stored) for each in products):
         return partial(_multiply, weights, rows)

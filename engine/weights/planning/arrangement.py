@@ -124,7 +124,9 @@ def footprint(target: ModelNeeds, fixed: FixedBytes, arrangement: Arrangement, m
         buffers=fixed.buffers + (fixed.prompt if streamed_layers(arrangement.tiers, has_gpu) else 0),
         draft=fixed.draft + _copies(target, arrangement, has_gpu),
         ring=_largest(streamed) * min(rings.device, len(streamed)),
-        scratch=0 if arrangement.ready else target.scratch_bytes(not has_gpu and machine.rates.few_rows > 0),
+        scratch=target.reading_bytes
+        if arrangement.ready
+        else target.scratch_bytes(not has_gpu and machine.rates.few_rows > 0),
         ram_layers=_stored(kept["ram"]),
         transit=max(through_ssd_ring, _largest(kept["device"]) if has_gpu else 0),
         ssd=_stored(kept["ssd"]),

@@ -161,6 +161,11 @@ class ModelNeeds:
         return layer.stored_bytes if self.stays_stored else layer.run_bytes
 
     @property
+    def reading_bytes(self) -> int:
+        """What a layer takes beside those that are ready while it is read: in the network's number type, at first."""
+        return max(layer.run_bytes for layer in self.layers) if self.stays_stored else 0
+
+    @property
     def drafts_itself(self) -> bool:
         """Whether copies of the layers that stream are the draft."""
         return any(layer.copy_bytes for layer in self.layers)

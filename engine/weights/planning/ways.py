@@ -191,6 +191,7 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
     drafted = [each for each in yields if each.nodes] if found.verdict != "no" else []
     small = fastest(streams, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
     one = None if alone.verdict == "no" else _way(replace(plain, ways=STREAMED_WAYS), alone, NO_TREE)
+    computed = _computed_experts(asked, found, drafted) if found.verdict != "no" else ()
     like, given = _like_answers(asked, found, drafted), asked.seen.given if asked.seen else None
     beyond = given.seconds / like.seconds if like and given else 1.0
 
@@ -203,7 +204,7 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
         small=as_told(replace(small, name="small") if small else None),
         tree=as_told(fastest(streams, found, drafted)),
         others=tuple(told),
-        experts=_computed_experts(asked, found, drafted) if found.verdict != "no" else (),
+        experts=tuple(filter(None, map(as_told, computed))),
         is_sparse=any(0 < each.chosen < SPARSE * each.experts for each in asked.target.layers),
         answers=_scaled(like, beyond) if like else None,
         beyond=beyond,

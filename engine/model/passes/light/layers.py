@@ -32,9 +32,7 @@ LAYERS = {
 # Products of an attention's scores that loops compute no later than torch's kernel, with its call; with sinks, than
 # transformers' own function, which has no kernel.
 MOST_SCORED, MOST_WITH_SINKS = 1 << 22, 1 << 26
-KEPT = (
-    64  # programs of a layer: for each place that its weights stream to, with as many rows as the levels of trees have
-)
+KEPT = 64  # programs of a layer: for each place that its weights stream to, and number of rows of a tree's levels
 
 
 def lighten_layer(layer: Any) -> bool:

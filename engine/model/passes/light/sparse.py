@@ -18,7 +18,7 @@ MIXTURES = {
     "47ef74fb77c63e71": "gate",  # Qwen3-MoE
     "3c0ccdab2e099a04": "gate",  # Mixtral
     "08f22e01750ac6fe": "router",  # gpt-oss
-    "2cc4bc2e00297c0d": "gate",  # GLM-4.5, DeepSeek
+    "2cc4bc2e00297c0d": "gate",  # GLM-4.5; DeepSeek's is the same code, but routes in groups
 }
 """By the digest of `forward`, experts(x, router(x)), with shared ones or without: how the router is called."""
 
