@@ -129,8 +129,10 @@ def _model(found: Mapping[str, Any]) -> Iterator[str]:
         ],
     )
     yield ""
-    head = ("nodes", "tokens/s", "tokens per pass", "seconds a round", "draft, s", "of it hidden, s", "streamed, GB/s")
-    yield from table(head, [_answer(row) for row in found["answers"]])
+    rounds = ("seconds a round", "of the first answer")
+    head = ("nodes", "tokens/s", "tokens per pass", *rounds, "draft, s", "of it hidden, s", "streamed, GB/s")
+    chosen = [{"budget": "auto", **found["auto"]}] if "auto" in found else []
+    yield from table(head, [_answer(row) for row in (*found["answers"], *chosen)])
     yield from ["", *_peaks(found), *_rival(found)]
 
 
@@ -139,8 +141,9 @@ def _ratio(row: Mapping[str, Any]) -> str:
 
 
 def _answer(row: Mapping[str, Any]) -> tuple[str, ...]:
-    names = ("tokens_per_second", "tokens_per_pass", "seconds_per_pass", "draft_seconds", "hidden_draft_seconds")
-    return (str(row["budget"]), *(f"{row[name]:.3f}" for name in (*names, "stream_gb_per_second")))
+    seconds = ("seconds_per_pass", "first_seconds_per_pass", "draft_seconds", "hidden_draft_seconds")
+    names = ("tokens_per_second", "tokens_per_pass", *seconds, "stream_gb_per_second")
+    return (str(row["budget"]), *(f"{row[name]:.3f}" for name in names))
 
 
 def _peaks(found: Mapping[str, Any]) -> Iterator[str]:

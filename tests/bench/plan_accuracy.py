@@ -31,7 +31,7 @@ from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Override
 from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
-from tests.bench.plan_ways import ways_table
+from tests.bench.plan_ways import PLACES, ways_table
 from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", default="speed,memory")
     parser.add_argument("--folder", type=made_folder, default=None, help="where models are made (a real disk)")
-    parser.add_argument("--places", default="device,ssd", help="of the ways")
+    parser.add_argument(
+        "--places", type=lambda text: text.split(","), default=PLACES, help="of the ways: device, ram, ssd, with commas"
+    )
     parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
     parser.add_argument("--kinds", default="stories,mixed", help="of prompts, of the ways")
     parser.add_argument(
@@ -92,7 +94,7 @@ def main() -> None:
                     arguments.device,
                     weights,
                     arguments.models.split(","),
-                    arguments.places.split(","),
+                    arguments.places,
                     arguments.kinds.split(","),
                     arguments.tokens,
                     arguments.swapped,

@@ -80,7 +80,7 @@ def ways_table(
     device: str,
     weights: Sequence[str] = ("auto",),
     names: Sequence[str] = MODELS,
-    places: Sequence[str] = PLACES,
+    places: Sequence[Place] = PLACES,
     kinds: Sequence[str] = tuple(KINDS),
     tokens: int = TOKENS,
     swapped: bool = False,
@@ -99,7 +99,7 @@ def ways_table(
         if not folder.exists():
             made[name](folder)
         for each in weights:
-            for place in (place for place in PLACES if place in places):
+            for place in places:
                 for kind in kinds:
                     cache = scratch / f"cache-{folder.name}-{each}-{place}-{kind}"
                     shutil.rmtree(cache, ignore_errors=True)
