@@ -26,7 +26,7 @@ from engine.model.state.state_cache import SNAPSHOTS
 from engine.model.state.tree_paths import TreePaths
 from engine.own_thread import in_all_threads, in_own_thread
 
-LIGHT_ROWS = 32  # of a pass whose sums and norms one thread computes no later than several would
+LIGHT_ROWS = 65  # of a pass whose sums and norms one thread computes no later than several would: a tree of 64
 PREFILL_ROWS = 1024  # tokens of a prompt that a layer reads at once: bounds the mask and the attention scores
 
 

@@ -3,14 +3,14 @@
 One call shares out all of them among the threads. An expert alone is too small for that, and has too few rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.products.matrix_unit import TILED_FROM, has_tiles, in_tiles
+from engine.model.products.matrix_unit import TILE_ROWS, TILED_FROM, has_tiles, in_tiles
 from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
 
 
@@ -29,6 +29,18 @@ class Group:
     member: Member
     begin: int
     end: int
+
+    @property
+    def rows(self) -> int:
+        """How many these are."""
+        return self.end - self.begin
+
+    def places(self, y: int, width: int) -> Iterator[tuple[Stored, int]]:
+        """Its pieces, and for each where its products begin in y float32 [rows of x, `width`], an address."""
+        y += 4 * self.begin * width
+        for piece in self.member.pieces:
+            yield piece, y
+            y += 4 * piece.rows
 
 
 def member_of(product: Product | None) -> Member | None:
@@ -50,24 +62,31 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     are left as they are, without any meaning. A row's bits depend on what those of `Product` do.
     """
     first = groups[0].member
+    width = sum(piece.rows for piece in first.pieces)
+    found = torch.empty(len(x), width, dtype=torch.float32)
+    can_tile = x.dtype == torch.bfloat16 and has_tiles()
+    few, many = (
+        [each for each in groups if (can_tile and each.rows >= TILED_FROM) == tiled] for tiled in (False, True)
+    )
+    batch, there = Batch(), found.data_ptr()
     is_one = len(x) > 1 and x.stride(0) == 0 and x.stride(1) == 1 and len(groups) == len(x)
-    rows = x[:1].float() if is_one else x.float().contiguous()
-    step = 0 if is_one else rows.shape[1]  # in numbers
-    tiled = x.dtype == torch.bfloat16 and has_tiles()
-    found = [x.new_empty(len(x), piece.rows, dtype=torch.float32) for piece in first.pieces]
-    batch, here, there = Batch(), rows.data_ptr(), [y.data_ptr() for y in found]
-    for group in groups:
-        begin, count = group.begin, group.end - group.begin
-        tiles = in_tiles(x[begin : group.end]).numpy() if tiled and count >= TILED_FROM else None
-        for piece, y, place in zip(group.member.pieces, found, there, strict=True):
-            if tiles is None:
-                batch.multiply(piece, here + 4 * begin * step, place + 4 * begin * piece.rows, count)
-            else:
-                piece.add_tiles(tiles, y[begin : group.end].numpy(), batch)
+    if few:
+        rows = x[:1].float() if is_one else x.float().contiguous()
+        here, step = rows.data_ptr(), 0 if is_one else 4 * rows.shape[1]
+    for group in few:
+        for piece, y in group.places(there, width):
+            batch.multiply(piece, here + group.begin * step, y, group.rows, width)
+    if many:
+        tiles = in_tiles(x, [(group.begin, group.end) for group in many])
+        here, step = tiles.data_ptr(), tiles[0].nbytes
+    for group in many:
+        for piece, y in group.places(there, width):
+            batch.multiply_tiles(piece, here, y, group.rows, width)
+        here += step * -(-group.rows // TILE_ROWS)
     batch.run()
-    if len(found) == 1:
-        return found[0]
-    return torch.stack(found, -1).flatten(-2) if first.is_woven else torch.cat(found, dim=1)
+    if first.is_woven:
+        return found.view(len(x), len(first.pieces), -1).transpose(1, 2).flatten(1)
+    return found
 
 
 def mixed(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:

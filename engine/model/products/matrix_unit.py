@@ -8,15 +8,18 @@ fewer rows than `TILED_FROM` are multiplied sooner by loops for float32, which h
 import ctypes
 import platform
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.model.products.compiling import has_compiler
 
 TILE_ROWS, TILE_COLUMNS = 16, 32
-TILED_FROM = 9  # as measured of blocks of all usual kinds: 8 rows take as long either way
+TILED_FROM = 5  # as measured of blocks of all usual kinds: 8 rows take as long either way
 NEEDED = frozenset({"amx-tile", "amx-bf16", "avx512bf16", "avx512vl", "avx512bw"})
 ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # Linux on x86-64; see its documentation of xstate
 
@@ -39,17 +42,22 @@ def _is_permitted() -> bool:
         return False
 
 
-def in_tiles(x: Tensor) -> Tensor:
+def in_tiles(x: Tensor, runs: Sequence[tuple[int, int]] = ()) -> Tensor:
     """Rows of x, bfloat16 [rows, columns], contiguous, as the second factor of products of tiles.
 
     int16 [tiles of rows, tiles of columns, 16 pairs of columns x 16 rows x 2], the last rows filled up with zeros.
+    `runs`: rows [begin, end) of x that have tiles of their own, one run behind the other; all rows unless given.
     """
-    rows, columns = x.shape
-    steps, half = columns // TILE_COLUMNS, TILE_COLUMNS // 2
-    whole, rest = divmod(rows, TILE_ROWS)
-    pairs = x.view(torch.int32).view(rows, steps, half)
-    tiles = torch.empty(whole + (rest > 0), steps, half, TILE_ROWS, dtype=torch.int32)
-    tiles[:whole] = pairs[: rows - rest].view(whole, TILE_ROWS, steps, half).permute(0, 2, 3, 1)
-    if rest:
-        tiles[whole].zero_()[:, :, :rest] = pairs[rows - rest :].permute(1, 2, 0)
-    return tiles.view(torch.int16).view(len(tiles), steps, TILE_ROWS * TILE_COLUMNS)
+    some = np.array(runs or [(0, len(x))], np.int64)
+    count, steps = int((-(-(some[:, 1] - some[:, 0]) // TILE_ROWS)).sum()), x.shape[1] // TILE_COLUMNS
+    tiles = torch.empty(count, steps, TILE_ROWS * TILE_COLUMNS, dtype=torch.int16)
+    _loops().fill_tiles(x.view(torch.int32).numpy(), some, tiles.view(torch.int32).numpy())
+    return tiles
+
+
+@lru_cache(maxsize=1)
+def _loops() -> Any:
+    """What is compiled; numba is imported with it."""
+    from engine.model.products.loops import tiles  # noqa: PLC0415
+
+    return tiles

@@ -17,18 +17,20 @@ from numba.extending import intrinsic
 
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops import attending, kernels, steps, whole_numbers
+from engine.model.products.loops import attending, kernels, steps, tiles, whole_numbers
 from engine.model.products.loops.kernels import LINE
-from engine.model.products.pointers import floats, integers, octets
+from engine.model.products.matrix_unit import TILE_COLUMNS, TILE_ROWS
+from engine.model.products.pointers import floats, integers, octets, shorts
 from engine.model.products.units.digits import DIGITS
 
-LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, BEGIN, END = range(9)
-SHARE = 9  # numbers of a share, in this order: rows of x, columns, rows of the matrix, and those of them that it does
+LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, WIDTH, BEGIN, END = range(10)
+SHARE = 10  # numbers of a share: rows of x, columns, rows of the matrix, numbers of a row of y, and which rows it does
 
 # Numbers that threads share; each is written beside nothing else.
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 PATIENCE, CALLS = 50, 51  # looks that helpers take without finding a share; how often they were called so far
 STATE = 64
+DECODED = 4  # rows of x whose products take about as long as decoding a matrix does
 
 _operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
 _I64 = ir.IntType(64)
@@ -142,8 +144,15 @@ def _one_row(share: Any, matrix: Any) -> None:
 def _several_rows(share: Any, matrix: Any) -> None:
     parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
     x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
-    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * ALL)))
+    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
     kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
+def _tiled_rows(share: Any, matrix: Any) -> None:
+    parts, rows, steps = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS) // TILE_COLUMNS
+    x = numba.carray(shorts(_look(share + 8 * X)), (-(-rows // TILE_ROWS), steps, 2 * tiles.TILE))
+    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
+    tiles.tile_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END), tiles.SHAPES)
 
 
 def _one_whole_row(share: Any, matrix: Any) -> None:
@@ -193,16 +202,18 @@ def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
     return callback(types.void(types.int64, types.CPointer(kind)), loop)
 
 
-def loop_of(parts: Any, several: bool) -> int:
-    """The address of the loop for one row of x with matrices of such a layout, or for `several`.
+def loop_of(parts: Any, kind: str) -> int:
+    """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several" rows, or "tiled".
 
-    That for one row reads it as `in_whole_numbers` writes it where `whole_numbers.has_loop`.
+    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, and tiles as `in_tiles`
+    does.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
-    key = type(parts), several, *fields
+    key = type(parts), kind, *fields
     if key not in _loops:  # numba takes a hundred microseconds to name a type, and experts are many
         alone = _one_whole_row if whole_numbers.has_loop(parts) else _one_row
-        _loops[key] = _compiled_loop(numba.typeof(parts), _several_rows if several else alone)
+        loop = {"alone": alone, "several": _several_rows, "tiled": _tiled_rows}[kind]
+        _loops[key] = _compiled_loop(numba.typeof(parts), loop)
     return int(_loops[key].address)
 
 
@@ -220,7 +231,8 @@ def shares(products: Array, whole: int, count: int, together: int) -> Array:
 def _lay_out(products: Array, whole: int, count: int, together: int, table: Array) -> int:
     line = 0
     for each in range(len(products)):
-        step = -(-whole // (count * products[each, COLUMNS] * products[each, ROWS] * together)) * together
+        rows = min(products[each, ROWS], DECODED)
+        step = -(-whole // (count * products[each, COLUMNS] * rows * together)) * together
         for begin in range(0, products[each, ALL], step):
             for field in range(BEGIN):
                 table[line, field] = products[each, field]

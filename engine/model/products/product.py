@@ -60,44 +60,51 @@ class Batch:
     """Products and decodings that are shared out together, so that threads are woken once for all of them."""
 
     def __init__(self) -> None:
-        self._work: list[tuple[Work, int, int, int]] = []  # with the rows of a matrix, its columns, and rows of x
-        self._products: list[tuple[Stored, int, int, int]] = []  # with the places of x and y, and rows of both
-        self._tiles: tuple[Tensor, layouts.Array] | None = None
+        self._work: list[tuple[Work, int, int]] = []  # with the rows of a matrix, and its columns
+        self._products: list[tuple[Stored, int, int, int, int]] = []  # with the places of x and y, rows, and y's width
+        self._tiled: list[tuple[int, ...]] = []  # lines of products of tiles
+        self._tiles: list[tuple[Tensor, Tensor]] = []
         self._whole: dict[tuple[int, int], layouts.Array] = {}  # rows of x by their place and columns
 
-    def tiles_of(self, x: Tensor) -> layouts.Array:
-        """See `in_tiles`; made once for all that are handed the same x."""
-        if self._tiles is None or self._tiles[0] is not x:
-            self._tiles = x, in_tiles(x).numpy()
-        return self._tiles[1]
+    def tiles_of(self, x: Tensor) -> int:
+        """Where x lies as tiles, see `in_tiles`; made once for all that are handed the same x."""
+        if not self._tiles or self._tiles[-1][0] is not x:
+            self._tiles.append((x, in_tiles(x)))
+        return self._tiles[-1][1].data_ptr()
 
-    def multiply(self, matrix: "Stored", x: int, y: int, rows: int) -> None:
+    def multiply(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0) -> None:
         """Write the product of x float32 [rows, columns] into y [rows, weight rows]; both are addresses.
 
-        What lies there must stay until the batch has run.
+        What lies there must stay until the batch has run. `width`: numbers from a row of y to the next one, if they
+        are more than the weight has rows.
         """
+        width = width or matrix.rows
         # Alike: a last one of a row would cost as much as others.
         step = -(-rows // max(1, round(rows / MOST_ROWS)))
         for at in range(0, rows, step):
-            place = x + 4 * at * matrix.columns, y + 4 * at * matrix.rows
-            self._products.append((matrix, *place, min(step, rows - at)))
+            place = x + 4 * at * matrix.columns, y + 4 * at * width
+            self._products.append((matrix, *place, min(step, rows - at), width))
 
-    def add(self, work: "Work", rows: int, columns: int, times: int = 1) -> None:
-        """Do `work` for all rows of a matrix of so many columns, each of which is multiplied so many times."""
-        self._work.append((work, rows, columns, times))
+    def multiply_tiles(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0) -> None:
+        """The same with `rows` rows of x as tiles, see `in_tiles`."""
+        self._tiled.append(matrix.line(x, y, rows, "tiled", width))
+
+    def add(self, work: "Work", rows: int, columns: int) -> None:
+        """Do `work` for all rows of a matrix of so many columns."""
+        self._work.append((work, rows, columns))
 
     def run(self) -> None:
         """Do it all, on several threads where it is enough for that."""
-        if self._products:
+        if self._products or self._tiled:
             self._multiply_all(threads_allowed())
         if self._work:
             self._run_work(threads_allowed())
 
     def _multiply_all(self, threads: int) -> None:
-        products = []
-        for matrix, x, y, rows in self._products:
+        products = list(self._tiled)
+        for matrix, x, y, rows, width in self._products:
             place = self._in_whole_numbers(x, matrix.columns) if rows == 1 and matrix.has_whole_numbers() else x
-            products.append(matrix.line(place, y, rows))
+            products.append(matrix.line(place, y, rows, width=width))
         more_follow = computes_alone()
         shares = shares_of(products, threads, more_follow)
         team().run(shares, min(threads, len(shares)), more_follow)
@@ -109,11 +116,11 @@ class Batch:
         return int(self._whole[x, columns].ctypes.data)
 
     def _run_work(self, threads: int) -> None:
-        whole = sum(rows * columns * times for _, rows, columns, times in self._work)
+        whole = sum(rows * columns for _, rows, columns in self._work)
         count = max(1, min(SHARES * threads, whole // WORTH_A_THREAD)) if threads > 1 else 1
         shares: list[Share] = []
-        for work, rows, columns, times in self._work:
-            step = -(-whole // (count * columns * times * TOGETHER)) * TOGETHER
+        for work, rows, columns in self._work:
+            step = -(-whole // (count * columns * TOGETHER)) * TOGETHER
             shares += [partial(work, begin, min(begin + step, rows)) for begin in range(0, rows, step)]
         CREW.run(shares, min(threads, count))
 
@@ -122,7 +129,8 @@ def shares_of(products: Sequence[tuple[int, ...]], threads: int, more_follow: bo
     """The lines of `native.shares` for products as `Stored.line` has them, as many as are worth their threads."""
     numbers = np.array(products, np.int64)
     loop = native()
-    whole = int((numbers[:, loop.ROWS] * numbers[:, loop.COLUMNS] * numbers[:, loop.ALL]).sum())
+    rows = np.minimum(numbers[:, loop.ROWS], loop.DECODED)
+    whole = int((rows * numbers[:, loop.COLUMNS] * numbers[:, loop.ALL]).sum())
     worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
     count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
     return loop.shares(numbers, whole, count, TOGETHER)  # type: ignore[no-any-return]
@@ -139,14 +147,14 @@ class Stored:
     parts: Any
     rows: int
     columns: int
-    _places: dict[bool, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
+    _places: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
 
-    def places(self, several: bool) -> tuple[int, int]:
-        """The addresses of the loop for one row or `several`, and of what it is told of the matrix."""
-        if several not in self._places:
-            self._places[several] = native().loop_of(self.parts, several), self.told.ctypes.data
-        return self._places[several]
+    def places(self, kind: str) -> tuple[int, int]:
+        """The addresses of the loop for x of a kind, see `native.loop_of`, and of what it is told of the matrix."""
+        if kind not in self._places:
+            self._places[kind] = native().loop_of(self.parts, kind), self.told.ctypes.data
+        return self._places[kind]
 
     @property
     def told(self) -> layouts.Array:
@@ -155,9 +163,13 @@ class Stored:
             self._told.append(native().told(self.parts))
         return self._told[0]
 
-    def line(self, x: int, y: int, rows: int) -> tuple[int, ...]:
-        """The product of x with so many rows into y, both addresses, as `native.shares` reads it."""
-        return *self.places(rows > 1), x, y, rows, self.columns, self.rows
+    def line(self, x: int, y: int, rows: int, kind: str = "", width: int = 0) -> tuple[int, ...]:
+        """The product of x with so many rows into y, both addresses, as `native.shares` reads it.
+
+        `kind`: of x, if it is not one or several rows of float32. `width`: see `Batch.multiply`.
+        """
+        places = self.places(kind or ("several" if rows > 1 else "alone"))
+        return *places, x, y, rows, self.columns, self.rows, width or self.rows
 
     def has_whole_numbers(self) -> bool:
         """Whether one row is multiplied in whole numbers, see `loops.whole_numbers`."""
@@ -175,7 +187,7 @@ class Stored:
             assert x.is_contiguous(), "loops read one number behind the other"
             batch.multiply(self, x.data_ptr(), y.data_ptr(), rows)
         else:
-            self.add_tiles(batch.tiles_of(x), y.numpy(), batch)
+            batch.multiply_tiles(self, batch.tiles_of(x), y.data_ptr(), rows)
         return lambda: y
 
     def wide(self, x: Tensor) -> Tensor | None:
@@ -200,11 +212,6 @@ class Stored:
         """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
         assert all(each.flags.c_contiguous for each in (x, y)), "loops read and write one number behind the other"
         batch.multiply(self, x.ctypes.data, y.ctypes.data, len(x))
-
-    def add_tiles(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
-        """The same with x in tiles, see `in_tiles`."""
-        loop = _tile_loop()
-        batch.add(partial(loop.tile_rows, self.parts, x, y, shapes=loop.SHAPES), self.rows, self.columns, 2 * len(x))
 
     def some_rows(self, numbers: Sequence[int]) -> Tensor:
         """Rows of the matrix, decoded: float32 [numbers, columns]. Raises `IndexError` where there is no such row."""
@@ -396,14 +403,6 @@ def blocks(kind: str, rows: Tensor, columns: int) -> Stored | None:
         return None
     tables = layouts.TABLES.get(kind, ())
     return stored(lambda: layout(layouts.array(rows), *(make() for make in tables)), (len(rows), columns), rows)
-
-
-@lru_cache(maxsize=1)
-def _tile_loop() -> Any:
-    """That for processors which multiply tiles."""
-    from engine.model.products.loops import tiles  # noqa: PLC0415
-
-    return tiles
 
 
 @lru_cache(maxsize=1)

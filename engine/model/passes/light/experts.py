@@ -22,7 +22,7 @@ class Shares:
 
     def tell(self, matrices: Sequence[Stored]) -> None:
         """Have the lines multiply with these matrices, which are laid out as those were that the lines are of."""
-        places = np.array([matrix.places(several=False)[1] for matrix in matrices], np.int64)
+        places = np.array([matrix.places("alone")[1] for matrix in matrices], np.int64)
         self.table[:, native().MATRIX] = places[self.owner]
 
 

@@ -11,34 +11,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from engine.model.products.building import EIGHT_NUMBERS
 from engine.model.products.layouts import Array
 
 _I8, _I64 = ir.IntType(8), ir.IntType(64)
 COUNT, ROWS, ROW_BYTES = 8, 16, 64
 
 
-class _Bfloat(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no types, nor this one of LLVM's
-    null = "0.0"
-    intrinsic_name = "bf16"
-
-    def __str__(self) -> str:
-        return "bfloat"
-
-
-_Bfloat._create_instance()
-_BFLOATS = ir.VectorType(_Bfloat(), 32)
-
-
 def _pointer(context: Any, builder: Any, kind: Any, values: Any, content: ir.Type) -> Any:
     """A pointer to an item of an array, as one to `content`; `values` begin with the array and the index."""
     data = context.make_array(kind)(context, builder, values[0]).data
     return builder.bitcast(builder.gep(data, [values[1]]), content.as_pointer())
-
-
-def _joined(builder: Any, low: Any, high: Any) -> Any:
-    places = ir.Constant(ir.VectorType(ir.IntType(32), 16), list(range(16)))
-    return builder.shuffle_vector(low, high, places)
 
 
 def _call(builder: Any, name: str, result: ir.Type, values: list[Any]) -> Any:
@@ -91,26 +73,10 @@ def _configure() -> Any:
     return intrinsic(sign)
 
 
-def _store_bfloats() -> Any:
-    def sign(_context: Any, array: Any, _place: Any, _a: Any, _b: Any, _c: Any, _d: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            low, high = _joined(builder, *values[2:4]), _joined(builder, *values[4:6])
-            found = _call(builder, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", _BFLOATS, [high, low])
-            builder.store(found, _pointer(context, builder, signature.args[0], values, _BFLOATS), align=2)
-            return context.get_dummy_value()
-
-        return types.none(array, types.intp, *[EIGHT_NUMBERS] * 4), generate
-
-    return intrinsic(sign)
-
-
 configure = _configure()
 """Begin to use tiles, in this thread: with `SHAPES`."""
 release = _bare("llvm.x86.tilerelease")
 """End it: a thread that holds tiles is slower to switch."""
-store_bfloats = _store_bfloats()
-"""Write four vectors of eight numbers as 32 of bfloat16, rounded to the nearest, ties to even, from an index on."""
-
 
 clear_0, clear_1, clear_2, clear_3 = (_bare("llvm.x86.tilezero", tile) for tile in range(4))
 load_0, load_1, load_2, load_3 = (_moved("llvm.x86.tileloadd64", tile) for tile in range(4))

@@ -34,13 +34,14 @@ from engine.model.products.loops.tile_operations import (
     save_2,
     save_3,
     shapes,
-    store_bfloats,
 )  # fmt: skip
-from engine.model.products.units.by_layout import SHARED, bytes_of_a_row, find_scales, unit
+from engine.model.products.units.bfloat_units import find_factors, write_unit
+from engine.model.products.units.by_layout import SHARED, bytes_of_a_row
 from engine.model.products.vectors import fetch
 
+ROWS = 16  # of x in a tile, and pairs of columns
 GROUP = 32  # rows of the matrix at a time: two tiles
-STEPS = 64  # tiles of columns that are decoded before they are multiplied: 130 KiB, in the second-level cache
+STEPS = 64
 SHARING = 8  # units whose scales are found at once
 LINE = 64  # bytes that come from memory together
 WIDTH = STEPS * UNIT + UNIT  # of a decoded row in memory: rows of a tile must not fall into the same set of a cache
@@ -72,6 +73,24 @@ def tile_rows(parts: Any, x: Array, y: Array, begin: int, end: int, shapes: Arra
 
 
 @compiled
+def fill_tiles(x: Array, runs: Array, tiles: Array) -> None:
+    """Pairs of columns of x, int32 [rows, pairs], as tiles int32 [tiles, steps, 16 pairs x 16 rows]: see `in_tiles`."""
+    at, steps = 0, tiles.shape[1]
+    for run in range(len(runs)):
+        for begin in range(runs[run, 0], runs[run, 1], ROWS):
+            count = min(ROWS, runs[run, 1] - begin)
+            for step in range(steps):
+                tile, pairs = tiles[at, step], step * ROWS
+                if count < ROWS:
+                    tile[:] = 0
+                for row in range(count):
+                    some = x[begin + row]
+                    for pair in range(ROWS):
+                        tile[pair * ROWS + row] = some[pairs + pair]
+            at += 1
+
+
+@compiled
 def _decode(parts: Any, row: int, begin: int, some: int, steps: int, scales: Array, out: Array, i: int) -> None:
     """Units [begin, begin + some) of the matrix's row `row`; memory is asked for those of the next group."""
     size = bytes_of_a_row(parts)
@@ -81,10 +100,9 @@ def _decode(parts: Any, row: int, begin: int, some: int, steps: int, scales: Arr
         for place in range(ahead, ahead + part, LINE):
             fetch(parts[0], place)
         ahead += part
-        find_scales(parts, row, block, scales, 0)
+        find_factors(parts, row, block, scales)
         for at in range(block, min(block + SHARING, begin + some)):
-            four = unit(parts, row, at, scales, 0)
-            store_bfloats(out, i, four[0], four[1], four[2], four[3])
+            write_unit(parts, row, at, scales, out, i)
             i += UNIT
 
 

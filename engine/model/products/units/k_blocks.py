@@ -99,7 +99,8 @@ def factors_q4_k(line: Array, i: int) -> Any:
 
 
 @compiled
-def _scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
+def scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
+    """Write the factors and offsets of a Q4_K or Q5_K block that begins at a byte."""
     found = factors_q4_k(line, i)
     store(scales, own, times(first(found), spread_half(line, i)))
     store(scales, own + OFFSETS, times(last(found), _negative(spread_half(line, i + 2))))
@@ -107,7 +108,7 @@ def _scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
 
 def _prepare_q4_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
     line, i = parts.blocks[row], 144 * (at >> 3)
-    _scales_k4(line, i, scales, own)
+    scales_k4(line, i, scales, own)
     for pair in range(4):
         both = thirty_two(line, i + 16 + 32 * pair)
         store_bytes(scales, codes_at(own, 2 * pair), field(both, 0, 15))
@@ -116,7 +117,7 @@ def _prepare_q4_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Non
 
 def _prepare_q5_k(parts: Any, row: int, at: int, scales: Array, own: int) -> None:
     line, i = parts.blocks[row], 176 * (at >> 3)
-    _scales_k4(line, i, scales, own)
+    scales_k4(line, i, scales, own)
     fifth = thirty_two(line, i + 16)
     for group in range(8):
         low = field(thirty_two(line, i + 48 + 32 * (group >> 1)), 4 * (group & 1), 15)

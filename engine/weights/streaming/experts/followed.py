@@ -180,28 +180,36 @@ class FollowedExperts:
         pairs = Pairs.of(choice)
         # One row is the same for all of its experts, and there is no need for copies.
         x = hidden[pairs.rows] if len(hidden) > 1 else hidden.expand(len(pairs.rows), -1)
-        outputs = self.outputs(x, pairs.runs, parts_of)
+        outputs = self._outputs(x, pairs.runs, parts_of)
         if weights.dtype == torch.float32:
             return mixed(outputs.float(), pairs.order, weights).to(hidden.dtype)
-        return weighted_sum(outputs, pairs.order, weights).to(hidden.dtype)
+        return weighted_sum(outputs.to(hidden.dtype), pairs.order, weights).to(hidden.dtype)
 
     def outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
         """Of pairs [pairs, width], the experts' outputs, neither weighted nor added up: [pairs, width], as x.
 
         `parts_of`: the stored tensors of an expert.
         """
+        return self._outputs(x, runs, parts_of).to(x.dtype)
+
+    def _outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
+        """The same, in float32 where sums of products are not rounded to x's type before they are added up."""
         parts = {run.expert: parts_of(run.expert) for run in runs}
         self.use.experts += len(runs)
-        inner = self._between(self._product(self._up, x, runs, parts), runs, parts)
-        module = self._module
-        found = self._product(self._down, inner, runs, parts)
-        return module.post_expert_norm(found) if getattr(module, LATER, False) else found
+        # Of bfloat16 whatever the other experts are: these may be computed elsewhere. Of float32 only where no row's
+        # bits are those of the module.
+        is_bfloat = x.dtype == torch.bfloat16
+        gate = self._gate if is_bfloat or all(self._is_stored(run, parts) for run in runs) else None
+        inner = self._between(self._product(self._up, x, runs, parts), gate, x.dtype)
+        found, module = self._product(self._down, inner, runs, parts), self._module
+        return module.post_expert_norm(found.to(x.dtype)) if getattr(module, LATER, False) else found
 
-    def _between(self, inner: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> Tensor:
-        """What lies between the stacks; in the bits of `OneRow` where that would compute a row that is alone."""
+    def _between(self, inner: Tensor, gate: Gate | None, dtype: torch.dtype) -> Tensor:
+        """What lies between the stacks, in this type; with a gate in the bits of `OneRow`, but for their rounding."""
         module = self._module
-        if self._gate and inner.dtype == torch.float32 and all(self._is_stored(run, parts) for run in runs):
-            return self._gate(inner.contiguous())
+        if gate:
+            return gate(inner.float().contiguous()).to(dtype)
+        inner = inner.to(dtype)
         return module._apply_gate(inner) if module.has_gate else module.act_fn(inner)  # type: ignore[no-any-return]
 
     def _is_stored(self, run: Run, parts: Mapping[int, Parts]) -> bool:
@@ -234,7 +242,7 @@ class FollowedExperts:
 
         def between(inner: Tensor) -> Tensor:
             self._add_biases(self._up, inner, runs, parts)
-            return self._between(inner, runs, parts)
+            return self._between(inner, self._gate if inner.dtype == torch.float32 else None, inner.dtype)
 
         outputs = self._one_row.outputs(hidden, up, down, between)
         self._add_biases(self._down, outputs, runs, parts)
@@ -277,6 +285,7 @@ class FollowedExperts:
             yield _Stack(experts.prefix + leaf, out, columns, turned, bias)
 
     def _product(self, stack: _Stack, x: Tensor, runs: Sequence[Run], parts: Mapping[int, Parts]) -> Tensor:
+        """Of x [pairs, columns]: [pairs, out], in float32 if any expert is multiplied as it is stored."""
         few, many = [], []
         for run in runs:
             member = self._member(stack, run.expert, parts[run.expert]) if run.rows <= self._few_rows else None
@@ -284,7 +293,7 @@ class FollowedExperts:
                 many.append(run)
             else:
                 few.append(Group(member, run.begin, run.end))
-        found = multiply(few, x).to(x.dtype) if few else x.new_empty(len(x), stack.out)
+        found = multiply(few, x) if few else x.new_empty(len(x), stack.out)
         self.use.in_place += len(few) if stack is self._down else 0
         with in_all_threads():  # of a pass whose small operations one thread computes
             for run in many:

@@ -37,7 +37,7 @@ def table_of(matrices: list[Stored], x: Tensor, found: list[Tensor], rows: int =
     """Shares of so many rows of each matrix."""
     return np.array(
         [
-            (*each.places(len(x) > 1), x.data_ptr(), y.data_ptr(), len(x), COLUMNS, ROWS, begin, begin + rows)
+            (*each.line(x.data_ptr(), y.data_ptr(), len(x)), begin, begin + rows)
             for each, y in zip(matrices, found, strict=True)
             for begin in range(0, ROWS, rows)
         ],

@@ -9,7 +9,7 @@ from torch import Tensor
 from engine.model.products import product
 from engine.model.products.grouped import Group, member_of, multiply
 from engine.model.products.matrix_unit import TILED_FROM, has_tiles, in_tiles
-from engine.model.products.product import Alternating, Joined, Product, Stored, Woven
+from engine.model.products.product import Alternating, Joined, Product, Stored, Woven, native
 from engine.weights.codecs.codec import codec_named
 from tests.engine.weights.codec_cases import WEIGHT, random_weight
 
@@ -75,7 +75,7 @@ def test_the_bits_of_a_row_depend_on_nothing_else(monkeypatch: pytest.MonkeyPatc
 @needs_tiles
 def test_any_range_of_rows_is_multiplied_and_nothing_beside_it() -> None:
     matrix, x = made()[0], rows_of_x(5)
-    loop, found = product._tile_loop(), torch.full((5, SHAPE[0]), 7.0)
+    loop, found = native().tiles, torch.full((5, SHAPE[0]), 7.0)
     for begin, end in ((0, 1), (1, 40), (40, 1020), (1020, SHAPE[0] - 2)):
         loop.tile_rows(matrix.parts, in_tiles(x).numpy(), found.numpy(), begin, end, loop.SHAPES)
     assert torch.equal(found[:, :-2], matrix(x)[:, :-2])

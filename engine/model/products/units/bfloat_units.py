@@ -1,0 +1,311 @@
+"""Units written as 32 numbers of bfloat16, sixteen at a time: what products of tiles are made of.
+
+Codes of 4 bits with one factor for sixteen numbers or more become numbers in one look-up: the sixteen that they can
+stand for are computed and rounded once. Wherever that is not so the unit is decoded as for products in float32. The bits
+are those of the decoded numbers, rounded to the nearest, ties to even.
+
+Needs AVX-512 with its instructions for bfloat16, which every processor with a unit for tiles has.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from engine.model.products import layouts
+from engine.model.products.building import (
+    BYTES,
+    EIGHT_NUMBERS,
+    F16,
+    F32,
+    I8,
+    I16,
+    I32,
+    MANY,
+    chosen,
+    constant,
+    load,
+    operation,
+    place_of,
+    undefined,
+    with_arguments,
+)
+from engine.model.products.compiling import compiled
+from engine.model.products.layouts import Array
+from engine.model.products.units import by_layout, k_blocks, prepared
+from engine.model.products.units.digits import (
+    MANY_SHORTS,
+    SIXTEEN_NUMBERS,
+    SIXTEEN_SHORTS,
+    many_fused,
+    many_splat,
+    many_times,
+    sixteen_numbers,
+)
+from engine.model.products.units.fields import byte_at
+from engine.model.products.units.prepared import OFFSETS, codes_at
+
+_WIDE = SIXTEEN_NUMBERS.llvm
+
+
+class _Bfloat(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no types, nor this one of LLVM's
+    null = "0.0"
+    intrinsic_name = "bf16"
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+
+_Bfloat._create_instance()
+
+
+def _call(builder: Any, name: str, result: ir.Type, *values: Any) -> Any:
+    """An instruction by the name that LLVM has for it."""
+    kind = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), values)
+
+
+def _rounded(builder: Any, numbers: Any) -> Any:
+    name, kind = "llvm.x86.avx512bf16.cvtneps2bf16.512", ir.VectorType(_Bfloat(), BYTES)
+    return builder.bitcast(_call(builder, name, kind, numbers), SIXTEEN_SHORTS.llvm)
+
+
+def _both_rounded(builder: Any, low: Any, high: Any) -> Any:
+    name, kind = "llvm.x86.avx512bf16.cvtne2ps2bf16.512", ir.VectorType(_Bfloat(), MANY)
+    return builder.bitcast(_call(builder, name, kind, high, low), MANY_SHORTS.llvm)
+
+
+def _looked_up(builder: Any, table: Any, codes: Any) -> Any:
+    """Of each code the lowest four bits count."""
+    return _call(builder, "llvm.x86.avx512.permvar.hi.256", SIXTEEN_SHORTS.llvm, table, codes)
+
+
+def _many_looked_up(builder: Any, table: Any, codes: Any) -> Any:
+    """The same of 32 codes, of which the lowest five bits count: so the table is there twice."""
+    twice = chosen(builder, table, undefined(table), [*range(BYTES)] * 2)
+    return _call(builder, "llvm.x86.avx512.permvar.hi.512", MANY_SHORTS.llvm, twice, codes)
+
+
+def _in_turns(first: int, second: int) -> Callable[[Any, Any], Any]:
+    """Of sixteen bytes those of 4 bits that begin at a bit, and those at another, in turns: in 16 bits each.
+
+    Above them are other bits, which a look-up does not count.
+    """
+
+    def build(builder: Any, loaded: Any) -> Any:
+        wide = builder.zext(loaded, ir.VectorType(I32, BYTES))
+        low = builder.lshr(wide, constant(wide.type, first))
+        found = builder.or_(low, builder.shl(wide, constant(wide.type, 16 - second)))
+        return builder.bitcast(found, MANY_SHORTS.llvm)
+
+    return build
+
+
+def _store(kind: Any) -> Any:
+    def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            builder.store(values[2], place_of(context, builder, signature.args[0], values, kind.llvm), align=2)
+            return context.get_dummy_value()
+
+        return types.none(array, types.intp, kind), generate
+
+    return intrinsic(with_arguments(sign, 3))
+
+
+def _numbers(builder: Any, loaded: Any) -> Any:
+    return builder.sitofp(builder.sext(loaded, ir.VectorType(I32, BYTES)), _WIDE)
+
+
+def _counted(builder: Any, loaded: Any) -> Any:
+    return builder.uitofp(builder.zext(loaded, ir.VectorType(I32, BYTES)), _WIDE)
+
+
+def _spread_half(builder: Any, bits: Any) -> Any:
+    one = builder.insert_element(ir.Constant(SIXTEEN_SHORTS.llvm, ir.Undefined), bits, ir.Constant(I32, 0))
+    halves = builder.bitcast(chosen(builder, one, undefined(one), [0] * BYTES), ir.VectorType(F16, BYTES))
+    return builder.fpext(halves, _WIDE)
+
+
+_BYTES = ir.VectorType(I8, BYTES)
+_signed = load(SIXTEEN_NUMBERS, _BYTES, _numbers)
+_unsigned = load(SIXTEEN_NUMBERS, _BYTES, _counted)
+_half = load(SIXTEEN_NUMBERS, I16, _spread_half)
+_shorts = load(SIXTEEN_SHORTS, _BYTES, lambda builder, loaded: builder.zext(loaded, SIXTEEN_SHORTS.llvm))
+_low_first, _high_first = (load(MANY_SHORTS, _BYTES, _in_turns(*places)) for places in ((0, 4), (4, 0)))
+_many = load(MANY_SHORTS, MANY_SHORTS.llvm, lambda _, loaded: loaded)
+_upper = operation(
+    SIXTEEN_SHORTS, (SIXTEEN_SHORTS,), lambda builder, codes: builder.lshr(codes, constant(codes.type, 4))
+)
+_table = operation(SIXTEEN_SHORTS, (SIXTEEN_NUMBERS,), _rounded)
+_bfloats = operation(MANY_SHORTS, (SIXTEEN_NUMBERS,) * 2, _both_rounded)
+_found = operation(SIXTEEN_SHORTS, (SIXTEEN_SHORTS,) * 2, _looked_up)
+_all_found = operation(MANY_SHORTS, (SIXTEEN_SHORTS, MANY_SHORTS), _many_looked_up)
+_joined = operation(
+    SIXTEEN_NUMBERS, (EIGHT_NUMBERS,) * 2, lambda builder, low, high: chosen(builder, low, high, [*range(BYTES)])
+)
+_store_sixteen, _store_many = _store(SIXTEEN_SHORTS), _store(MANY_SHORTS)
+
+FROM_0, FROM_8_BELOW = np.arange(16, dtype=np.float32), np.arange(-8, 8, dtype=np.float32)
+WHOLE = np.float32(2.0**24)
+
+
+def write_unit(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
+    """Write the numbers of the columns from 32 x `at` on as bfloat16 into out, from i on; see `find_factors`."""
+    raise NotImplementedError
+
+
+def find_factors(parts: Any, row: int, at: int, scales: Array) -> None:
+    """Write what the units of 256 columns share into `scales`, of `by_layout.SHARED` numbers."""
+    raise NotImplementedError
+
+
+@compiled
+def _write_halves(line: Array, place: int, table: Any, out: Array, i: int) -> None:
+    """Sixteen bytes at a place: the lower four bits of all are codes of the first columns, the upper four of others."""
+    codes = _shorts(line, place)
+    _store_sixteen(out, i, _found(table, codes))
+    _store_sixteen(out, i + 16, _found(table, _upper(codes)))
+
+
+def _q4_0(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001  # numba looks at names
+    line, place = parts.blocks[row], 18 * at
+    table = _table(many_times(sixteen_numbers(FROM_8_BELOW, 0), _half(line, place)))
+    _write_halves(line, place + 2, table, out, i)
+
+
+def _q4_1(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    line, place = parts.blocks[row], 20 * at
+    table = _table(many_fused(sixteen_numbers(FROM_0, 0), _half(line, place), _half(line, place + 2)))
+    _write_halves(line, place + 4, table, out, i)
+
+
+def _q8_0(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    line, place = parts.blocks[row], 34 * at
+    scale = _half(line, place)
+    low, high = many_times(_signed(line, place + 2), scale), many_times(_signed(line, place + 18), scale)
+    _store_many(out, i, _bfloats(low, high))
+
+
+def _iq4_nl(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    line, place = parts.blocks[row], 18 * at
+    table = _table(many_times(sixteen_numbers(parts.levels, 0), _half(line, place)))
+    _write_halves(line, place + 2, table, out, i)
+
+
+def _mxfp4(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    line, place = parts.blocks[row], 17 * at
+    step = many_splat(parts.steps[byte_at(line, place)])
+    _write_halves(line, place + 1, _table(many_times(sixteen_numbers(parts.levels, 0), step)), out, i)
+
+
+def _iq4_xs(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
+    group = at & 7
+    table = _table(many_times(sixteen_numbers(parts.levels, 0), many_splat(scales[group])))
+    _write_halves(parts.blocks[row], 136 * (at >> 3) + 8 + 16 * group, table, out, i)
+
+
+def _scales_of_q4_k(parts: Any, row: int, at: int, scales: Array) -> None:
+    k_blocks.scales_k4(parts.blocks[row], 144 * (at >> 3), scales, 0)
+
+
+def _q4_k(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
+    line, group = parts.blocks[row], at & 7
+    factor, offset = many_splat(scales[group]), many_splat(scales[group + OFFSETS])
+    table = _table(many_fused(sixteen_numbers(FROM_0, 0), factor, offset))
+    place = 144 * (at >> 3) + 16 + 32 * (group >> 1)
+    begin, end = _shorts(line, place), _shorts(line, place + 16)
+    if group & 1:
+        begin, end = _upper(begin), _upper(end)
+    _store_sixteen(out, i, _found(table, begin))
+    _store_sixteen(out, i + 16, _found(table, end))
+
+
+def _signed_by_two(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    """Of what is prepared: bytes with a sign, and for each half a factor that is divided by 2 ** 24."""
+    group, place = at & 7, codes_at(0, at & 7)
+    low = many_times(_signed(scales, place), many_splat(scales[2 * group] * WHOLE))
+    high = many_times(_signed(scales, place + 4), many_splat(scales[2 * group + 1] * WHOLE))
+    _store_many(out, i, _bfloats(low, high))
+
+
+def _stretched_by_one(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    """Bytes without a sign, with a factor and an offset."""
+    group, place = at & 7, codes_at(0, at & 7)
+    factor, offset = many_splat(scales[group]), many_splat(scales[group + OFFSETS])
+    low = many_fused(_unsigned(scales, place), factor, offset)
+    _store_many(out, i, _bfloats(low, many_fused(_unsigned(scales, place + 4), factor, offset)))
+
+
+def _stretched_by_two(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    """The same with a factor and an offset for each half."""
+    group, place = 2 * (at & 7), codes_at(0, at & 7)
+    factor, offset = many_splat(scales[group]), many_splat(scales[group + OFFSETS])
+    other, other_offset = many_splat(scales[group + 1]), many_splat(scales[group + 1 + OFFSETS])
+    low = many_fused(_unsigned(scales, place), factor, offset)
+    _store_many(out, i, _bfloats(low, many_fused(_unsigned(scales, place + 4), other, other_offset)))
+
+
+def _levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    factor = many_splat(parts.absmax[(row * 2 * parts.codes.shape[1] + 32 * at) >> parts.block])
+    table = _table(many_times(sixteen_numbers(parts.levels, 0), factor))
+    _store_many(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
+
+
+def _nested_levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    block = (row * 2 * parts.codes.shape[1] + 32 * at) >> parts.block
+    factor = parts.steps[parts.absmax[block]] * parts.scales[block >> parts.group] + parts.offset
+    table = _table(many_times(sixteen_numbers(parts.levels, 0), many_splat(factor)))
+    _store_many(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
+
+
+def _copied(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    _store_many(out, i, _many(parts.numbers[row], 32 * at))
+
+
+def _decoded(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
+    four = by_layout.unit(parts, row, at, scales, 0)
+    _store_many(out, i, _bfloats(_joined(four[0], four[1]), _joined(four[2], four[3])))
+
+
+def _scales_of_any(parts: Any, row: int, at: int, scales: Array) -> None:
+    by_layout.find_scales(parts, row, at, scales, 0)
+
+
+WRITERS: dict[type, Callable[..., None]] = {
+    layouts.Bfloats: _copied,
+    layouts.Levels: _levels,
+    layouts.NestedLevels: _nested_levels,
+    layouts.Q40: _q4_0,
+    layouts.Q41: _q4_1,
+    layouts.Q80: _q8_0,
+    layouts.Q4K: _q4_k,
+    layouts.Iq4Nl: _iq4_nl,
+    layouts.Iq4Xs: _iq4_xs,
+    layouts.Mxfp4: _mxfp4,
+    **{
+        kind: writer
+        for writer, scaled in (
+            (_signed_by_two, prepared.signed_by_two),
+            (_stretched_by_one, prepared.stretched_by_one),
+            (_stretched_by_two, prepared.stretched_by_two),
+        )
+        for kind, found in by_layout.SCALED.items()
+        if found is scaled
+    },
+}
+"""Layouts that are written faster than they are decoded, or as they are."""
+
+
+def _writer_of(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> Callable[..., None]:  # noqa: ARG001
+    return WRITERS.get(parts.instance_class, _decoded)
+
+
+def _finder_of(parts: Any, row: int, at: int, scales: Array) -> Callable[..., None]:  # noqa: ARG001
+    return _scales_of_q4_k if parts.instance_class is layouts.Q4K else _scales_of_any
+
+
+overload(write_unit)(_writer_of)
+overload(find_factors)(_finder_of)
