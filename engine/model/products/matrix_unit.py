@@ -19,7 +19,7 @@ from torch import Tensor
 from engine.model.products.compiling import has_compiler
 
 TILE_ROWS, TILE_COLUMNS = 16, 32
-TILED_FROM = 5  # as measured of blocks of all usual kinds: 8 rows take as long either way
+TILED_FROM = 5  # as measured of blocks of all usual kinds: 4 rows take as long either way
 NEEDED = frozenset({"amx-tile", "amx-bf16", "avx512bf16", "avx512vl", "avx512bw"})
 ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18  # Linux on x86-64; see its documentation of xstate
 

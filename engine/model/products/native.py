@@ -17,10 +17,11 @@ from numba.extending import intrinsic
 
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops import attending, kernels, steps, tiles, whole_numbers
+from engine.model.products.loops import attending, kernels, output_kernels, steps, tiles, whole_numbers
 from engine.model.products.loops.kernels import LINE
 from engine.model.products.matrix_unit import TILE_COLUMNS, TILE_ROWS
 from engine.model.products.pointers import floats, integers, octets, shorts
+from engine.model.products.units.by_layout import APART
 from engine.model.products.units.digits import DIGITS
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, WIDTH, BEGIN, END = range(10)
@@ -148,6 +149,20 @@ def _several_rows(share: Any, matrix: Any) -> None:
     kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
+def _one_row_apart(share: Any, matrix: Any) -> None:
+    parts, columns = _value(matrix), _look(share + 8 * COLUMNS)
+    x = numba.carray(floats(_look(share + 8 * X)), (1, columns))
+    y = numba.carray(floats(_look(share + 8 * Y)), (1, _look(share + 8 * ALL)))
+    output_kernels.one_row(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
+def _several_rows_apart(share: Any, matrix: Any) -> None:
+    parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
+    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
+    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
+    output_kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 def _tiled_rows(share: Any, matrix: Any) -> None:
     parts, rows, steps = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS) // TILE_COLUMNS
     x = numba.carray(shorts(_look(share + 8 * X)), (-(-rows // TILE_ROWS), steps, 2 * tiles.TILE))
@@ -211,8 +226,10 @@ def loop_of(parts: Any, kind: str) -> int:
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
     key = type(parts), kind, *fields
     if key not in _loops:  # numba takes a hundred microseconds to name a type, and experts are many
-        alone = _one_whole_row if whole_numbers.has_loop(parts) else _one_row
-        loop = {"alone": alone, "several": _several_rows, "tiled": _tiled_rows}[kind]
+        alone, several = (_one_row_apart, _several_rows_apart) if type(parts) in APART else (_one_row, _several_rows)
+        if whole_numbers.has_loop(parts):
+            alone = _one_whole_row
+        loop = {"alone": alone, "several": several, "tiled": _tiled_rows}[kind]
         _loops[key] = _compiled_loop(numba.typeof(parts), loop)
     return int(_loops[key].address)
 

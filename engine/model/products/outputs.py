@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.model.products import layouts
-from engine.model.products.product import MOST_ROWS, Batch, Stored, stored
+from engine.model.products.product import Batch, Stored, stored
 
 MOST_IN_GROUP = 1 << 12  # columns: more would leave the caches while they are decoded
 
@@ -20,21 +20,12 @@ class Outputs(Stored):
 
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
-        return Stored.begin(self, x.float(), batch)
+        return Stored.begin(self, batch.keep(x.float()), batch)
 
     def wide(self, x: Tensor) -> Tensor | None:
         """None: a block of rows would touch every line of the cache that holds codes."""
         del x
         return None
-
-    def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
-        """See `Stored.add`."""
-        kernels = _kernels()
-        step = -(-len(x) // max(1, round(len(x) / MOST_ROWS)))
-        for at in range(0, len(x), step):
-            some = x[at : at + step]
-            kernel = kernels.one_row if len(some) == 1 else kernels.several_rows
-            batch.add(partial(kernel, self.parts, some, y[at : at + step]), self.rows, self.columns, len(some))
 
     def decode(self, out: Tensor) -> None:
         """See `Stored.decode`."""

@@ -64,6 +64,7 @@ class Batch:
         self._products: list[tuple[Stored, int, int, int, int]] = []  # with the places of x and y, rows, and y's width
         self._tiled: list[tuple[int, ...]] = []  # lines of products of tiles
         self._tiles: list[tuple[Tensor, Tensor]] = []
+        self._kept: list[Tensor] = []
         self._whole: dict[tuple[int, int], layouts.Array] = {}  # rows of x by their place and columns
 
     def tiles_of(self, x: Tensor) -> int:
@@ -84,6 +85,11 @@ class Batch:
         for at in range(0, rows, step):
             place = x + 4 * at * matrix.columns, y + 4 * at * width
             self._products.append((matrix, *place, min(step, rows - at), width))
+
+    def keep(self, x: Tensor) -> Tensor:
+        """The tensor itself, which stays until the batch has run: of others the addresses alone are noted."""
+        self._kept.append(x)
+        return x
 
     def multiply_tiles(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0) -> None:
         """The same with `rows` rows of x as tiles, see `in_tiles`."""
@@ -207,11 +213,6 @@ class Stored:
         with in_own_thread():
             CREW.run(shares, min(threads_allowed(), len(shares)))
         return y.t()
-
-    def add(self, x: layouts.Array, y: layouts.Array, batch: Batch) -> None:
-        """Have the batch write the product of x, float32 [rows, columns], into y [rows, weight rows]; contiguous."""
-        assert all(each.flags.c_contiguous for each in (x, y)), "loops read and write one number behind the other"
-        batch.multiply(self, x.ctypes.data, y.ctypes.data, len(x))
 
     def some_rows(self, numbers: Sequence[int]) -> Tensor:
         """Rows of the matrix, decoded: float32 [numbers, columns]. Raises `IndexError` where there is no such row."""

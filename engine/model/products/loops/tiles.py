@@ -35,7 +35,7 @@ from engine.model.products.loops.tile_operations import (
     save_3,
     shapes,
 )  # fmt: skip
-from engine.model.products.units.bfloat_units import find_factors, write_unit
+from engine.model.products.units.bfloat_units import find_factors, write_units
 from engine.model.products.units.by_layout import SHARED, bytes_of_a_row
 from engine.model.products.vectors import fetch
 
@@ -101,9 +101,8 @@ def _decode(parts: Any, row: int, begin: int, some: int, steps: int, scales: Arr
             fetch(parts[0], place)
         ahead += part
         find_factors(parts, row, block, scales)
-        for at in range(block, min(block + SHARING, begin + some)):
-            write_unit(parts, row, at, scales, out, i)
-            i += UNIT
+        write_units(parts, row, block, min(block + SHARING, begin + some), scales, out, i)
+        i += SHARING * UNIT
 
 
 @compiled

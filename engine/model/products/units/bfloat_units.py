@@ -1,8 +1,8 @@
 """Units written as 32 numbers of bfloat16, sixteen at a time: what products of tiles are made of.
 
 Codes of 4 bits with one factor for sixteen numbers or more become numbers in one look-up: the sixteen that they can
-stand for are computed and rounded once. Wherever that is not so the unit is decoded as for products in float32. The bits
-are those of the decoded numbers, rounded to the nearest, ties to even.
+stand for are computed and rounded once. Where that is not so units are decoded as for products in float32. The bits are
+those of the decoded numbers, rounded to the nearest, ties to even.
 
 Needs AVX-512 with its instructions for bfloat16, which every processor with a unit for tiles has.
 """
@@ -20,7 +20,6 @@ from engine.model.products.building import (
     BYTES,
     EIGHT_NUMBERS,
     F16,
-    F32,
     I8,
     I16,
     I32,
@@ -34,10 +33,12 @@ from engine.model.products.building import (
     with_arguments,
 )
 from engine.model.products.compiling import compiled
-from engine.model.products.layouts import Array
-from engine.model.products.units import by_layout, k_blocks, prepared
+from engine.model.products.layouts import UNIT, Array
+from engine.model.products.units import by_layout, k_blocks, k_codes
+from engine.model.products.units.blocks import HIGH
 from engine.model.products.units.digits import (
     MANY_SHORTS,
+    PAIR_OF_BYTES,
     SIXTEEN_NUMBERS,
     SIXTEEN_SHORTS,
     many_fused,
@@ -47,6 +48,7 @@ from engine.model.products.units.digits import (
 )
 from engine.model.products.units.fields import byte_at
 from engine.model.products.units.prepared import OFFSETS, codes_at
+from engine.model.products.vectors import first_high, last_high, sixteen, splat, spread_half, store, times
 
 _WIDE = SIXTEEN_NUMBERS.llvm
 
@@ -146,14 +148,16 @@ _all_found = operation(MANY_SHORTS, (SIXTEEN_SHORTS, MANY_SHORTS), _many_looked_
 _joined = operation(
     SIXTEEN_NUMBERS, (EIGHT_NUMBERS,) * 2, lambda builder, low, high: chosen(builder, low, high, [*range(BYTES)])
 )
-_store_sixteen, _store_many = _store(SIXTEEN_SHORTS), _store(MANY_SHORTS)
+_store_sixteen, _store_many, _store_pair = map(_store, (SIXTEEN_SHORTS, MANY_SHORTS, PAIR_OF_BYTES))
 
 FROM_0, FROM_8_BELOW = np.arange(16, dtype=np.float32), np.arange(-8, 8, dtype=np.float32)
-WHOLE = np.float32(2.0**24)
 
 
-def write_unit(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
-    """Write the numbers of the columns from 32 x `at` on as bfloat16 into out, from i on; see `find_factors`."""
+def write_units(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:
+    """Write the numbers of the columns [32 x begin, 32 x end) as bfloat16 into out, from i on.
+
+    `begin`: a multiple of 8, as many units as have their factors found together, see `find_factors`.
+    """
     raise NotImplementedError
 
 
@@ -211,41 +215,80 @@ def _scales_of_q4_k(parts: Any, row: int, at: int, scales: Array) -> None:
     k_blocks.scales_k4(parts.blocks[row], 144 * (at >> 3), scales, 0)
 
 
-def _q4_k(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
-    line, group = parts.blocks[row], at & 7
-    factor, offset = many_splat(scales[group]), many_splat(scales[group + OFFSETS])
-    table = _table(many_fused(sixteen_numbers(FROM_0, 0), factor, offset))
-    place = 144 * (at >> 3) + 16 + 32 * (group >> 1)
+@compiled
+def _write_nibbles(line: Array, place: int, scales: Array, group: int, out: Array, i: int) -> None:
+    """Two units, whose codes are the lower and the upper halves of the same bytes."""
     begin, end = _shorts(line, place), _shorts(line, place + 16)
-    if group & 1:
-        begin, end = _upper(begin), _upper(end)
-    _store_sixteen(out, i, _found(table, begin))
-    _store_sixteen(out, i + 16, _found(table, end))
+    first = _stretched(scales, group)
+    _store_sixteen(out, i, _found(first, begin))
+    _store_sixteen(out, i + 16, _found(first, end))
+    second = _stretched(scales, group + 1)
+    _store_sixteen(out, i + 32, _found(second, _upper(begin)))
+    _store_sixteen(out, i + 48, _found(second, _upper(end)))
 
 
-def _signed_by_two(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """Of what is prepared: bytes with a sign, and for each half a factor that is divided by 2 ** 24."""
-    group, place = at & 7, codes_at(0, at & 7)
-    low = many_times(_signed(scales, place), many_splat(scales[2 * group] * WHOLE))
-    high = many_times(_signed(scales, place + 4), many_splat(scales[2 * group + 1] * WHOLE))
-    _store_many(out, i, _bfloats(low, high))
+@compiled
+def _stretched(scales: Array, group: int) -> Any:
+    return _table(
+        many_fused(sixteen_numbers(FROM_0, 0), many_splat(scales[group]), many_splat(scales[group + OFFSETS]))
+    )
 
 
-def _stretched_by_one(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """Bytes without a sign, with a factor and an offset."""
-    group, place = at & 7, codes_at(0, at & 7)
-    factor, offset = many_splat(scales[group]), many_splat(scales[group + OFFSETS])
-    low = many_fused(_unsigned(scales, place), factor, offset)
-    _store_many(out, i, _bfloats(low, many_fused(_unsigned(scales, place + 4), factor, offset)))
+def _q4_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    """A whole block: without a branch, of which each would count references."""
+    line, place = parts.blocks[row], 144 * (begin >> 3) + 16
+    _write_nibbles(line, place, scales, 0, out, i)
+    _write_nibbles(line, place + 32, scales, 2, out, i + 64)
+    _write_nibbles(line, place + 64, scales, 4, out, i + 128)
+    _write_nibbles(line, place + 96, scales, 6, out, i + 192)
 
 
-def _stretched_by_two(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """The same with a factor and an offset for each half."""
-    group, place = 2 * (at & 7), codes_at(0, at & 7)
-    factor, offset = many_splat(scales[group]), many_splat(scales[group + OFFSETS])
-    other, other_offset = many_splat(scales[group + 1]), many_splat(scales[group + 1 + OFFSETS])
-    low = many_fused(_unsigned(scales, place), factor, offset)
-    _store_many(out, i, _bfloats(low, many_fused(_unsigned(scales, place + 4), other, other_offset)))
+def _scales_of_q5_k(parts: Any, row: int, at: int, scales: Array) -> None:
+    k_blocks.scales_k4(parts.blocks[row], 176 * (at >> 3), scales, 0)
+
+
+def _scales_of_q6_k(parts: Any, row: int, at: int, scales: Array) -> None:
+    line, i = parts.blocks[row], 210 * (at >> 3)
+    both, scale = sixteen(line, i + 192), times(spread_half(line, i + 208), splat(HIGH))
+    _with_offsets(times(first_high(both), scale), scales, 0, -32)
+    _with_offsets(times(last_high(both), scale), scales, 8, -32)
+
+
+@compiled
+def _with_offsets(factors: Any, scales: Array, at: int, less: int) -> None:
+    """Eight factors, and these times what codes are less: exact, as both are short."""
+    store(scales, at, factors)
+    store(scales, at + OFFSETS, times(factors, splat(np.float32(less))))
+
+
+@compiled
+def _write_pair(found: Any, scales: Array, group: int, factors: int, out: Array, i: int) -> None:
+    place = codes_at(0, group)
+    _store_pair(scales, place, found)
+    for unit in range(2):
+        first = (group + unit) * factors
+        last, codes = first + factors - 1, place + 8 * unit
+        low = many_fused(_unsigned(scales, codes), many_splat(scales[first]), many_splat(scales[first + OFFSETS]))
+        high = many_fused(_unsigned(scales, codes + 4), many_splat(scales[last]), many_splat(scales[last + OFFSETS]))
+        _store_many(out, i + 32 * unit, _bfloats(low, high))
+
+
+def _blocks_by_one(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    """The same of units that are written from bytes."""
+    block = begin >> 3
+    _write_pair(k_codes.pair(parts, row, block, 0), scales, 0, 1, out, i)
+    _write_pair(k_codes.pair(parts, row, block, 2), scales, 2, 1, out, i + 64)
+    _write_pair(k_codes.pair(parts, row, block, 4), scales, 4, 1, out, i + 128)
+    _write_pair(k_codes.pair(parts, row, block, 6), scales, 6, 1, out, i + 192)
+
+
+def _blocks_by_two(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    """The same with two factors."""
+    block = begin >> 3
+    _write_pair(k_codes.pair(parts, row, block, 0), scales, 0, 2, out, i)
+    _write_pair(k_codes.pair(parts, row, block, 2), scales, 2, 2, out, i + 64)
+    _write_pair(k_codes.pair(parts, row, block, 4), scales, 4, 2, out, i + 128)
+    _write_pair(k_codes.pair(parts, row, block, 6), scales, 6, 2, out, i + 192)
 
 
 def _levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
@@ -281,31 +324,53 @@ WRITERS: dict[type, Callable[..., None]] = {
     layouts.Q40: _q4_0,
     layouts.Q41: _q4_1,
     layouts.Q80: _q8_0,
-    layouts.Q4K: _q4_k,
     layouts.Iq4Nl: _iq4_nl,
     layouts.Iq4Xs: _iq4_xs,
     layouts.Mxfp4: _mxfp4,
-    **{
-        kind: writer
-        for writer, scaled in (
-            (_signed_by_two, prepared.signed_by_two),
-            (_stretched_by_one, prepared.stretched_by_one),
-            (_stretched_by_two, prepared.stretched_by_two),
-        )
-        for kind, found in by_layout.SCALED.items()
-        if found is scaled
-    },
 }
-"""Layouts that are written faster than they are decoded, or as they are."""
+"""Layouts whose units are written faster than they are decoded, or as they are."""
+
+BLOCKS: dict[type, Callable[..., None]] = {
+    layouts.Q4K: _q4_k,
+    layouts.Q5K: _blocks_by_one,
+    layouts.Q6K: _blocks_by_two,
+}
+"""The same of layouts of which eight units are written at once."""
+
+FINDERS: dict[type, Callable[..., None]] = {
+    layouts.Q4K: _scales_of_q4_k,
+    layouts.Q5K: _scales_of_q5_k,
+    layouts.Q6K: _scales_of_q6_k,
+}
+"""What these need, where that is less than decoding needs."""
 
 
-def _writer_of(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> Callable[..., None]:  # noqa: ARG001
-    return WRITERS.get(parts.instance_class, _decoded)
+def _one_by_one(write: Callable[..., None]) -> Callable[..., None]:
+    found = compiled(write)
+
+    def units(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:
+        for at in range(begin, end):
+            found(parts, row, at, scales, out, i + UNIT * (at - begin))
+
+    return units
+
+
+def _writer_of(  # numba looks at names
+    parts: Any,
+    row: int,  # noqa: ARG001
+    begin: int,  # noqa: ARG001
+    end: int,  # noqa: ARG001
+    scales: Array,  # noqa: ARG001
+    out: Array,  # noqa: ARG001
+    i: int,  # noqa: ARG001
+) -> Callable[..., None]:
+    kind = parts.instance_class
+    return BLOCKS.get(kind) or _one_by_one(WRITERS.get(kind, _decoded))
 
 
 def _finder_of(parts: Any, row: int, at: int, scales: Array) -> Callable[..., None]:  # noqa: ARG001
-    return _scales_of_q4_k if parts.instance_class is layouts.Q4K else _scales_of_any
+    return FINDERS.get(parts.instance_class, _scales_of_any)
 
 
-overload(write_unit)(_writer_of)
+overload(write_units)(_writer_of)
 overload(find_factors)(_finder_of)

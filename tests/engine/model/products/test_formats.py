@@ -17,6 +17,8 @@ from engine.model.formats.packed_integers import PackedIntegers
 from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import layouts, product
+from engine.model.products.loops import output_kernels
+from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.outputs import Outputs
 from engine.model.products.product import Stored
 from engine.weights.codecs.codec import codec_named
@@ -123,6 +125,10 @@ WHOLE_NUMBERS = {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"}
 FEW = choose(["Q4_K", "IQ2_S", "AWQ"], list(CASES))  # loops are compiled for each, for a second or two
 
 
+SIDE_BY_SIDE = ("GPTQ", "AWQ", "AWQ without zeros")
+IN_TILES = choose(["Q4_0", "Q4_K", "Q6_K", "NF4", "IQ2_S", "AWQ"], list(CASES))  # as different as they are written
+
+
 @pytest.mark.parametrize("name", FEW)
 def test_a_packed_weight_is_decoded_with_the_same_bits_and_multiplied(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -148,6 +154,35 @@ def test_a_packed_weight_is_decoded_with_the_same_bits_and_multiplied(
         assert float((found - expected[:rows]).abs().max()) <= 1e-5 * float(expected.abs().max())
         same = 1 if name not in WHOLE_NUMBERS else min(rows, 2)  # one row alone has other bits there
         assert torch.equal(found[0], multiply(x[:same].clone())[0])
+
+
+@pytest.mark.skipif(not has_tiles(), reason="this processor has no unit that multiplies tiles")
+@pytest.mark.parametrize("name", IN_TILES)
+def test_rows_of_bfloat16_are_multiplied_with_the_bits_of_the_weight_as_it_is_decoded_to_that(name: str) -> None:
+    torch.manual_seed(0)
+    form, parts = CASES[name]()
+    if name == "MXFP4":
+        parts["0"][:, ::17] = 120  # scales that leave all numbers finite
+    weight = torch.empty(SHAPE, dtype=torch.float32 if name in SIDE_BY_SIDE else torch.bfloat16)
+    form.decode(parts, weight)
+    multiply = form.product(parts, SHAPE)
+    assert multiply is not None
+    columns = multiply(torch.eye(COLUMNS, dtype=torch.bfloat16))
+    assert torch.equal(columns, weight.float().t())
+    assert torch.equal(columns[32:48], multiply(torch.eye(COLUMNS, dtype=torch.bfloat16)[32:48].clone()))
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_where_outputs_lie_side_by_side_they_are_multiplied_so(name: str) -> None:
+    """As rows they would touch a line of the cache for every number: that took ten times as long."""
+    torch.manual_seed(0)
+    form, parts = CASES[name]()
+    multiply = form.product(parts, SHAPE)
+    assert isinstance(multiply, Outputs)
+    for rows, loop in ((1, output_kernels.one_row), (3, output_kernels.several_rows)):
+        x, found = torch.randn(rows, COLUMNS), torch.empty(rows, ROWS)
+        loop(multiply.parts, x.numpy(), found.numpy(), 0, ROWS)
+        assert torch.equal(multiply(x), found)
 
 
 @for_the_proofs
