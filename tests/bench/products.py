@@ -1,10 +1,11 @@
 """How fast weights are multiplied as they are stored: bytes a second of one row, operations a second of several.
 
 python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8_0] [--numbers 1,4,9,17,33,64]
-    [--turns 30] [--threads 2] [--whole-numbers]
+    [--turns 30] [--threads 2] [--dtype float32] [--whole-numbers]
 
-The same product in float32 by torch takes turns with each. Matrices are read anew, one after another: together they
-are larger than the caches. Of each the fastest run counts, since others compute on a machine too.
+The same product by torch, of a weight in the rows' type, takes turns with each. Rows of bfloat16 are multiplied as
+tiles, where the processor has a unit for them. Matrices are read anew, one after another: together they are larger than
+the caches. Of each the fastest run counts, since others compute on a machine too.
 
 With --whole-numbers one row is multiplied in whole numbers and by the loop of float32, matrix by matrix in turns: the
 medians of both, and the median ratio of two that follow each other, which holds where seconds do not.
@@ -54,10 +55,11 @@ def main() -> None:
     parser.add_argument("--numbers", default="1,4,9,17,33,64")
     parser.add_argument("--turns", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of what is multiplied")
     parser.add_argument("--whole-numbers", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    numbers = [int(number) for number in arguments.numbers.split(",")]
+    numbers, dtype = [int(number) for number in arguments.numbers.split(",")], getattr(torch, arguments.dtype)
     shape = arguments.rows, arguments.columns
     if arguments.whole_numbers:
         compare_loops(arguments.formats.split(","), shape, arguments.turns)
@@ -67,13 +69,13 @@ def main() -> None:
     by_torch: list[list[float]] = []
     for name in arguments.formats.split(","):
         copies = _copies(name, shape)
-        found = [_seconds(copies, shape, number, arguments.turns) for number in numbers]
+        found = [_seconds(copies, shape, number, arguments.turns, dtype) for number in numbers]
         by_torch.append([alone for _, alone in found])
         rate = copies.nbytes / found[0][0] / 1e9 if numbers[0] == 1 else float("nan")
         print(_line(name, rate, shape, numbers, [seconds for seconds, _ in found]), flush=True)
     fastest = [min(each) for each in zip(*by_torch, strict=True)]
-    rate = 4 * shape[0] * shape[1] / fastest[0] / 1e9 if numbers[0] == 1 else float("nan")
-    print(_line("float32 by torch", rate, shape, numbers, fastest))
+    rate = dtype.itemsize * shape[0] * shape[1] / fastest[0] / 1e9 if numbers[0] == 1 else float("nan")
+    print(_line(f"{arguments.dtype} by torch", rate, shape, numbers, fastest))
 
 
 def compare_loops(names: Sequence[str], shape: tuple[int, int], turns: int) -> None:
@@ -128,9 +130,11 @@ def _several(make: Callable[[dict[str, Tensor]], Product | None], parts: dict[st
     return Copies([each for each in made if each is not None], nbytes)
 
 
-def _seconds(copies: Copies, shape: tuple[int, int], number: int, turns: int) -> tuple[float, float]:
-    """Seconds of a product of so many rows, and of torch's."""
-    x, weight = torch.randn(number, shape[1]), torch.randn(shape)
+def _seconds(
+    copies: Copies, shape: tuple[int, int], number: int, turns: int, dtype: torch.dtype
+) -> tuple[float, float]:
+    """Seconds of a product of so many rows in this type, and of torch's."""
+    x, weight = torch.randn(number, shape[1]).to(dtype), torch.randn(shape).to(dtype)
     copies.products[0](x)
     taken: list[float] = []
     by_torch: list[float] = []

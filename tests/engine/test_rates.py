@@ -1,5 +1,6 @@
 """This machine measured: plausible figures, in the cache, taken once, and stopped between two measurements."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import torch
 
 from engine.engine import load
 from engine.errors import Cancellation, Cancelled
-from engine.loading.measurements import measuring, samples
+from engine.loading.measurements import benchmark, measuring, samples
 from engine.loading.measurements.benchmark import benchmark_of
 from engine.loading.measurements.overheads import Narrow
 from engine.loading.measurements.rates_file import NAME
@@ -40,6 +41,22 @@ def test_everything_is_measured_and_found_again(weights: str, tmp_path: Path) ->
     assert list(rates.products.rows) == list(measuring.MEASURED_ROWS)
     assert benchmark_of(open_checkpoint(EMBEDDED), "float16", CPU, tmp_path).recall() is None
     assert [path.name for path in tmp_path.iterdir()] == [NAME], "the file that was made to be read is gone"
+
+
+def test_nothing_is_written_beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, cache, read = tmp_path / "model", tmp_path / "cache", list[Path]()
+    tiny_model("llama").save_pretrained(model)
+
+    def disk_rate(files: Sequence[Path], _check: object) -> float:
+        read.extend(files)
+        return 1e9
+
+    monkeypatch.setattr(benchmark, "disk_rate", disk_rate)
+    bench = benchmark_of(open_checkpoint(str(model)), "float32", CPU, cache)
+    assert bench.folder == model, "its layers come from there"
+    assert bench._disk_rate(lambda: None) == 1
+    assert [path.parent for path in read] == [cache]
+    assert not list(cache.iterdir()), "what was made to be read is gone"
 
 
 def test_beside_a_gpu_a_mixture_s_experts_are_measured_on_the_processor(tmp_path: Path) -> None:

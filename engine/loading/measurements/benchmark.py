@@ -190,7 +190,7 @@ class Benchmark:
     def _disk_rate(self, check: Callable[[], None]) -> float | None:
         """1e9 bytes a second; None where nothing can be read to find out."""
         try:
-            with _sample(self.shards, self.folder) as files:
+            with _sample(self.shards, self.folder, self.cache) as files:
                 return disk_rate(files, check) / GIGA
         except (OSError, ModelError):
             return None
@@ -243,13 +243,18 @@ def _typical(checkpoint: Checkpoint, name: str, elements: int) -> PackedWeight:
 
 
 @contextmanager
-def _sample(shards: Sequence[Path], folder: Path) -> Iterator[Sequence[Path]]:
-    """Files on the disk of `folder` that are large enough to tell its rate: the shards, or one made for this."""
-    if volume_of(shards[0]) == volume_of(folder) and sum(path.stat().st_size for path in shards) >= READ_BYTES:
+def _sample(shards: Sequence[Path], folder: Path, cache: Path) -> Iterator[Sequence[Path]]:
+    """Files on the disk of `folder` that are large enough to tell its rate: the shards, or one made for this.
+
+    What is made lies in the cache if that is on the same disk: a model's folder is its owner's.
+    """
+    disk = volume_of(folder)
+    if volume_of(shards[0]) == disk and sum(path.stat().st_size for path in shards) >= READ_BYTES:
         yield shards
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
+    place = cache if volume_of(cache) == disk else folder
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=place, suffix=".part") as file:
         piece = os.urandom(1 << 20)
         for _ in range(READ_BYTES // len(piece)):
             file.write(piece)

@@ -64,7 +64,7 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     first = groups[0].member
     width = sum(piece.rows for piece in first.pieces)
     found = torch.empty(len(x), width, dtype=torch.float32)
-    can_tile = x.dtype == torch.bfloat16 and has_tiles()
+    can_tile = x.dtype == torch.bfloat16 and has_tiles() and all(piece.may_be_tiled for piece in first.pieces)
     few, many = (
         [each for each in groups if (can_tile and each.rows >= TILED_FROM) == tiled] for tiled in (False, True)
     )

@@ -18,6 +18,11 @@ MOST_IN_GROUP = 1 << 12  # columns: more would leave the caches while they are d
 class Outputs(Stored):
     """A matrix [rows, columns] in one of the layouts that `output_kernels` multiply: rows in eights."""
 
+    @property
+    def may_be_tiled(self) -> bool:
+        """No: see `wide`."""
+        return False
+
     def begin(self, x: Tensor, batch: Batch) -> Callable[[], Tensor]:
         """See `Product`."""
         return Stored.begin(self, batch.keep(x.float()), batch)

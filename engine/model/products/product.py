@@ -156,6 +156,11 @@ class Stored:
     _places: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
 
+    @property
+    def may_be_tiled(self) -> bool:
+        """Whether rows of bfloat16 are multiplied with it as tiles, where the processor can: see `Batch`."""
+        return True
+
     def places(self, kind: str) -> tuple[int, int]:
         """The addresses of the loop for x of a kind, see `native.loop_of`, and of what it is told of the matrix."""
         if kind not in self._places:

@@ -48,7 +48,7 @@ from engine.model.products.units.digits import (
 )
 from engine.model.products.units.fields import byte_at
 from engine.model.products.units.prepared import OFFSETS, codes_at
-from engine.model.products.vectors import first_high, last_high, sixteen, splat, spread_half, store, times
+from engine.model.products.vectors import first_high, last_high, number, sixteen, splat, spread_half, store, times
 
 _WIDE = SIXTEEN_NUMBERS.llvm
 
@@ -150,7 +150,8 @@ _joined = operation(
 )
 _store_sixteen, _store_many, _store_pair = map(_store, (SIXTEEN_SHORTS, MANY_SHORTS, PAIR_OF_BYTES))
 
-FROM_0, FROM_8_BELOW = np.arange(16, dtype=np.float32), np.arange(-8, 8, dtype=np.float32)
+WHOLE = np.arange(-15, 16, dtype=np.float32)
+"""Whole numbers: from `15 - zero` on sixteen of them are what codes of 4 bits are less a zero point."""
 
 
 def write_units(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:
@@ -176,13 +177,13 @@ def _write_halves(line: Array, place: int, table: Any, out: Array, i: int) -> No
 
 def _q4_0(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001  # numba looks at names
     line, place = parts.blocks[row], 18 * at
-    table = _table(many_times(sixteen_numbers(FROM_8_BELOW, 0), _half(line, place)))
+    table = _table(many_times(sixteen_numbers(WHOLE, 7), _half(line, place)))
     _write_halves(line, place + 2, table, out, i)
 
 
 def _q4_1(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
     line, place = parts.blocks[row], 20 * at
-    table = _table(many_fused(sixteen_numbers(FROM_0, 0), _half(line, place), _half(line, place + 2)))
+    table = _table(many_fused(sixteen_numbers(WHOLE, 15), _half(line, place), _half(line, place + 2)))
     _write_halves(line, place + 4, table, out, i)
 
 
@@ -230,7 +231,7 @@ def _write_nibbles(line: Array, place: int, scales: Array, group: int, out: Arra
 @compiled
 def _stretched(scales: Array, group: int) -> Any:
     return _table(
-        many_fused(sixteen_numbers(FROM_0, 0), many_splat(scales[group]), many_splat(scales[group + OFFSETS]))
+        many_fused(sixteen_numbers(WHOLE, 15), many_splat(scales[group]), many_splat(scales[group + OFFSETS]))
     )
 
 
@@ -304,6 +305,29 @@ def _nested_levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: 
     _store_many(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
 
 
+@compiled
+def _write_less(parts: Any, row: int, at: int, zero: int, factor: float, out: Array, i: int) -> None:
+    """Codes of 4 bits, the first one low, less a zero point, times a scale."""
+    table = _table(many_times(sixteen_numbers(WHOLE, 15 - zero), many_splat(factor)))
+    _store_many(out, i, _all_found(table, _low_first(parts.codes[row], 16 * at)))
+
+
+def _groups(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    _write_less(parts, row, at, 8, number(parts.scales[row], 32 * at >> parts.group), out, i)
+
+
+def _groups_with_zeros(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    group = 32 * at >> parts.group
+    zero = (parts.zeros[row >> 3, group] >> 4 * (row & 7)) + parts.offset & 15
+    _write_less(parts, row, at, zero, number(parts.scales[row], group), out, i)
+
+
+def _groups_with_own_zeros(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    group = 32 * at >> parts.group
+    zero = parts.zeros[row, group >> 3] >> 4 * (group & 7) & 15
+    _write_less(parts, row, at, zero, number(parts.scales[row], group), out, i)
+
+
 def _copied(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
     _store_many(out, i, _many(parts.numbers[row], 32 * at))
 
@@ -319,6 +343,9 @@ def _scales_of_any(parts: Any, row: int, at: int, scales: Array) -> None:
 
 WRITERS: dict[type, Callable[..., None]] = {
     layouts.Bfloats: _copied,
+    layouts.Groups: _groups,
+    layouts.GroupsWithZeros: _groups_with_zeros,
+    layouts.GroupsWithOwnZeros: _groups_with_own_zeros,
     layouts.Levels: _levels,
     layouts.NestedLevels: _nested_levels,
     layouts.Q40: _q4_0,
@@ -355,15 +382,8 @@ def _one_by_one(write: Callable[..., None]) -> Callable[..., None]:
     return units
 
 
-def _writer_of(  # numba looks at names
-    parts: Any,
-    row: int,  # noqa: ARG001
-    begin: int,  # noqa: ARG001
-    end: int,  # noqa: ARG001
-    scales: Array,  # noqa: ARG001
-    out: Array,  # noqa: ARG001
-    i: int,  # noqa: ARG001
-) -> Callable[..., None]:
+def _writer_of(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> Callable[..., None]:
+    del row, begin, end, scales, out, i  # numba looks at names
     kind = parts.instance_class
     return BLOCKS.get(kind) or _one_by_one(WRITERS.get(kind, _decoded))
 
