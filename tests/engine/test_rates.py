@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from engine.loading.measurements.rates_file import NAME
 from engine.loading.pair import open_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.passes.light.adoption import takes_one_call
+from engine.model.products import product
+from engine.model.products.product import Woven
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
 from tests.engine.gguf_files import write_gguf
@@ -57,6 +60,20 @@ def test_nothing_is_written_beside_a_model(tmp_path: Path, monkeypatch: pytest.M
     assert bench._disk_rate(lambda: None) == 1
     assert [path.parent for path in read] == [cache]
     assert not list(cache.iterdir()), "what was made to be read is gone"
+
+
+def test_rows_that_only_lie_in_another_order_are_measured_as_layers_multiply_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(product, "SMALLEST", 1)
+    model = tiny_model("llama", hidden_size=256, intermediate_size=512)
+    checkpoint = open_checkpoint(str(write_gguf(tmp_path / "m.gguf", model, "BF16")))
+    woven = [weight for name, weight in checkpoint.packed.items() if "q_proj" in name]
+    sample = samples.packed_sample(woven[0])
+    weight = measuring._weights([sample], 1, torch.zeros(woven[0].elements))
+    weight[0][0].point(sample.stored)
+    assert isinstance(weight[0][0].few_product(1), Woven)
+    assert not isinstance(measuring._run(weight, 1, torch.float32), partial), "in steps, as if in the usual order"
 
 
 def test_beside_a_gpu_a_mixture_s_experts_are_measured_on_the_processor(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, own_dtype
 from engine.model.formats.packed import PackedWeight
 from engine.model.passes.light.adoption import has_known_layers
+from engine.model.products.matrix_unit import has_tiles
 from engine.model.shape import ModelSizes, model_sizes
 from engine.protocol.heads import is_eagle3
 from engine.speculation.tuning.pass_time import PassTime
@@ -52,6 +53,7 @@ from engine.weights.streaming.copy_stream import CudaCopyStream
 
 GIGA, TERA = 1e9, 1e12
 MATRIX = 2  # dimensions
+BFLOATS = "BF16"  # a format that packs weights only where their rows lie in another order
 FEWER_BITS = "nf4"  # what weights in 16 bits may be compressed to
 WORTH_TELLING = 0.1  # of a checkpoint's packed weights, from which a format counts
 
@@ -127,7 +129,7 @@ class Benchmark:
         cold = cold_cache(self.device, sum(layer.stored_bytes for layer in self.needs.layers))
         products = product_time(self.needs, timer, cold)
         rows, seconds = products.rows[-1], products.seconds[-1]
-        (stored, few_rows), (host, few_of_host) = self._stored(timer, cold), self._on_host(check)
+        (stored, few_rows), (host, few_of_host) = self._stored(timer, cold, products), self._on_host(check)
         as_stored = few_rows if stored else 0
         narrow = Narrow(self.device, self.dtype, *self._mixture, as_stored, self._is_known, self._row_bytes)
         calls = pass_overhead(narrow, check)
@@ -150,11 +152,20 @@ class Benchmark:
             round_seconds=round_overhead(self.needs.shape.vocabulary, self.device, check),
         )
 
-    def _stored(self, timer: DeviceTimer, cold: Callable[[], object]) -> tuple[PassTime | None, int]:
-        """Of weights as they are stored, where they are decoded and the processor computes; and the few rows."""
+    def _stored(
+        self, timer: DeviceTimer, cold: Callable[[], object], products: PassTime
+    ) -> tuple[PassTime | None, int]:
+        """Of weights as they are stored, where they are decoded and the processor computes; and the few rows.
+
+        `products`: of torch, which also multiplies several rows with weights of bfloat16 where they lie.
+        """
         if self.device.type != "cpu" or self.needs.codec == "plain" or self._is_odd:
             return None, FEW_ROWS
-        return stored_product_time(self._samples, timer, cold)
+        found, few_rows = stored_product_time(self._samples, timer, cold)
+        are_bfloats = self.packed and all(weights[PACKED_SIZES[0]].format.name == BFLOATS for _, weights in self.packed)
+        if are_bfloats and self.dtype == torch.bfloat16 and has_tiles():
+            found = PassTime(found.rows, (found.seconds[0], *(products(rows) for rows in found.rows[1:])))
+        return found, few_rows
 
     def _on_host(self, check: Callable[[], None]) -> tuple[PassTime | None, int]:
         """The same of a mixture's experts that stay in RAM beside a GPU."""

@@ -29,7 +29,7 @@ from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products import layouts
 from engine.model.products.matrix_unit import TILED_FROM, has_tiles
-from engine.model.products.product import Product, Stored, floats, times_all
+from engine.model.products.product import Product, Stored, Woven, floats, times_all
 from engine.model.products.programs import Room, RoomError, Steps
 from engine.model.products.team import team
 from engine.model.shape import key_group
@@ -42,9 +42,9 @@ from engine.weights.store.layout import LayerLayout, Segment
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
-from engine.weights.streaming.stored_weight import StoredWeight
+from engine.weights.streaming.stored_weight import Products, StoredWeight
 
-LOOPS = 12  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 13  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
@@ -338,11 +338,11 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
     """Products with all of these: in steps where they are multiplied as they are stored, as those of layers are."""
     for weight, sample in weights:
         weight.point(sample.stored)
-    products = [weight.few_product(rows) for weight, _ in weights]
+    products = [_in_a_layer(weight.few_product(rows)) for weight, _ in weights]
     # Torch multiplies several rows of bfloat16 with weights that are bfloat16, too.
     are_torchs = rows > 1 and dtype == torch.bfloat16 and has_tiles() and any(map(_is_narrow, products))
     if rows > MOST_ROWS or are_torchs or not all(isinstance(each, Stored) for each in products):
-        return partial(_multiply, weights, rows)
+        return partial(_multiply, weights, rows, [{} for _ in weights])
     by_width: dict[int, list[Stored]] = {}
     for product, (_, sample) in zip(products, weights, strict=True):
         assert isinstance(product, Stored)
@@ -357,6 +357,11 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
             times_all(some, torch.ones(rows, width, dtype=dtype))
 
     return multiply
+
+
+def _in_a_layer(product: Product | None) -> Product | None:
+    """As a layer of one call multiplies it: what lies in pairs is turned so, not brought into another order."""
+    return product.matrix if isinstance(product, Woven) else product
 
 
 def _is_narrow(product: Product | None) -> bool:
@@ -401,9 +406,10 @@ def _weights(samples: Sequence[StoredSample], few_rows: int, place: Tensor) -> l
     return found
 
 
-def _multiply(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int) -> None:
-    for weight, sample in weights:
-        weight.point(sample.stored)
+def _multiply(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, kept: Sequence[Products]) -> None:
+    """`kept`: what is made of each, as layers keep it from one pass to the next."""
+    for (weight, sample), products in zip(weights, kept, strict=True):
+        weight.point(sample.stored, products)
         functional.linear(torch.ones(rows, sample.shape[1], dtype=weight.dtype), weight)
 
 
