@@ -24,6 +24,7 @@ from torch.nn.functional import linear
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import product
 from engine.model.products.layouts import BLOCKS
+from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product, native
 from engine.weights.codecs.codec import codec_named
 from tests.engine.model.gguf.test_block_decoders import blocks
@@ -60,6 +61,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     numbers, dtype = [int(number) for number in arguments.numbers.split(",")], getattr(torch, arguments.dtype)
+    if dtype == torch.bfloat16 and not has_tiles():
+        parser.error("this processor has no unit for tiles: rows of bfloat16 are multiplied in float32")
     shape = arguments.rows, arguments.columns
     if arguments.whole_numbers:
         compare_loops(arguments.formats.split(","), shape, arguments.turns)

@@ -78,6 +78,25 @@ def load(result: types.Type, content: ir.Type, build: Build) -> Any:
     return intrinsic(with_arguments(sign, 2))
 
 
+def instruction(builder: Any, name: str, result: ir.Type, *values: Any) -> Any:
+    """An instruction of a processor, by the name that LLVM has for it."""
+    kind = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), values)
+
+
+def store(kind: Vector) -> Any:
+    """(array, index, value): write a vector from an index of an array on, of whatever alignment."""
+
+    def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            builder.store(values[2], place_of(context, builder, signature.args[0], values, kind.llvm), align=1)
+            return context.get_dummy_value()
+
+        return types.none(array, types.intp, kind), generate
+
+    return intrinsic(with_arguments(sign, 3))
+
+
 def constant(kind: ir.VectorType, number: float) -> ir.Constant:
     """A vector of one number."""
     return ir.Constant(kind, [number] * kind.count)

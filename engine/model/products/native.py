@@ -19,7 +19,7 @@ from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import UNIT, Array
 from engine.model.products.loops import attending, kernels, output_kernels, steps, tiles, whole_numbers
 from engine.model.products.loops.kernels import LINE
-from engine.model.products.matrix_unit import TILE_COLUMNS, TILE_ROWS
+from engine.model.products.matrix_unit import TILE_COLUMNS, TILE_ROWS, has_tiles
 from engine.model.products.pointers import floats, integers, octets, shorts
 from engine.model.products.units.by_layout import APART
 from engine.model.products.units.digits import DIGITS
@@ -229,6 +229,7 @@ def loop_of(parts: Any, kind: str) -> int:
         alone, several = (_one_row_apart, _several_rows_apart) if type(parts) in APART else (_one_row, _several_rows)
         if whole_numbers.has_loop(parts):
             alone = _one_whole_row
+        assert kind != "tiled" or has_tiles(), "the system ends a process that uses tiles without having asked for them"
         loop = {"alone": alone, "several": several, "tiled": _tiled_rows}[kind]
         _loops[key] = _compiled_loop(numba.typeof(parts), loop)
     return int(_loops[key].address)

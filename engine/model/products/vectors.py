@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from engine.model.products import building
 from engine.model.products.building import (
     BYTES,
     CONTRACTED,
@@ -244,18 +245,6 @@ first_high, last_high = _eight_of(0, 3), _eight_of(LANES, 3)
 """The first, or the last, eight bytes as numbers with a sign, times 2 ** 24: as much work as without a sign."""
 
 
-def _store() -> Any:
-    def sign(_context: Any, array: Any, _index: Any, _vector: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = place_of(context, builder, signature.args[0], values, eight(F32))
-            builder.store(values[2], place, align=1)
-            return context.get_dummy_value()
-
-        return types.none(array, types.intp, EIGHT_NUMBERS), generate
-
-    return intrinsic(with_arguments(sign, 3))
-
-
 def _as_stored() -> Any:
     def sign(_context: Any, array: Any, _index: Any) -> Any:
         is_narrow = array.dtype == types.int16
@@ -274,7 +263,7 @@ as_stored = _as_stored()
 """Eight numbers of an array of float32, or of int16, which stands for bfloat16."""
 
 
-store = _store()
+store = building.store(EIGHT_NUMBERS)
 """Write eight numbers into an array of float32, from an index on."""
 
 

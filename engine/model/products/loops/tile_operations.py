@@ -11,27 +11,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from engine.model.products.building import I8, I64, instruction, place_of
 from engine.model.products.layouts import Array
 
-_I8, _I64 = ir.IntType(8), ir.IntType(64)
 COUNT, ROWS, ROW_BYTES = 8, 16, 64
 
 
-def _pointer(context: Any, builder: Any, kind: Any, values: Any, content: ir.Type) -> Any:
-    """A pointer to an item of an array, as one to `content`; `values` begin with the array and the index."""
-    data = context.make_array(kind)(context, builder, values[0]).data
-    return builder.bitcast(builder.gep(data, [values[1]]), content.as_pointer())
-
-
-def _call(builder: Any, name: str, result: ir.Type, values: list[Any]) -> Any:
-    """An instruction by the name that LLVM has for it."""
-    kind = ir.FunctionType(result, [value.type for value in values])
-    found = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-    return builder.call(found, values)
-
-
 def _number(tile: int) -> ir.Constant:
-    return ir.Constant(_I8, tile)
+    return ir.Constant(I8, tile)
 
 
 def _bare(name: str, *tiles: int) -> Any:
@@ -39,7 +26,7 @@ def _bare(name: str, *tiles: int) -> Any:
 
     def sign(_context: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-            _call(builder, name, ir.VoidType(), [_number(tile) for tile in tiles])
+            instruction(builder, name, ir.VoidType(), *map(_number, tiles))
             return context.get_dummy_value()
 
         return types.none(), generate
@@ -52,8 +39,8 @@ def _moved(name: str, tile: int) -> Any:
 
     def sign(_context: Any, array: Any, _place: Any, _stride: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = _pointer(context, builder, signature.args[0], values, _I8)
-            _call(builder, name, ir.VoidType(), [_number(tile), place, values[2]])
+            place = place_of(context, builder, signature.args[0], values, I8)
+            instruction(builder, name, ir.VoidType(), _number(tile), place, values[2])
             return context.get_dummy_value()
 
         return types.none(array, types.intp, types.int64), generate
@@ -64,8 +51,8 @@ def _moved(name: str, tile: int) -> Any:
 def _configure() -> Any:
     def sign(_context: Any, array: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = _pointer(context, builder, signature.args[0], [values[0], ir.Constant(_I64, 0)], _I8)
-            _call(builder, "llvm.x86.ldtilecfg", ir.VoidType(), [place])
+            place = place_of(context, builder, signature.args[0], [values[0], ir.Constant(I64, 0)], I8)
+            instruction(builder, "llvm.x86.ldtilecfg", ir.VoidType(), place)
             return context.get_dummy_value()
 
         return types.none(array), generate

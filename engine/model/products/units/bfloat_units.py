@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
-from engine.model.products import layouts
+from engine.model.products import building, layouts
 from engine.model.products.building import (
     BYTES,
     EIGHT_NUMBERS,
@@ -26,11 +25,10 @@ from engine.model.products.building import (
     MANY,
     chosen,
     constant,
+    instruction,
     load,
     operation,
-    place_of,
     undefined,
-    with_arguments,
 )
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array
@@ -64,31 +62,25 @@ class _Bfloat(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no
 _Bfloat._create_instance()
 
 
-def _call(builder: Any, name: str, result: ir.Type, *values: Any) -> Any:
-    """An instruction by the name that LLVM has for it."""
-    kind = ir.FunctionType(result, [value.type for value in values])
-    return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), values)
-
-
 def _rounded(builder: Any, numbers: Any) -> Any:
     name, kind = "llvm.x86.avx512bf16.cvtneps2bf16.512", ir.VectorType(_Bfloat(), BYTES)
-    return builder.bitcast(_call(builder, name, kind, numbers), SIXTEEN_SHORTS.llvm)
+    return builder.bitcast(instruction(builder, name, kind, numbers), SIXTEEN_SHORTS.llvm)
 
 
 def _both_rounded(builder: Any, low: Any, high: Any) -> Any:
     name, kind = "llvm.x86.avx512bf16.cvtne2ps2bf16.512", ir.VectorType(_Bfloat(), MANY)
-    return builder.bitcast(_call(builder, name, kind, high, low), MANY_SHORTS.llvm)
+    return builder.bitcast(instruction(builder, name, kind, high, low), MANY_SHORTS.llvm)
 
 
 def _looked_up(builder: Any, table: Any, codes: Any) -> Any:
     """Of each code the lowest four bits count."""
-    return _call(builder, "llvm.x86.avx512.permvar.hi.256", SIXTEEN_SHORTS.llvm, table, codes)
+    return instruction(builder, "llvm.x86.avx512.permvar.hi.256", SIXTEEN_SHORTS.llvm, table, codes)
 
 
 def _many_looked_up(builder: Any, table: Any, codes: Any) -> Any:
     """The same of 32 codes, of which the lowest five bits count: so the table is there twice."""
     twice = chosen(builder, table, undefined(table), [*range(BYTES)] * 2)
-    return _call(builder, "llvm.x86.avx512.permvar.hi.512", MANY_SHORTS.llvm, twice, codes)
+    return instruction(builder, "llvm.x86.avx512.permvar.hi.512", MANY_SHORTS.llvm, twice, codes)
 
 
 def _in_turns(first: int, second: int) -> Callable[[Any, Any], Any]:
@@ -104,17 +96,6 @@ def _in_turns(first: int, second: int) -> Callable[[Any, Any], Any]:
         return builder.bitcast(found, MANY_SHORTS.llvm)
 
     return build
-
-
-def _store(kind: Any) -> Any:
-    def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            builder.store(values[2], place_of(context, builder, signature.args[0], values, kind.llvm), align=2)
-            return context.get_dummy_value()
-
-        return types.none(array, types.intp, kind), generate
-
-    return intrinsic(with_arguments(sign, 3))
 
 
 def _numbers(builder: Any, loaded: Any) -> Any:
@@ -148,7 +129,7 @@ _all_found = operation(MANY_SHORTS, (SIXTEEN_SHORTS, MANY_SHORTS), _many_looked_
 _joined = operation(
     SIXTEEN_NUMBERS, (EIGHT_NUMBERS,) * 2, lambda builder, low, high: chosen(builder, low, high, [*range(BYTES)])
 )
-_store_sixteen, _store_many, _store_pair = map(_store, (SIXTEEN_SHORTS, MANY_SHORTS, PAIR_OF_BYTES))
+_store_sixteen, _store_many, _store_pair = map(building.store, (SIXTEEN_SHORTS, MANY_SHORTS, PAIR_OF_BYTES))
 
 WHOLE = np.arange(-15, 16, dtype=np.float32)
 """Whole numbers: from `15 - zero` on sixteen of them are what codes of 4 bits are less a zero point."""
@@ -236,7 +217,7 @@ def _stretched(scales: Array, group: int) -> Any:
 
 
 def _q4_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """A whole block: without a branch, of which each would count references."""
+    """A whole block, without a branch: behind each numba would count references of all arrays, which takes longer."""
     line, place = parts.blocks[row], 144 * (begin >> 3) + 16
     _write_nibbles(line, place, scales, 0, out, i)
     _write_nibbles(line, place + 32, scales, 2, out, i + 64)
@@ -264,6 +245,7 @@ def _with_offsets(factors: Any, scales: Array, at: int, less: int) -> None:
 
 @compiled
 def _write_pair(found: Any, scales: Array, group: int, factors: int, out: Array, i: int) -> None:
+    """Two units from their 64 codes, each with one or two `factors` and offsets."""
     place = codes_at(0, group)
     _store_pair(scales, place, found)
     for unit in range(2):
@@ -274,22 +256,22 @@ def _write_pair(found: Any, scales: Array, group: int, factors: int, out: Array,
         _store_many(out, i + 32 * unit, _bfloats(low, high))
 
 
-def _blocks_by_one(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """The same of units that are written from bytes."""
+@compiled
+def _write_block(parts: Any, row: int, begin: int, scales: Array, factors: int, out: Array, i: int) -> None:
+    """Eight units, of which each has one or two `factors`: without a branch, see `_q4_k`."""
     block = begin >> 3
-    _write_pair(k_codes.pair(parts, row, block, 0), scales, 0, 1, out, i)
-    _write_pair(k_codes.pair(parts, row, block, 2), scales, 2, 1, out, i + 64)
-    _write_pair(k_codes.pair(parts, row, block, 4), scales, 4, 1, out, i + 128)
-    _write_pair(k_codes.pair(parts, row, block, 6), scales, 6, 1, out, i + 192)
+    _write_pair(k_codes.pair(parts, row, block, 0), scales, 0, factors, out, i)
+    _write_pair(k_codes.pair(parts, row, block, 2), scales, 2, factors, out, i + 64)
+    _write_pair(k_codes.pair(parts, row, block, 4), scales, 4, factors, out, i + 128)
+    _write_pair(k_codes.pair(parts, row, block, 6), scales, 6, factors, out, i + 192)
 
 
-def _blocks_by_two(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """The same with two factors."""
-    block = begin >> 3
-    _write_pair(k_codes.pair(parts, row, block, 0), scales, 0, 2, out, i)
-    _write_pair(k_codes.pair(parts, row, block, 2), scales, 2, 2, out, i + 64)
-    _write_pair(k_codes.pair(parts, row, block, 4), scales, 4, 2, out, i + 128)
-    _write_pair(k_codes.pair(parts, row, block, 6), scales, 6, 2, out, i + 192)
+def _q5_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    _write_block(parts, row, begin, scales, 1, out, i)
+
+
+def _q6_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
+    _write_block(parts, row, begin, scales, 2, out, i)
 
 
 def _levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
@@ -359,8 +341,8 @@ WRITERS: dict[type, Callable[..., None]] = {
 
 BLOCKS: dict[type, Callable[..., None]] = {
     layouts.Q4K: _q4_k,
-    layouts.Q5K: _blocks_by_one,
-    layouts.Q6K: _blocks_by_two,
+    layouts.Q5K: _q5_k,
+    layouts.Q6K: _q6_k,
 }
 """The same of layouts of which eight units are written at once."""
 

@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from engine.model.products import building
 from engine.model.products.building import (
     BYTES,
     EIGHT_NUMBERS,
@@ -308,17 +309,5 @@ many_total = operation(types.float32, (SIXTEEN_NUMBERS,), _total)
 """The sum of all sixteen, in a fixed order."""
 
 
-def _store() -> Any:
-    def sign(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = place_of(context, builder, signature.args[0], values, SIXTEEN_NUMBERS.llvm)
-            builder.store(values[2], place, align=1)
-            return context.get_dummy_value()
-
-        return types.none(array, types.intp, SIXTEEN_NUMBERS), generate
-
-    return intrinsic(with_arguments(sign, 3))
-
-
-many_store = _store()
+many_store = building.store(SIXTEEN_NUMBERS)
 """Write sixteen numbers into an array of float32, from an index on."""
