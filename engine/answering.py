@@ -1,16 +1,12 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from copy import deepcopy
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-import torch
-
 from engine import accelerator
-from engine.errors import Cancelled, CoppiceError
-from engine.loading.learned import LearnedState
+from engine.errors import Cancelled
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.planning import AUTO_BUDGET
 from engine.observing.round_events import RoundEvents
@@ -18,9 +14,8 @@ from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
 from engine.protocol.options import GenerateOptions
 from engine.speculation.constrained_scorer import constrained
-from engine.speculation.interfaces import Method, NullObserver
 from engine.speculation.method_choice import MethodInputs, choose_method, strategy_for
-from engine.speculation.methods.acceptance_rates import AcceptanceCounts, counted
+from engine.speculation.methods.acceptance_rates import counted
 from engine.speculation.methods.verification import Sampler, Uniforms
 from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.text.grammars.constrained_answer import state_of_answer
@@ -30,36 +25,31 @@ from engine.text.prompt import Prompt, require_known, require_readable, text_of_
 class Answering:
     """One answer, ready to begin: nothing is computed before the first of its `events` is asked for."""
 
-    def __init__(self, loaded: LoadedPair, prompt: Prompt, options: GenerateOptions, watcher: Watcher) -> None:
-        """Raises `InputError` for what cannot be answered, or not by the method that is asked for."""
+    def __init__(
+        self,
+        loaded: LoadedPair,
+        prompt: Prompt,
+        options: GenerateOptions,
+        watcher: Watcher,
+        *,
+        is_trial: bool = False,
+    ) -> None:
+        """Raises `InputError` for what cannot be answered, or not by the method that is asked for.
+
+        `is_trial`: it is written for what it teaches.
+        """
         options.check()
-        tokenizer, tokens, vocabulary = loaded.pair.tokenizer, prompt.tokens, loaded.target.network.vocabulary
-        require_readable(tokens, vocabulary, loaded.context_tokens)
-        require_known([token for token, _ in options.sampling.bias], vocabulary)
-        text, begun = text_of_answer(tokenizer, prompt, options.stop), prompt.answer
+        tokenizer, tokens, network = loaded.pair.tokenizer, prompt.tokens, loaded.target.network
+        require_readable(tokens, network.vocabulary, loaded.context_tokens)
+        require_known([token for token, _ in options.sampling.bias], network.vocabulary)
+        text = text_of_answer(tokenizer, prompt, options.stop)
         state = state_of_answer(tokenizer, prompt, options.constraint) if options.constraint else None
 
         self._stream, forgets = loaded.stream, loaded.draft_forgets
-        counts, (target, draft) = loaded.learned.acceptance(options), loaded.guarded(options.conversation)
-
+        target, draft = loaded.guarded(options.conversation)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
-        inputs = MethodInputs(
-            sampling=Sampler(options.sampling, tokens, Uniforms(options.sampling.seed), begun),
-            prompt=tokens,
-            vocabulary=vocabulary,
-            counts=counts,
-            learned=partial(loaded.learned.state, options),
-            measured=partial(loaded.measured, options),
-            draft=draft,
-            forgets=forgets,
-            device=loaded.draft.network.device if loaded.draft else loaded.target.network.device,
-            observer=watcher,
-            largest_tree=loaded.weights.plan.largest_tree,
-            routing=lambda: loaded.routing,
-            mixture=loaded.mixture,
-            expected=loaded.weights.plan.expected,
-        )
+        inputs = replace(_inputs(loaded, prompt, options, watcher), draft=draft, is_trial=is_trial)
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
         end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
@@ -68,9 +58,9 @@ class Answering:
         reach = partial(getattr, loaded.target, "reach")
         top = options.top_log_probs
         self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
-        self._rounds = counted(rounds(self._parts, tokens), counts, options.sampling.temperature == 0)
+        self._rounds = counted(rounds(self._parts, tokens), inputs.counts, options.sampling.temperature == 0)
         tells = draft and not forgets and state is None and options.speculation.method in ("auto", "specexec")
-        self._trees = partial(_tree_method, options, inputs) if tells else None
+        self._teaching = inputs if tells else None
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
 
@@ -98,19 +88,8 @@ class Answering:
         yield finished
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
         assert finished.statistics, "every answer has its figures"
-        if is_complete:
-            self._replay(finished.statistics.seconds.decode)
-        loaded.remember(self._options, finished.statistics)
-
-    def _replay(self, seconds: float) -> None:
-        """Have the plan learn from the answer what trees of any size would have given."""
-        answer, options = self._parts.answer.tokens, self._options
-        if self._trees is None or not answer:
-            return
-        learned = self._loaded.learned.state(options)
-        with suppress(CoppiceError), torch.inference_mode():  # nobody asked for it
-            method = self._trees(learned)
-            learned.record.replay(method, self._tokens, answer, options.speculation.depth, seconds)
+        teaching = self._teaching if is_complete else None
+        loaded.remember(self._options, finished.statistics, teaching, self._parts.answer.tokens)
 
     @contextmanager
     def _idle_drafting(self) -> Iterator[None]:
@@ -131,9 +110,21 @@ class Answering:
             return self._parts.keep_drafting()
 
 
-def _tree_method(options: GenerateOptions, inputs: MethodInputs, learned: LearnedState) -> Method:
-    """What grows the trees that plans are for: nobody watches, and it learns nothing twice."""
-    speculation = replace(options.speculation, method="specexec", budget=0)
-    known = LearnedState(deepcopy(learned.calibration))
-    unseen = replace(inputs, observer=NullObserver(), counts=AcceptanceCounts(), learned=lambda: known)
-    return choose_method(replace(options, speculation=speculation), unseen, AUTO_BUDGET).method
+def _inputs(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions, watcher: Watcher) -> MethodInputs:
+    """What the methods of an answer are made from, but for the draft."""
+    network = loaded.target.network
+    return MethodInputs(
+        sampling=Sampler(options.sampling, prompt.tokens, Uniforms(options.sampling.seed), prompt.answer),
+        prompt=prompt.tokens,
+        vocabulary=network.vocabulary,
+        counts=loaded.learned.acceptance(options),
+        learned=partial(loaded.learned.state, options),
+        measured=partial(loaded.measured, options),
+        forgets=loaded.draft_forgets,
+        device=loaded.draft.network.device if loaded.draft else network.device,
+        observer=watcher,
+        largest_tree=loaded.weights.plan.largest_tree,
+        routing=lambda: loaded.routing,
+        mixture=loaded.mixture,
+        expected=loaded.weights.plan.expected,
+    )

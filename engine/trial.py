@@ -59,7 +59,7 @@ def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) 
         asked = time.perf_counter()
         try:
             prompt = write_prompt(loaded.pair.tokenizer, (ChatMessage("user", question),))
-            for _ in Answering(loaded, prompt, options, Watcher()).events(request):
+            for _ in Answering(loaded, prompt, options, Watcher(), is_trial=True).events(request):
                 cancellation.check()
         except CoppiceError:
             return

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any
 
 import torch
 
-from engine.errors import InputError
+from engine.errors import CoppiceError, InputError
 from engine.loading.pair import Pair
+from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.loading.tree_record import TreeRecord
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.experts.costs import ExpertCosts
+from engine.speculation.interfaces import Method, NullObserver
+from engine.speculation.method_choice import MethodInputs, choose_method
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.trees.tree_program import AcceptanceVector, checked
 from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
@@ -187,6 +191,13 @@ class Learned:
         """
         return AcceptanceCounts() if options.sampling.temperature else self.state(options).acceptance
 
+    def replay(self, options: GenerateOptions, inputs: MethodInputs, answer: Sequence[int], seconds: float) -> None:
+        """Learn for the plan what trees of any size would have given for an answer; see `TreeRecord`."""
+        state = self.state(options)
+        with suppress(CoppiceError), torch.inference_mode():  # nobody asked for it
+            method = _growing(options, inputs, state.calibration)
+            state.record.replay(method, inputs.prompt, answer, options.speculation.depth, seconds)
+
     def keep(self) -> None:
         """Write what was learned since the last call, for the next start."""
         self.complaint = ""
@@ -194,6 +205,14 @@ class Learned:
             if self._files and state.size > self._kept[key]:
                 self._files.remember(options, state)
                 self._kept[key] = state.size
+
+
+def _growing(options: GenerateOptions, inputs: MethodInputs, calibration: Calibration) -> Method:
+    """What grows the trees that plans are for: nobody watches, and it learns nothing twice."""
+    speculation = replace(options.speculation, method="specexec", budget=0)
+    known = LearnedState(deepcopy(calibration))
+    unseen = replace(inputs, observer=NullObserver(), counts=AcceptanceCounts(), learned=lambda: known)
+    return choose_method(replace(options, speculation=speculation), unseen, AUTO_BUDGET).method
 
 
 @dataclass(frozen=True, slots=True)

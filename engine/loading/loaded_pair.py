@@ -1,6 +1,6 @@
 """Loads both models of a pair, and says what is loaded and where it is."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ from engine.protocol.sentences import Amount, joined, say
 from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.interfaces import Scorer
 from engine.speculation.merged_draft import MergedDraft
-from engine.speculation.method_choice import Measured
+from engine.speculation.method_choice import Measured, MethodInputs
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
 from engine.speculation.tuning.tree_limit import TreeLimit
 from engine.weights.planning.arrangement import streamed_layers
@@ -169,8 +169,16 @@ class LoadedPair:
         limit = self.limit
         self.good.remember(replace(self.good.limits, tree_nodes=limit.nodes, tree_patience=limit.patience))
 
-    def remember(self, options: GenerateOptions, statistics: Statistics) -> None:
-        """Keep what an answer has taught, in files."""
+    def remember(
+        self,
+        options: GenerateOptions,
+        statistics: Statistics,
+        teaching: MethodInputs | None = None,
+        answer: Sequence[int] = (),
+    ) -> None:
+        """Keep what an answer has taught, in files. `teaching`: what grew its trees, where these tell of others."""
+        if teaching and answer:
+            self.learned.replay(options, teaching, answer, statistics.seconds.decode)
         self.remember_limit()
         learned = self.learned.state(options) if self.draft else None
         self.learned.keep()

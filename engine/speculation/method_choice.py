@@ -75,7 +75,7 @@ class MethodInputs:
     `counts`: how the draft's children were accepted so far. `learned` and `measured` may read files: they are called
     only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
     mixture; `mixture`: what such a target is, as far as that is known. `expected`: seconds of its passes by their rows,
-    None where they were not planned by what was measured.
+    None where they were not planned by what was measured. `is_trial`: the pair answers to learn about itself.
     """
 
     sampling: Sampling
@@ -92,6 +92,7 @@ class MethodInputs:
     routing: Callable[[], Routing | None] = lambda: None
     mixture: Mixture | None = None
     expected: PassTime | None = None
+    is_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +150,9 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
     largest = min(LARGEST, inputs.largest_tree)
     throughput = inputs.learned().throughput
     return Auto(
-        methods, plain, throughput, largest, speculation.depth, routing=inputs.routing, expected=inputs.expected
-    )
+        methods, plain, throughput, largest, speculation.depth,
+        routing=inputs.routing, expected=inputs.expected, is_trial=inputs.is_trial,
+    )  # fmt: skip
 
 
 def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> SpecExec:

@@ -37,11 +37,13 @@ class Auto:
         clock: Callable[[], float] = time.perf_counter,
         routing: Callable[[], Routing | None] = lambda: None,
         expected: PassTime | None = None,
+        is_trial: bool = False,
     ) -> None:
         """`methods`, the likeliest best one first; `plain` writes a token per pass; None: there is always a tree.
 
         `largest`, `deepest`: no tree has more nodes, or levels. `routing`: of a mixture, what its routers chose last.
-        `expected`: how passes should compare by their rows, as long as they were not measured.
+        `expected`: how passes should compare by their rows, as long as they were not measured. `is_trial`: what passes
+        over one row take is wanted, too, whatever it is expected to be.
         """
         self._names, self._plain, self._model = [method.name for method in methods], plain, model
         self._methods = {method.name: method for method in (*methods, *filter(None, [plain]))}
@@ -49,6 +51,7 @@ class Auto:
         self._clock, self._routing = clock, routing
         self._first = min(largest, _first_budget(expected) if expected else FIRST_BUDGET)
         model.passes.expect(expected)
+        self._plain_rounds = ENOUGH if is_trial else 0 if expected else 1
         self._asked, self._is_empty = 0, False  # nodes; whether the last tree sized itself to nothing
         self._reader: Method | None = None  # the method that has read the text so far
         self._best: Plan | None = None  # of the last planning
@@ -115,7 +118,7 @@ class Auto:
         for name in self._names:
             if model.methods[name].rounds < ENOUGH:
                 return Plan(name, min(self._first, self._largest), self._deepest, is_free=False)
-            if self._plain and not model.passes.expected and not model.passes.count(1.0):
+            if self._plain and model.passes.count(1.0) < self._plain_rounds:
                 return model.plain(self._plain.name)
         if self._best and since < PLAN_EVERY:
             self._planned = since

@@ -184,6 +184,20 @@ def test_a_method_reads_the_text_only_when_it_takes_over() -> None:
     assert changes > 0
 
 
+def test_a_trial_measures_passes_over_one_row_whatever_is_expected_of_them() -> None:
+    expected, machine = PassTime((1.0, 64.0), (0.2, 0.2)), streamed(64)
+    for is_trial in (False, True):
+        tree, plain = Named("specexec"), Named("none")
+        auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0, expected=expected, is_trial=is_trial)
+        auto.prefill([0])
+        methods = []
+        for number in range(6):
+            choice = auto.choose([0, 0], 100)
+            methods.append(choice.method)
+            auto.learn(machine.round(choice, number))
+        assert methods.count(plain) == (2 if is_trial else 0)
+
+
 def test_limits_are_kept() -> None:
     auto = Auto([Named("specexec")], None, ThroughputModel(), 24, 5, clock=lambda: 0.0)
     machine = streamed(1024)
