@@ -1,6 +1,6 @@
 """Tokens and seconds of a round, for every method, size and depth, as far as they are known by now."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +19,8 @@ PRIOR_TOKENS = 20.0  # accepted as promised, that the scores begin with
 TAIL = 1.2  # the power of its rank that a node's probability falls with, beyond the smallest tree that tells
 TELLING = 8  # nodes that a tree has at least to tell how probabilities go on from level to level
 EXPLORATION = 0.015  # of the time, which may be lost to exploration
+RECENT = 32  # trees that tell what really came
+FORETOLD = 4  # of them count as much as what a plan promises
 
 
 class AcceptanceModel:
@@ -124,12 +126,14 @@ class Plan:
 class MethodStats:
     """One method's trees: how many tokens they give, how long a pass of the draft takes, and in how many rounds.
 
-    A tree's levels are passes of the draft, each over an even share of its nodes.
+    A tree's levels are passes of the draft, each over an even share of its nodes. `recent`: tokens, rows and levels of
+    the last ones.
     """
 
     acceptance: AcceptanceModel = field(default_factory=AcceptanceModel)
     drafting: MeasuredPasses = field(default_factory=MeasuredPasses)
     rounds: int = 0
+    recent: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
 
 
 @dataclass(slots=True)
@@ -187,6 +191,7 @@ class ThroughputModel:
             stats.rounds += 1
             if tree.drafted:
                 levels = max(tree.depths)
+                stats.recent.append((len(result.tokens), len(tree), levels))
                 stats.drafting.observe(tree.drafted / levels, drafting / levels)
                 if is_studied:
                     stats.acceptance.observe(tree, result.path, result.budget, result.depth)
@@ -198,7 +203,7 @@ class ThroughputModel:
     def price(self, plan: Plan, most: int) -> MarginalCost:
         """What a tree of up to `most` nodes costs at the rate of this plan, whose method has drafted."""
         stats, rows = self.methods[plan.method], np.arange(1.0, most + 2)
-        rate = plan.rate / stats.acceptance.honesty
+        rate = self._likely_rate(plan) / stats.acceptance.honesty
         wide = max(plan.budget / max(plan.levels, 1.0), 2.0)
         level, wide_level = rate * (1.0 - self.passes.hidden) * stats.drafting.time.over(np.array([1.0, wide]))
         node = float(wide_level - level) / (wide - 1.0)
@@ -206,6 +211,20 @@ class ThroughputModel:
         carried = stats.acceptance.carried(max(plan.budget, TELLING))
         prices = ExpertPrices(self.experts, rate) if self.experts.predictor else None
         return MarginalCost(float(level) - node, node, carried, passes, prices)
+
+    def _likely_rate(self, plan: Plan) -> float:
+        """What the plan promises; where less came of the last trees, the mean of both.
+
+        A promise alone would make time so dear that no tree grew which could prove it wrong.
+        """
+        stats = self.methods[plan.method]
+        if not stats.recent:
+            return plan.rate
+        tokens, rows, levels = np.array(stats.recent, dtype=np.float64).T
+        drafting = levels * stats.drafting.time.over((rows - 1.0) / levels)
+        seconds = self.passes.time.over(rows) + (1.0 - self.passes.hidden) * drafting
+        came = (FORETOLD * plan.tokens + tokens.sum()) / (FORETOLD * plan.seconds + seconds.sum())
+        return min(plan.rate, (plan.rate + float(came)) / 2)
 
     def plans(self, method: str, budgets: int, depths: int) -> Iterator[Plan]:
         """Every size and depth up to these limits, for a method that has drafted."""
