@@ -69,7 +69,7 @@ SHAPES: dict[str, Shape] = {
     "glm4_moe": Shape(
         "Glm4MoeConfig", 4096, "Q4_0", "Q4_0",
         lambda width: {
-            "intermediate_size": _whole(width * 10_944 / 4096), "moe_intermediate_size": width * 11 // 32,
+            "intermediate_size": _whole(width * 10_944 / 4096), "moe_intermediate_size": _whole(width * 11 / 32, 32),
             "n_routed_experts": 128, "num_experts_per_tok": 8, "n_shared_experts": 1, "first_k_dense_replace": 1,
             "head_dim": 128, "num_attention_heads": width * 6 // STEP, "num_key_value_heads": width // STEP,
             "num_mtp_layers": 0, "partial_rotary_factor": 0.5,
