@@ -79,7 +79,7 @@ SHAPES: dict[str, Shape] = {
         "MixtralConfig", 4096, "Q4_K", "Q4_K",
         lambda width: {
             "intermediate_size": width * 7 // 2, "num_local_experts": 8, "num_experts_per_tok": 2, "head_dim": 128,
-            "num_attention_heads": width // 128, "num_key_value_heads": max(1, width // 512),
+            "num_attention_heads": 4 * max(1, width // 512), "num_key_value_heads": max(1, width // 512),
         },
     ),
 }  # fmt: skip
