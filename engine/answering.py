@@ -60,7 +60,7 @@ class Answering:
         self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
         self._rounds = counted(rounds(self._parts, tokens), inputs.counts, options.sampling.temperature == 0)
         tells = draft and not forgets and state is None and options.speculation.method in ("auto", "specexec")
-        self._teaching = inputs if tells else None
+        self._replayed = inputs if tells else None
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
 
@@ -88,8 +88,8 @@ class Answering:
         yield finished
         # Only now: every file waits for the disk, which may be the one that the layers stream from.
         assert finished.statistics, "every answer has its figures"
-        teaching = self._teaching if is_complete else None
-        loaded.remember(self._options, finished.statistics, teaching, self._parts.answer.tokens)
+        inputs = self._replayed if is_complete else None
+        loaded.remember(self._options, finished.statistics, inputs, self._parts.answer.tokens)
 
     @contextmanager
     def _idle_drafting(self) -> Iterator[None]:

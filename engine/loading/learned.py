@@ -195,7 +195,7 @@ class Learned:
         """Learn for the plan what trees of any size would have given for an answer; see `TreeRecord`."""
         state = self.state(options)
         with suppress(CoppiceError), torch.inference_mode():  # nobody asked for it
-            method = _growing(options, inputs, state.calibration)
+            method = _tree_method(options, inputs, state.calibration)
             state.record.replay(method, inputs.prompt, answer, options.speculation.depth, seconds)
 
     def keep(self) -> None:
@@ -207,7 +207,7 @@ class Learned:
                 self._kept[key] = state.size
 
 
-def _growing(options: GenerateOptions, inputs: MethodInputs, calibration: Calibration) -> Method:
+def _tree_method(options: GenerateOptions, inputs: MethodInputs, calibration: Calibration) -> Method:
     """What grows the trees that plans are for: nobody watches, and it learns nothing twice."""
     speculation = replace(options.speculation, method="specexec", budget=0)
     known = LearnedState(deepcopy(calibration))

@@ -173,12 +173,15 @@ class LoadedPair:
         self,
         options: GenerateOptions,
         statistics: Statistics,
-        teaching: MethodInputs | None = None,
+        inputs: MethodInputs | None = None,
         answer: Sequence[int] = (),
     ) -> None:
-        """Keep what an answer has taught, in files. `teaching`: what grew its trees, where these tell of others."""
-        if teaching and answer:
-            self.learned.replay(options, teaching, answer, statistics.seconds.decode)
+        """Keep what an answer has taught, in files.
+
+        `inputs`: of its method, None where the plan learns nothing from growing trees along it; `answer`: its tokens.
+        """
+        if inputs and answer:
+            self.learned.replay(options, inputs, answer, statistics.seconds.decode)
         self.remember_limit()
         learned = self.learned.state(options) if self.draft else None
         self.learned.keep()

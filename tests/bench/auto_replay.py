@@ -190,7 +190,7 @@ def expected(pace: Pace, wrong_by: float, chance: random.Random) -> PassTime | N
 
 
 def auto_over_best(
-    texts: Sequence[Text], pace: Pace, best_budget: int, seed: int, wrong_by: float
+    texts: Sequence[Text], pace: Pace, best_budget: int, seed: int, wrong_by: float, widest: int
 ) -> tuple[float, float]:
     """The rate of `auto` over that of the budget that is best for all texts: on the texts after its first rounds, and
     in its first rounds.
@@ -199,7 +199,7 @@ def auto_over_best(
     order, none = list(texts) * 2, Named("none")
     chance.shuffle(order)
     told = expected(pace, wrong_by, random.Random(1000 + seed))
-    auto = Auto([Named("specexec")], none, ThroughputModel(), WIDEST, DEEPEST, clock=lambda: 0.0, expected=told)
+    auto = Auto([Named("specexec")], none, ThroughputModel(), widest, DEEPEST, clock=lambda: 0.0, expected=told)
     auto.prefill([0])
     rounds, tokens, seconds, first, counted = 0, 0, 0.0, 0.0, []
     for text in order:
@@ -237,16 +237,18 @@ def main() -> None:
     parser.add_argument("--max-new-tokens", type=int, default=96)
     parser.add_argument("--starts", type=int, default=8)
     parser.add_argument("--temperatures", default="0,0.6")
+    parser.add_argument("--widest", type=int, default=WIDEST, help="nodes of the largest trees")
     parser.add_argument("--expectation", type=float, default=0.3, help="how wrong the plan's pass times are; 0: none")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for temperature in map(float, arguments.temperatures.split(",")):
-        texts = recorded(temperature, arguments)
+        texts = recorded(temperature, arguments, arguments.widest)
         for pace in PACES:
             best = max((0, *BUDGETS), key=lambda budget: fixed_rate(texts, budget, pace))
             starts = [
-                auto_over_best(texts, pace, best, seed, arguments.expectation) for seed in range(arguments.starts)
+                auto_over_best(texts, pace, best, seed, arguments.expectation, arguments.widest)
+                for seed in range(arguments.starts)
             ]
             found, first = (sorted(each) for each in zip(*starts, strict=True))
             row = {"machine": pace.name, "temperature": temperature, "best_budget": best}

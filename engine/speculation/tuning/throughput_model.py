@@ -213,7 +213,7 @@ class ThroughputModel:
         return MarginalCost(float(level) - node, node, carried, passes, prices)
 
     def _likely_rate(self, plan: Plan) -> float:
-        """What the plan promises; where less came of the last trees, the mean of both.
+        """What the plan promises; where less came of the last trees, the mean of both. Few say little.
 
         A promise alone would make time so dear that no tree grew which could prove it wrong.
         """

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.speculation.interfaces import Method
 from engine.speculation.tuning.auto import Auto
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
@@ -183,16 +184,22 @@ def test_the_second_answer_begins_with_what_the_first_one_learnt() -> None:
     assert second.rate(second.run(10)) > 0.9 * first.machine.best_rate()
 
 
+def chosen_methods(auto: Auto, machine: Machine, rounds: int) -> list[Method]:
+    """What drafts in each of so many rounds."""
+    auto.prefill([0])
+    methods = []
+    for number in range(rounds):
+        choice = auto.choose([0, 0], 100)
+        methods.append(choice.method)
+        auto.learn(machine.round(choice, number))
+    return methods
+
+
 def test_a_method_reads_the_text_only_when_it_takes_over() -> None:
     tree, plain = Named("specexec"), Named("none")
     auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0)
     machine = resident()
-    auto.prefill([0])
-    methods = []
-    for number in range(60):
-        choice = auto.choose([0, 0], 100)
-        methods.append(choice.method)
-        auto.learn(machine.round(choice, number))
+    methods = chosen_methods(auto, machine, 60)
     changes = sum(a is not b for a, b in zip([tree, *methods], methods, strict=False))
     assert tree.reads + plain.reads == 1 + changes
     assert changes > 0
@@ -203,13 +210,7 @@ def test_a_trial_measures_passes_over_one_row_whatever_is_expected_of_them() -> 
     for is_trial in (False, True):
         tree, plain = Named("specexec"), Named("none")
         auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0, expected=expected, is_trial=is_trial)
-        auto.prefill([0])
-        methods = []
-        for number in range(6):
-            choice = auto.choose([0, 0], 100)
-            methods.append(choice.method)
-            auto.learn(machine.round(choice, number))
-        assert methods.count(plain) == (2 if is_trial else 0)
+        assert chosen_methods(auto, machine, 6).count(plain) == (2 if is_trial else 0)
 
 
 def test_limits_are_kept() -> None:

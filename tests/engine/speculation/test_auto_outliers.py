@@ -58,8 +58,8 @@ def test_one_slow_round_among_the_first_costs_at_most_5_percent_after_50_rounds(
     machine: str, part: str, times: float, at: int
 ) -> None:
     reached = [settled_rate(machine, seed, part, at, times) / settled_rate(machine, seed) for seed in range(SEEDS)]
-    assert sum(reached) / SEEDS >= choose(0.95, 0.94)
-    assert sorted(reached)[choose(0, 1)] >= 0.8, "of 8 starts one may be unlucky, in either run"
+    assert sum(reached) / SEEDS >= choose(0.95, 0.94), "of a hundred cases one or two come to 6 percent"
+    assert sorted(reached)[choose(0, 1)] >= choose(0.85, 0.8), "of 8 starts one may be unlucky, in either run"
 
 
 @for_the_proofs
