@@ -82,6 +82,7 @@ def remember_answer(
         statistics.seconds.decode,
         statistics.drafted_nodes,
         place.name if place else "",
+        statistics.seconds.draft,
     )
     answers = (*(before.answers if before else ()), answered)[-MOST_ANSWERS:]
     if seen and place:

@@ -12,7 +12,7 @@ from engine.speculation.trees.arrays import Integers, Numbers
 WINDOW = 8  # passes of a size, the last ones, as those that the time of passes rests on
 PASSES = 48  # the last ones, that the seconds of an expert follow from
 ENOUGH = 8  # passes before anything follows
-REFIT = 4  # passes between two regressions
+REFIT = 4  # passes between two regressions at least, and this part of those that it rests on: it takes some time
 ROUNDS = 4  # of reweighting in a regression
 TUNING = 1.345  # Huber's constant: residuals beyond so many standard deviations count the less
 CONSISTENT = 1.4826  # times the median of absolute residuals is a standard deviation, if they are normal
@@ -44,7 +44,8 @@ class ExpertTime:
     @property
     def seconds_per_expert(self) -> float:
         """What one more expert costs; 0 where that is not known."""
-        if self._seen - self._fitted >= REFIT and len(self._passes) >= ENOUGH:
+        known = len(self._passes)
+        if known >= ENOUGH and self._seen - self._fitted >= max(REFIT, known // REFIT):
             self._per_expert = _regression(np.array(self._passes))
             self._fitted = self._seen
         return self._per_expert

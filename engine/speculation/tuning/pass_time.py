@@ -1,10 +1,11 @@
 """Seconds of a pass against its rows: one model for the planner, for Sequoia's optimiser and for `auto`."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
-from statistics import fmean, median_low
+from statistics import fmean, median, median_low
 
 import numpy as np
 
@@ -15,6 +16,9 @@ ENOUGH = 2  # measurements of a size that it is judged by, and that are kept for
 UNUSUAL = 1.4  # by this factor a measurement must differ to be an outlier, or three in a row to mean a change
 STEP = 4  # so many times the largest size measured, an estimate goes on along its last slope
 HIDING_PENALTY = 15.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
+
+Measurement = tuple[float, float, float]
+"""Of a pass: its rows, its seconds, and those of the drafting before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,14 @@ class PassTime:
 
     def __call__(self, rows: float) -> float:
         """Seconds of a pass over so many rows."""
-        return float(self.over(np.array(float(rows))))
+        place = bisect_right(self.rows, rows)
+        if place == 0:
+            return self.seconds[0]
+        if place == len(self.rows):
+            return self.seconds[-1] * rows / self.rows[-1]
+        low, high = self.rows[place - 1 : place + 1]
+        least, most = self.seconds[place - 1 : place + 1]
+        return least + (most - least) * (rows - low) / (high - low)
 
     def over(self, rows: Numbers) -> Numbers:
         """The same for many numbers of rows at once; float64 of any shape."""
@@ -50,7 +61,7 @@ class MeasuredPasses:
 
     def __init__(self) -> None:
         self.expected: PassTime | None = None
-        self._bins: dict[int, list[tuple[float, float, float]]] = {}  # rows, seconds, seconds of drafting; latest last
+        self._bins: dict[int, list[Measurement]] = {}  # of each size; latest last
         self._fit()
 
     def observe(self, rows: float, seconds: float, draft_seconds: float = 0.0) -> bool:
@@ -114,7 +125,7 @@ class MeasuredPasses:
         it was slow, its size must be tried again.
         """
         found = [each for _, each in sorted(self._bins.items())] or [[(1.0, 0.0, 0.0)]]
-        self.hidden = _hidden_share([np.array(each) for each in found if len(each) >= ENOUGH])
+        self.hidden = _hidden_share([each for each in found if len(each) >= ENOUGH])
         rows = [fmean(size for size, _, _ in each) for each in found]
         values = [_usual(each, self.hidden) for each in found]
         for index, each in enumerate(found):
@@ -127,22 +138,26 @@ def _bin(rows: float) -> int:
     return round(2 * log2(rows))
 
 
-def _usual(measured: Sequence[tuple[float, float, float]], hidden: float) -> float:
+def _usual(measured: Sequence[Measurement], hidden: float) -> float:
     return median_low(seconds + hidden * drafting for _, seconds, drafting in measured)
 
 
-def _hidden_share(bins: Sequence[Numbers]) -> float:
-    """Regression within bins of the seconds of passes on those of drafting, shrunk to 0 where that explains little."""
-    drafting, passes = [np.zeros(1)], [np.zeros(1)]
-    for seconds, draft_seconds in (each[:, 1:].T for each in bins):
-        usual = np.median(seconds)
-        drafting.append(draft_seconds - draft_seconds.mean())
-        passes.append((seconds - usual).clip((1 / UNUSUAL - 1) * usual, (UNUSUAL - 1) * usual))
-    x, y = np.concatenate(drafting), np.concatenate(passes)
-    square, both = float(x @ x), float(x @ y)
+def _hidden_share(bins: Sequence[Sequence[Measurement]]) -> float:
+    """Regression within bins of the seconds of passes on those of drafting, shrunk to 0 where that explains little.
+
+    In plain numbers: every round asks for it, and these are too few for arrays to be faster.
+    """
+    square = both = squares = 0.0
+    count = 1
+    for measured in bins:
+        usual, drafting = median(each[1] for each in measured), fmean(each[2] for each in measured)
+        least, most = (1 / UNUSUAL - 1) * usual, (UNUSUAL - 1) * usual
+        for _, seconds, draft_seconds in measured:
+            x, y = draft_seconds - drafting, min(max(seconds - usual, least), most)
+            square, both, squares, count = square + x * x, both + x * y, squares + y * y, count + 1
     if both >= 0.0:
         return 0.0
-    unexplained = (float(y @ y) - both**2 / square) / len(y)
+    unexplained = (squares - both**2 / square) / count
     return min(-both / (square + HIDING_PENALTY * unexplained), 1.0)
 
 

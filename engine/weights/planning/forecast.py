@@ -52,11 +52,15 @@ class Forecast:
         return max(self.compute_seconds, self.link_seconds, self.ssd_seconds) + self.expert_seconds
 
     @property
+    def undrafted_seconds(self) -> float:
+        """Of a round without a tree: a pass, and whatever else it takes."""
+        return self.seconds_per_pass + self.host_seconds
+
+    @property
     def seconds_per_round(self) -> float:
         """A tree and its pass: drafting hides behind transfer, not behind computation."""
         if self.hidden is not None or self.drafts_itself:
-            drafting = (1.0 - (self.hidden or 0.0)) * self.draft_seconds
-            return drafting + self.seconds_per_pass + self.host_seconds
+            return (1.0 - (self.hidden or 0.0)) * self.draft_seconds + self.undrafted_seconds
         drafted = self.compute_seconds + self.draft_seconds
         return max(drafted, self.link_seconds, self.ssd_seconds) + self.expert_seconds + self.host_seconds
 

@@ -107,7 +107,8 @@ class Ways:
     """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts.
 
     `answers`: what those of this pair have given where its layers are, however it chose its trees, None before enough.
-    Their rounds took `beyond` times what passes and levels do, and so do all ways whose layers are where theirs were.
+    Their rounds took `beyond` times what passes and levels do, and so do all ways whose layers are where theirs were;
+    where they mostly drafted nothing, that is without the little drafting that finds out whether trees would pay.
     Where the processor could compute a mixture's experts where they lie in RAM, these three stream them; `experts` does
     not, with one token per pass and with its best tree. `is_sparse`: each token touches few experts of many.
     """
@@ -192,12 +193,11 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
     small = fastest(streams, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
     one = None if alone.verdict == "no" else _way(replace(plain, ways=STREAMED_WAYS), alone, NO_TREE)
     computed = _computed_experts(asked, found, drafted) if found.verdict != "no" else ()
-    like, given = _like_answers(asked, found, drafted), asked.seen.given if asked.seen else None
-    beyond = given.seconds / like.seconds if like and given else 1.0
+    answers, beyond = _answers(asked, found, drafted)
 
     def as_told(way: Way | None) -> Way | None:
         """With what answers took beyond their passes and levels, as far as its layers lie where theirs did."""
-        return _scaled(way, beyond) if way and like and way.tiers == like.tiers else way
+        return _scaled(way, beyond) if way and answers and way.tiers == answers.tiers else way
 
     return Ways(
         plain=as_told(one),
@@ -206,21 +206,31 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
         others=tuple(told),
         experts=tuple(filter(None, map(as_told, computed))),
         is_sparse=any(0 < each.chosen < SPARSE * each.experts for each in asked.target.layers),
-        answers=_scaled(like, beyond) if like else None,
+        answers=answers,
         beyond=beyond,
     )
 
 
-def _like_answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> Way | None:
-    """Trees as those of answers that were given with the target held as it would be, as passes and levels have them."""
+def _answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> tuple[Way | None, float]:
+    """What answers gave with the target held as it would be, and how many times their passes and levels they took."""
     seen = asked.seen
     if seen is None or seen.given is None or seen.tiers != counts_of(found) or not trees:
-        return None
-    given = seen.given
+        return None, 1.0
+    given, case = seen.given, replace(asked, name="answers")
     like = min((NO_TREE, *trees), key=lambda each: abs(each.nodes - given.nodes))
     nodes = max(1, round(given.nodes)) if like.nodes else 0
-    tree = replace(like, nodes=nodes, tokens_per_pass=given.tokens_per_pass)
-    return _way(replace(asked, name="answers"), found, tree)
+    way = _way(case, found, replace(like, nodes=nodes, tokens_per_pass=given.tokens_per_pass))
+    if nodes:
+        beyond = given.seconds / way.seconds
+        return _scaled(way, beyond), beyond
+    least = min(trees, key=lambda each: each.nodes)
+    share = given.nodes / least.nodes  # of the rounds: they had such a tree, the others none
+    passes = way.seconds + share * (outlook(case, found, least).undrafted_seconds - way.seconds)
+    beyond = (given.seconds - (1.0 - seen.hidden) * given.drafting) / passes
+    scaled = _scaled(way, beyond * passes / way.seconds)
+    assert scaled.forecast
+    drafted = replace(scaled.forecast, draft_seconds=given.drafting)
+    return replace(scaled, seconds=drafted.seconds_per_round, forecast=drafted), beyond
 
 
 def _scaled(way: Way, factor: float) -> Way:
@@ -304,7 +314,7 @@ def expected_passes(case: Case, found: Plan) -> PassTime:
     seconds = [outlook(case, found, TreeYield(rows - 1, 1.0)) for rows in EXPECTED_ROWS]
     return PassTime(
         tuple(map(float, EXPECTED_ROWS)),
-        tuple(accumulate((one.seconds_per_pass + one.host_seconds for one in seconds), max)),
+        tuple(accumulate((one.undrafted_seconds for one in seconds), max)),
     )
 
 
@@ -317,8 +327,7 @@ def seen_over_computed(case: Case, found: Plan) -> float:
 
 
 def _seconds_of_target(case: Case, found: Plan, rows: int) -> float:
-    given = _computed(case, found, TreeYield(rows - 1, 1.0))
-    return given.seconds_per_pass + given.host_seconds
+    return _computed(case, found, TreeYield(rows - 1, 1.0)).undrafted_seconds
 
 
 def _seconds_of_level(case: Case, found: Plan, nodes: int) -> float:
