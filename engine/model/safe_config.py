@@ -163,6 +163,7 @@ def _require_sensible_attention(config: Mapping[str, object], name: str) -> None
             continue  # as transformers writes a Qwen2-MoE
         if tokens is not None and (type(tokens) is not int or tokens < 1):
             raise _refusal(name, key, tokens, say("a whole number above 0, or null"))
+    _require_shared_keys(config, name)
     positions = config.get("max_position_embeddings")
     if positions is not None and (type(positions) is not int or positions < 1):
         raise _refusal(name, "max_position_embeddings", positions, say("a whole number above 0"))
@@ -172,6 +173,16 @@ def _require_sensible_attention(config: Mapping[str, object], name: str) -> None
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if value is not None and not (is_number and 0 < float(str(value)) < math.inf):
                 raise _refusal(name, key, value, say("a number above 0"))
+
+
+def _require_shared_keys(config: Mapping[str, object], name: str) -> None:
+    """As many heads as any other read each head of keys, where these are not made of latents."""
+    heads, of_keys = config.get("num_attention_heads"), config.get("num_key_value_heads")
+    if not isinstance(heads, int) or not isinstance(of_keys, int) or of_keys < 1 or config.get("kv_lora_rank"):
+        return
+    if heads % of_keys:
+        wanted = say("a divisor of {count}, the number of heads", count=heads)
+        raise _refusal(name, "num_key_value_heads", of_keys, wanted)
 
 
 def _ropes(config: Mapping[str, object]) -> Iterator[Mapping[str, object]]:

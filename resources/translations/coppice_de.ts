@@ -9892,6 +9892,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/model/safe_config.py" />
+            <source>a divisor of {count}, the number of heads</source>
+            <translation>ein Teiler von {count}, der Zahl der Köpfe</translation>
+        </message>
+        <message>
+            <location filename="../../engine/model/safe_config.py" />
             <source>a number above 0</source>
             <translation>eine Zahl über 0</translation>
         </message>

@@ -37,6 +37,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "wide": ({"hidden_size": 1 << 40}, "hidden_size"),
     "heads": ({"num_attention_heads": 10**7}, "num_attention_heads"),
     "negative heads": ({"num_key_value_heads": -(10**13)}, "num_key_value_heads"),
+    "keys of no heads": (
+        {"num_attention_heads": 4, "num_key_value_heads": 3}, "= 3; it must be a divisor of 4, the number of heads"
+    ),
     "vocabulary": ({"vocab_size": 1 << 33}, "vocab_size"),
     "positions": ({"max_position_embeddings": 1 << 50}, "max_position_embeddings"),
     "no positions": ({"max_position_embeddings": 0}, "max_position_embeddings"),
