@@ -1,6 +1,6 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -42,14 +42,14 @@ class Answering:
         tokenizer, tokens, network = loaded.pair.tokenizer, prompt.tokens, loaded.target.network
         require_readable(tokens, network.vocabulary, loaded.context_tokens)
         require_known([token for token, _ in options.sampling.bias], network.vocabulary)
-        text = text_of_answer(tokenizer, prompt, options.stop)
+        text, begun = text_of_answer(tokenizer, prompt, options.stop), prompt.answer
         state = state_of_answer(tokenizer, prompt, options.constraint) if options.constraint else None
 
         self._stream, forgets = loaded.stream, loaded.draft_forgets
         target, draft = loaded.guarded(options.conversation)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
-        inputs = replace(_inputs(loaded, prompt, options, watcher), draft=draft, is_trial=is_trial)
+        inputs = replace(_inputs(loaded, tokens, begun, options, watcher), draft=draft, is_trial=is_trial)
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
         end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
@@ -110,12 +110,13 @@ class Answering:
             return self._parts.keep_drafting()
 
 
-def _inputs(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions, watcher: Watcher) -> MethodInputs:
-    """What the methods of an answer are made from, but for the draft."""
+def _inputs(
+    loaded: LoadedPair, prompt: Sequence[int], begun: Sequence[int], options: GenerateOptions, watcher: Watcher
+) -> MethodInputs:
+    """What the methods of an answer are made from, but for the draft; `begun`: the end of the prompt, see `Sampler`."""
     network = loaded.target.network
     return MethodInputs(
-        sampling=Sampler(options.sampling, prompt.tokens, Uniforms(options.sampling.seed), prompt.answer),
-        prompt=prompt.tokens,
+        prompt=prompt,
         vocabulary=network.vocabulary,
         counts=loaded.learned.acceptance(options),
         learned=partial(loaded.learned.state, options),
@@ -127,4 +128,5 @@ def _inputs(loaded: LoadedPair, prompt: Prompt, options: GenerateOptions, watche
         routing=lambda: loaded.routing,
         mixture=loaded.mixture,
         expected=loaded.weights.plan.expected,
+        sampling=Sampler(options.sampling, prompt, Uniforms(options.sampling.seed), begun),
     )

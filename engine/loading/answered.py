@@ -30,17 +30,13 @@ def steadied(now: PassTime, before: Sequence[PassTime]) -> PassTime:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer in figures. `seconds` of decoding, and of `drafting` in them; `drafted` nodes.
-
-    `place`: where it was written, see `Place`.
-    """
+    """One answer in figures. `seconds` of decoding; `drafted` nodes; `place`: where it was written, see `Place`."""
 
     new_tokens: int
     passes: int
     seconds: float
     drafted: int
     place: str = ""
-    drafting: float = 0.0
 
 
 def given_by(answers: Sequence[Answered]) -> Given | None:
@@ -54,14 +50,12 @@ def given_by(answers: Sequence[Answered]) -> Given | None:
         return None
     most = USUAL * median([each.seconds / each.passes for each in answers for _ in range(each.passes)])
     seconds = [min(each.seconds, most * each.passes) for each in answers]
-    drafting = sum(each.drafting * one / each.seconds for each, one in zip(answers, seconds, strict=True))
     rates = sorted(each.new_tokens / one for each, one in zip(answers, seconds, strict=True))
     edge = int(NEARLY_ALL * len(rates))
     return Given(
         answers=len(answers),
         tokens_per_pass=sum(each.new_tokens for each in answers) / passes,
         seconds=sum(seconds) / passes,
-        drafting=drafting / passes,
         nodes=sum(each.drafted for each in answers) / passes,
         least=rates[edge],
         most=rates[-1 - edge],

@@ -82,13 +82,15 @@ def remember_answer(
         statistics.seconds.decode,
         statistics.drafted_nodes,
         place.name if place else "",
-        statistics.seconds.draft,
     )
     answers = (*(before.answers if before else ()), answered)[-MOST_ANSWERS:]
     if seen and place:
         here = [each for each in answers if each.place == answered.place]
         seen = _among(seen, before.seen if before and sees(before, place) else None)
-        seen = replace(seen, rounds=replace(seen.rounds, given=given_by(here)))
+        given = given_by(here)
+        if given and learned:
+            given = replace(given, beyond=learned.throughput.beyond)
+        seen = replace(seen, rounds=replace(seen.rounds, given=given))
     file.remember_answer(key, LastAnswer(statistics.tokens_per_pass, seconds, trees, seen, answers))
 
 

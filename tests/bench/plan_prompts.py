@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SEED = 1  # of the order in which prompts fall to either half
+SEED = 1  # of the lot by which prompts fall to either half
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,15 @@ class Kind:
 
 
 def halves(prompts: Sequence[str]) -> Kind:
-    """Chosen by lot: halves that somebody chose differ by what he thought of first and last."""
-    lot = random.Random(SEED).sample(prompts, len(prompts))
-    return Kind(tuple(lot[::2]), tuple(lot[1::2]))
+    """Of every two that begin alike the lot puts one into either half.
+
+    Halves that somebody chose differ by what he thought of first and last, and those by lot alone by what is asked: the
+    pair knows some answers by heart, and writes them at several times the speed of others.
+    """
+    lot, alike = random.Random(SEED), sorted(prompts)
+    pairs = [lot.sample(alike[begin : begin + 2], len(alike[begin : begin + 2])) for begin in range(0, len(alike), 2)]
+    learned, measured = [pair[0] for pair in pairs], [pair[1] for pair in pairs if len(pair) > 1]
+    return Kind(tuple(lot.sample(learned, len(learned))), tuple(lot.sample(measured, len(measured))))
 
 
 STORIES = (

@@ -24,11 +24,10 @@ def test_a_few_passes_say_nothing() -> None:
 
 
 def test_an_answer_that_had_to_share_the_machine_counts_with_little_more_than_is_usual() -> None:
-    busy = Answered(100, 20, 60.0, 320, drafting=15.0)
+    busy = Answered(100, 20, 60.0, 320)
     given = given_by([USUAL] * 3 + [busy])
     assert given
     assert given.seconds == pytest.approx((3 * 2.0 + 2.6) / 80)
-    assert given.drafting == pytest.approx(2.6 / 4 / 80)
 
 
 def test_passes_are_told_at_their_usual_pace() -> None:

@@ -135,9 +135,9 @@ def _last_answer(value: Mapping[str, Any]) -> LastAnswer:
     return LastAnswer(_positive(value["tokens_per_pass"]), _positive(value["seconds_per_pass"]), trees, seen, answers)
 
 
-def _answered(new_tokens: Any, passes: Any, seconds: Any, drafted: Any, place: Any, drafting: Any = 0.0) -> Answered:
+def _answered(new_tokens: Any, passes: Any, seconds: Any, drafted: Any, place: Any) -> Answered:
     tokens, count = int(_positive(new_tokens)), int(_positive(passes))
-    return Answered(tokens, count, _positive(seconds), int(_seconds(drafted)), str(place), _seconds(drafting))
+    return Answered(tokens, count, _positive(seconds), int(_seconds(drafted)), str(place))
 
 
 def _tree_figures(nodes: Any, tokens: Any, levels: Any, depth: Any = 0) -> TreeYield:
@@ -157,8 +157,8 @@ def _seen(value: Mapping[str, Any]) -> SeenHere:
 
 def _given(value: Mapping[str, Any]) -> Given:
     numbers = {name: _positive(value[name]) for name in ("tokens_per_pass", "seconds", "least", "most")}
-    drafting = _seconds(value.get("drafting", 0.0))
-    return Given(answers=int(value["answers"]), nodes=_seconds(value["nodes"]), drafting=drafting, **numbers)
+    beyond = _positive(value.get("beyond", 1.0))
+    return Given(answers=int(value["answers"]), nodes=_seconds(value["nodes"]), beyond=beyond, **numbers)
 
 
 def _positive(value: Any) -> float:

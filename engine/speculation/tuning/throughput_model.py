@@ -21,6 +21,8 @@ TELLING = 8  # nodes that a tree has at least to tell how probabilities go on fr
 EXPLORATION = 0.015  # of the time, which may be lost to exploration
 RECENT = 32  # trees that tell what really came
 FORETOLD = 4  # of them count as much as what a plan promises
+SLOWEST = 3.0  # times what its pass and its levels take: a round that was longer had to wait for something else
+STEADY = 0.998  # what a round counts for when the next one is seen, where it is asked what they take in the mean
 
 
 class AcceptanceModel:
@@ -141,7 +143,8 @@ class ThroughputModel:
     """How long passes take here, and every method's trees; outlives an answer.
 
     A round is drafting and all the rest, which counts as a pass over the tree's rows. `savings`: seconds that may be
-    lost to exploration; `turn`: what it has come to. `experts`: of a target that is a mixture.
+    lost to exploration; `turn`: what it has come to. `experts`: of a target that is a mixture. `took`, `expected`:
+    seconds of the last rounds, and those that were expected of them.
     """
 
     rounds: int = 0
@@ -150,6 +153,16 @@ class ThroughputModel:
     savings: float = 0.0
     turn: int = 0
     experts: ExpertCosts = field(default_factory=ExpertCosts)
+    took: float = 0.0
+    expected: float = 0.0
+
+    @property
+    def beyond(self) -> float:
+        """How many times their passes and levels rounds take, however large their trees are; 1 before any.
+
+        The usual pass is what counts for a choice, and the mean is longer: some rounds are slow.
+        """
+        return self.took / self.expected if self.expected else 1.0
 
     @property
     def state(self) -> State:
@@ -158,13 +171,14 @@ class ThroughputModel:
             name: {"acceptance": stats.acceptance.state, "drafting": stats.drafting.state, "rounds": stats.rounds}
             for name, stats in self.methods.items()
         }
-        passes = self.passes.state
-        return {"rounds": self.rounds, "passes": passes, "methods": methods}
+        passes, mean = self.passes.state, shortened([self.took, self.expected])
+        return {"rounds": self.rounds, "passes": passes, "methods": methods, "mean": mean}
 
     @classmethod
     def restored(cls, state: State) -> "ThroughputModel":
         """As it was kept; raises `ValueError`, `TypeError`, `KeyError` or `AttributeError` for what is no state."""
         model = cls(int(figure(state["rounds"], 0)), MeasuredPasses.restored(state["passes"]))
+        model.took, model.expected = figures(state.get("mean", [0.0, 0.0]), (2,), 0.0).tolist()
         for name, kept in state["methods"].items():
             trees, drafting = AcceptanceModel.restored(kept["acceptance"]), MeasuredPasses.restored(kept["drafting"])
             model.methods[str(name)] = MethodStats(trees, drafting, int(figure(kept["rounds"], 0)))
@@ -186,6 +200,7 @@ class ThroughputModel:
             for stats in self.methods.values():
                 stats.drafting = MeasuredPasses()  # the draft is on the same machine
         self.savings += EXPLORATION * result.seconds
+        expected = self.passes.time(len(tree))
         if result.choice.budget:
             stats = self.methods[result.choice.method.name]
             stats.rounds += 1
@@ -193,8 +208,11 @@ class ThroughputModel:
                 levels = max(tree.depths)
                 stats.recent.append((len(result.tokens), len(tree), levels))
                 stats.drafting.observe(tree.drafted / levels, drafting / levels)
+                expected += (1.0 - self.passes.hidden) * levels * stats.drafting.time(tree.drafted / levels)
                 if is_studied:
                     stats.acceptance.observe(tree, result.path, result.budget, result.depth)
+        self.took = self.took * STEADY + min(max(result.seconds - once_seconds, 0.0), SLOWEST * expected)
+        self.expected = self.expected * STEADY + expected
 
     def plain(self, method: str) -> Plan:
         """One token per pass."""

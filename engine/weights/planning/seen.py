@@ -14,8 +14,8 @@ from engine.weights.planning.needs import KvForm
 class Given:
     """What this many answers gave in the mean, however large their trees were: the mean is of `nodes` drafted ones.
 
-    `seconds` of a round, everything included, and of the `drafting` in it. `least` to `most`: tokens/s of nearly all of
-    these answers.
+    `seconds` of a round, everything included, which is `beyond` times what its pass and its levels take. `least` to
+    `most`: tokens/s of nearly all of these answers.
     """
 
     answers: int
@@ -24,7 +24,7 @@ class Given:
     nodes: float
     least: float
     most: float
-    drafting: float = 0.0
+    beyond: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

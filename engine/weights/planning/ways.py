@@ -107,8 +107,7 @@ class Ways:
     """All ways of one pair on this machine; `plain` is None where not even that fits, trees where nothing drafts.
 
     `answers`: what those of this pair have given where its layers are, however it chose its trees, None before enough.
-    Their rounds took `beyond` times what passes and levels do, and so do all ways whose layers are where theirs were;
-    where they mostly drafted nothing, that is without the little drafting that finds out whether trees would pay.
+    Their rounds took `beyond` times what passes and levels do, and so do all ways whose layers are where theirs were.
     Where the processor could compute a mixture's experts where they lie in RAM, these three stream them; `experts` does
     not, with one token per pass and with its best tree. `is_sparse`: each token touches few experts of many.
     """
@@ -193,7 +192,8 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
     small = fastest(streams, found, [each for each in drafted if SMALL[0] <= each.nodes <= SMALL[1]])
     one = None if alone.verdict == "no" else _way(replace(plain, ways=STREAMED_WAYS), alone, NO_TREE)
     computed = _computed_experts(asked, found, drafted) if found.verdict != "no" else ()
-    answers, beyond = _answers(asked, found, drafted)
+    answers = _answers(asked, found, drafted)
+    beyond = asked.seen.given.beyond if answers and asked.seen and asked.seen.given else 1.0
 
     def as_told(way: Way | None) -> Way | None:
         """With what answers took beyond their passes and levels, as far as its layers lie where theirs did."""
@@ -211,26 +211,17 @@ def ways_of(asked: Case, found: Plan, plain: Case, others: Iterable[Case], yield
     )
 
 
-def _answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> tuple[Way | None, float]:
-    """What answers gave with the target held as it would be, and how many times their passes and levels they took."""
+def _answers(asked: Case, found: Plan, trees: Sequence[TreeYield]) -> Way | None:
+    """What answers gave with the target held as it would be: a round like theirs, as long as they were in the mean."""
     seen = asked.seen
     if seen is None or seen.given is None or seen.tiers != counts_of(found) or not trees:
-        return None, 1.0
-    given, case = seen.given, replace(asked, name="answers")
+        return None
+    given = seen.given
     like = min((NO_TREE, *trees), key=lambda each: abs(each.nodes - given.nodes))
     nodes = max(1, round(given.nodes)) if like.nodes else 0
-    way = _way(case, found, replace(like, nodes=nodes, tokens_per_pass=given.tokens_per_pass))
-    if nodes:
-        beyond = given.seconds / way.seconds
-        return _scaled(way, beyond), beyond
-    least = min(trees, key=lambda each: each.nodes)
-    share = given.nodes / least.nodes  # of the rounds: they had such a tree, the others none
-    passes = way.seconds + share * (outlook(case, found, least).undrafted_seconds - way.seconds)
-    beyond = (given.seconds - (1.0 - seen.hidden) * given.drafting) / passes
-    scaled = _scaled(way, beyond * passes / way.seconds)
-    assert scaled.forecast
-    drafted = replace(scaled.forecast, draft_seconds=given.drafting)
-    return replace(scaled, seconds=drafted.seconds_per_round, forecast=drafted), beyond
+    tree = replace(like, nodes=nodes, tokens_per_pass=given.tokens_per_pass)
+    way = _way(replace(asked, name="answers"), found, tree)
+    return _scaled(way, given.seconds / way.seconds)
 
 
 def _scaled(way: Way, factor: float) -> Way:

@@ -235,6 +235,20 @@ def test_what_is_expected_of_passes_makes_the_first_trees_large_where_rows_are_f
     assert warm.rate(warm.run(10)) > 1.15 * cold.rate(cold.run(10))
 
 
+@pytest.mark.parametrize("sureness", [0.1, 0.6, 0.85])
+def test_some_slow_rounds_make_the_mean_longer_whatever_trees_they_have(sureness: float) -> None:
+    """The usual pass is what trees are chosen by; plans tell the mean, of rounds of every size."""
+    trial = Trial(resident(sureness))
+    for number in range(200):
+        result = trial.machine.round(trial.auto.choose([0, 0], 100), number)
+        slow = 2.0 if number % 10 == 0 else 1.0
+        trial.auto.learn(replace(result, seconds=result.draft_seconds + slow * (result.seconds - result.draft_seconds)))
+    assert 1.05 < trial.throughput.beyond < 1.15
+    kept = ThroughputModel.restored(trial.throughput.state)
+    assert kept.beyond == pytest.approx(trial.throughput.beyond, rel=1e-3)
+    assert ThroughputModel().beyond == 1.0
+
+
 def test_a_pass_that_seems_to_take_less_than_no_time_is_no_time() -> None:
     """Clocks that are set back, and drafting that is timed apart, may make the rest of a round negative."""
     trial = Trial(resident())
