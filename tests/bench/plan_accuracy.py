@@ -31,6 +31,7 @@ from engine.weights.planning.needs import Workload
 from engine.weights.planning.placement import Override
 from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
+from tests.bench.plan_prompts import CHOSEN
 from tests.bench.plan_ways import PLACES, ways_table
 from tests.engine.tiny_models import tiny_model
 
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--models", default="dense,mixture", help="of the ways; or folders of models")
     parser.add_argument("--kinds", default="stories,mixed", help="of prompts, of the ways")
     parser.add_argument(
-        "--swapped", action="store_true", help="learn from the prompts that are measured with, of the ways"
+        "--prompts", choices=list(CHOSEN), default="same", help="measured with: those that were learned from, or others"
     )
     parser.add_argument("--tokens", type=int, default=192, help="of an answer at most, of the ways")
     parser.add_argument("--megabytes", type=int, default=600, help="of the decoder layers, of the ways")
@@ -97,7 +98,7 @@ def main() -> None:
                     arguments.places,
                     arguments.kinds.split(","),
                     arguments.tokens,
-                    arguments.swapped,
+                    arguments.prompts,
                 )
             )
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)

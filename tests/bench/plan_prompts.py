@@ -1,10 +1,11 @@
-"""Prompts that plans learn from, and others of the same kinds that they are measured with."""
+"""Prompts that plans learn from, and those that they are measured with: the same ones, or others of the same kinds."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 SEED = 1  # of the lot by which prompts fall to either half
+COUNT = 32  # that are learned from, as many as a plan rests on
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,12 @@ class Kind:
     def swapped(self) -> "Kind":
         """The same the other way round: what plans are off in both by as much is not the texts' doing."""
         return Kind(self.measured, self.learned)
+
+
+def same(prompts: Sequence[str]) -> Kind:
+    """Some of them, by lot, for both: their answers differ, what is asked does not."""
+    lot = tuple(random.Random(SEED).sample(prompts, COUNT))
+    return Kind(lot, lot)
 
 
 def halves(prompts: Sequence[str]) -> Kind:
@@ -143,4 +150,9 @@ MIXED = (
     "What is friendship?",
     "Who are you?",
 )
-KINDS = {"stories": halves(STORIES), "mixed": halves(MIXED)}
+PROMPTS = {"stories": STORIES, "mixed": MIXED}
+CHOSEN: dict[str, Callable[[Sequence[str]], Kind]] = {
+    "same": same,
+    "halves": halves,
+    "swapped": lambda prompts: halves(prompts).swapped,
+}

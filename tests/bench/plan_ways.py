@@ -3,13 +3,13 @@
 `python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random
 mixture, each in memory and streamed from SSD. What the plan says is taken three times: `before` the pair was ever
 loaded, with the machine measured; `loaded`, when the pair has tried itself; and `learned`, after it has answered some
-prompts as a window would ask them. Then every way answers other prompts of the same kind, in turns: prompt by prompt
-each way once. What comes is tokens over seconds of decoding, as the window tells them, first and last rounds included;
+prompts as a window would ask them. Then every way answers the same prompts with another seed, or others of the same
+kind (`--prompts halves`, or `swapped`), in turns: prompt by prompt each way once. What comes is tokens over seconds of decoding, as the window tells them, first and last rounds included;
 one token per pass is cut short, as its rounds are all alike.
 
 How much trees give differs from text to text, for the embedded pair by a factor of five. `error` is the standard error
-of what came, and of what was learned the same for as many texts: where the plan is off by about as much, these texts
-say no more. `machine`: seconds of a fixed product before learning, after it and after all, over those before; and
+of what came with such prompts, and of what was learned the same for as many: where the plan of other prompts is off by
+about as much, these say no more. `machine`: seconds of a fixed product before learning, after it and after all, over those before; and
 `others`, the part of all processors that other programs used meanwhile. With much of either, seconds say who else was
 at work. The random mixture accepts next to nothing: there it is seconds that are compared.
 """
@@ -40,7 +40,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions, LoadOptions, Place, SamplingOptions, SpeculationOptions
 from engine.weights.planning.ways import NO_TREE, Way, Ways, in_answers, outlook
 from tests.bench.inflate import EMBEDDED, inflate
-from tests.bench.plan_prompts import KINDS, Kind
+from tests.bench.plan_prompts import CHOSEN, PROMPTS, Kind
 from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
@@ -48,6 +48,7 @@ CONTEXT = 512
 TOKENS, PLAIN_TOKENS = 192, 6
 PLAIN_SECONDS = 1.0  # of one token per pass at least: the first rounds of an answer may take longer
 TEMPERATURE = 0.6  # as the window asks
+LEARNED, MEASURED = 1, 2  # seeds
 PLACES: tuple[Place, ...] = ("device", "ssd")
 MODELS = ("dense", "mixture")
 PRODUCT = (4096, 4096)
@@ -81,14 +82,13 @@ def ways_table(
     weights: Sequence[str] = ("auto",),
     names: Sequence[str] = MODELS,
     places: Sequence[Place] = PLACES,
-    kinds: Sequence[str] = tuple(KINDS),
+    kinds: Sequence[str] = tuple(PROMPTS),
     tokens: int = TOKENS,
-    swapped: bool = False,
+    prompts: str = "same",
 ) -> Iterator[dict[str, Any]]:
     """Foretold and real figures of every way, model, format, place and kind of prompts.
 
-    Models that `scratch` has are not made anew. `tokens`: of an answer, at most. `swapped`: what is learned from and
-    what is measured with change places.
+    Models that `scratch` has are not made anew. `tokens`: of an answer, at most. `prompts`: a name of `CHOSEN`.
     """
     made = {
         "dense": lambda folder: inflate(folder, model_bytes),
@@ -107,8 +107,8 @@ def ways_table(
                         str(folder), str(DRAFT), device, weights=each, context_tokens=CONTEXT, place=place,
                         cache_dir=str(cache),
                     )  # fmt: skip
-                    where = {"model": folder.name, "weights": each, "place": place, "kind": kind, "swapped": swapped}
-                    for row in _ways(options, KINDS[kind].swapped if swapped else KINDS[kind], tokens):
+                    where = {"model": folder.name, "weights": each, "place": place, "kind": kind, "prompts": prompts}
+                    for row in _ways(options, CHOSEN[prompts](PROMPTS[kind]), tokens):
                         print(json.dumps({**where, **row}), file=sys.stderr, flush=True)  # whatever becomes of the rest
                         yield {**where, **row}
                     shutil.rmtree(cache, ignore_errors=True)
@@ -142,7 +142,7 @@ def _ways(options: LoadOptions, kind: Kind, tokens: int) -> Iterator[dict[str, A
     seconds["loading"] = time.perf_counter() - begin
     try:
         told["loaded"] = _foreseen(pair, here, arithmetic)
-        learned = [_answer(session, SpeculationOptions(), tokens, text) for text in kind.learned]
+        learned = [_answer(session, SpeculationOptions(), tokens, text, LEARNED) for text in kind.learned]
         told["learned"] = _foreseen(pair, here, arithmetic)
         machine.append(_product_seconds())
         busy, own, begin = _busy_seconds(), time.process_time(), time.perf_counter()
@@ -182,8 +182,8 @@ def _in_turns(session: Session, ways: Sequence[Way], texts: Sequence[str], token
     return came
 
 
-def _answer(session: Session, speculation: SpeculationOptions, count: int, text: str) -> Came:
-    options = GenerateOptions(SamplingOptions(temperature=TEMPERATURE), speculation, count)
+def _answer(session: Session, speculation: SpeculationOptions, count: int, text: str, seed: int = MEASURED) -> Came:
+    options = GenerateOptions(SamplingOptions(temperature=TEMPERATURE, seed=seed), speculation, count)
     prompt = session.engine.prompt([ChatMessage("user", text)])
     answer: CollectedAnswer = [answer for _, answer in session.answer(prompt, options)][-1]
     found = answer.statistics
