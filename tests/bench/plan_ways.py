@@ -1,17 +1,18 @@
-"""Every way that `plan` tells of, as foretold and as it comes on other prompts.
+"""Every way that `plan` tells of, as foretold and as it comes.
 
 `python -m tests.bench.plan_accuracy --only ways` runs it, on the embedded pair widened by zeros and on a random
 mixture, each in memory and streamed from SSD. What the plan says is taken three times: `before` the pair was ever
 loaded, with the machine measured; `loaded`, when the pair has tried itself; and `learned`, after it has answered some
 prompts as a window would ask them. Then every way answers the same prompts with another seed, or others of the same
-kind (`--prompts halves`, or `swapped`), in turns: prompt by prompt each way once. What comes is tokens over seconds of decoding, as the window tells them, first and last rounds included;
-one token per pass is cut short, as its rounds are all alike.
+kind (`--prompts halves`, or `swapped`), in turns: prompt by prompt each way once. What comes is tokens over seconds of
+decoding, as the window tells them, first and last rounds included; one token per pass is cut short, as its rounds are
+all alike.
 
 How much trees give differs from text to text, for the embedded pair by a factor of five. `error` is the standard error
 of what came with such prompts, and of what was learned the same for as many: where the plan of other prompts is off by
-about as much, these say no more. `machine`: seconds of a fixed product before learning, after it and after all, over those before; and
-`others`, the part of all processors that other programs used meanwhile. With much of either, seconds say who else was
-at work. The random mixture accepts next to nothing: there it is seconds that are compared.
+about as much, these say no more. `machine`: seconds of a fixed product before learning, after it and after all, over
+those before; and `others`, the part of all processors that other programs used meanwhile. With much of either, seconds
+say who else was at work. The random mixture accepts next to nothing: there it is seconds that are compared.
 """
 
 import json
