@@ -22,6 +22,19 @@ def test_links_within_the_project_lead_to_files(page: Path) -> None:
     assert [link for link in inside if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_a_heading_find_it(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text("utf-8"))
+    inside = [(page.parent / link if link else page, name) for link, name in links if "://" not in link]
+    assert [name for target, name in inside if name not in anchors(target)] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_the_architecture_names_every_room() -> None:
     text = (ROOT / "resources/docs/architecture.md").read_text("utf-8")
     rooms = {path.parent.name for top in ("engine", "app") for path in (ROOT / top).glob("*/__init__.py")}
