@@ -17,11 +17,12 @@ from engine.errors import CoppiceError, InputError
 from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, UnusableError, cache_root
-from engine.loading.tree_record import TreeRecord
+from engine.loading.tree_record import TreeRecord, size_of_replay
+from engine.protocol.messages import Statistics
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
 from engine.speculation.experts.costs import ExpertCosts
-from engine.speculation.interfaces import Method, NullObserver
+from engine.speculation.interfaces import Method, NullObserver, TreeBounds
 from engine.speculation.method_choice import MethodInputs, choose_method
 from engine.speculation.methods.acceptance_rates import AcceptanceCounts, Calibration
 from engine.speculation.trees.tree_program import AcceptanceVector, checked
@@ -191,12 +192,15 @@ class Learned:
         """
         return AcceptanceCounts() if options.sampling.temperature else self.state(options).acceptance
 
-    def replay(self, options: GenerateOptions, inputs: MethodInputs, answer: Sequence[int], seconds: float) -> None:
+    def replay(
+        self, options: GenerateOptions, inputs: MethodInputs, answer: Sequence[int], statistics: Statistics
+    ) -> None:
         """Learn for the plan what trees of any size would have given for an answer; see `TreeRecord`."""
         state = self.state(options)
+        bounds = TreeBounds(size_of_replay(statistics.drafted_nodes, statistics.passes), options.speculation.depth)
         with suppress(CoppiceError), torch.inference_mode():  # nobody asked for it
             method = _tree_method(options, inputs, state.calibration)
-            state.record.replay(method, inputs.prompt, answer, options.speculation.depth, seconds)
+            state.record.replay(method, inputs.prompt, answer, bounds, statistics.seconds.decode)
 
     def keep(self) -> None:
         """Write what was learned since the last call, for the next start."""

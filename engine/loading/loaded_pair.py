@@ -181,7 +181,7 @@ class LoadedPair:
         `inputs`: of its method, None where the plan learns nothing from growing trees along it; `answer`: its tokens.
         """
         if inputs and answer:
-            self.learned.replay(options, inputs, answer, statistics.seconds.decode)
+            self.learned.replay(options, inputs, answer, statistics)
         self.remember_limit()
         learned = self.learned.state(options) if self.draft else None
         self.learned.keep()

@@ -20,13 +20,22 @@ from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import BUDGETS, DEPTHS, PRIOR_TOKENS, AcceptanceModel
 
 FADING = 0.998  # what a tree counts for when the next one is seen: 500 trees are some dozens of answers
-NODES = 16  # of the trees that are grown: they tell of smaller ones and of twice as large ones within some 6 %
+NODES = (16, 64)  # of the trees that are grown: they tell of smaller ones within 6 %, of twice as large ones within 10
 FEW = 100  # trees, up to which it takes up to so many
-SEGMENT = 32  # tokens that are read at a stretch
+SEGMENT = 64  # tokens that are read at a stretch
 GOLDEN = 0.618
 RECENT = 8  # answers that say how long drafting takes
 SECONDS = 0.5  # for an answer; later on no more than this
 PART = 0.02  # of what the answer took
+
+
+def size_of_replay(drafted: int, passes: int) -> int:
+    """Nodes of the trees to grow along an answer that had so many: about as large, as they tell most of such ones.
+
+    Trees begin where the one before was wrong, and larger ones are wrong in harder places.
+    """
+    least, most = NODES
+    return max(least, min(round(drafted / max(1, passes)), most))
 
 
 class TreeRecord:
@@ -89,7 +98,9 @@ class TreeRecord:
         promised = float(np.exp(tree.scores or tree.log_probs)[1:].sum())
         self._promised = self._promised * FADING + promised
 
-    def replay(self, method: Method, prompt: Sequence[int], answer: Sequence[int], depth: int, seconds: float) -> None:
+    def replay(
+        self, method: Method, prompt: Sequence[int], answer: Sequence[int], bounds: TreeBounds, seconds: float
+    ) -> None:
         """Grow trees behind the prompt and along its answer, as long as there is time; what the method read is lost.
 
         All parts of the answer are as likely to be read: the beginning is not like the rest. `seconds` that writing the
@@ -100,24 +111,38 @@ class TreeRecord:
         for begin in _in_turns(range(0, len(answer), SEGMENT), int(self._trees)):
             if time.perf_counter() >= end:
                 break
-            self._replay(method, [*prompt, *answer], len(prompt) + begin, depth, spent)
+            self._replay(method, prompt, answer, begin, bounds, spent)
         if spent.levels:
             self._drafting = [*self._drafting, (spent.nodes / spent.levels, spent.seconds / spent.levels)][-RECENT:]
 
-    def _replay(self, method: Method, text: Sequence[int], begin: int, depth: int, spent: "_Drafting") -> None:
-        """The same from one place of the text, for a segment."""
-        method.prefill(text[: begin - 1])
-        done, end = begin, min(begin + SEGMENT, len(text))
+    def _replay(
+        self,
+        method: Method,
+        prompt: Sequence[int],
+        answer: Sequence[int],
+        begin: int,
+        bounds: TreeBounds,
+        spent: "_Drafting",
+    ) -> None:
+        """The same from one place of the answer, for a segment.
+
+        Its first tree counts at the very beginning alone: elsewhere it stands at any token, while trees of answers
+        begin where the draft had just been wrong, and so in hard parts more often than in easy ones.
+        """
+        text = [*prompt, *answer]
+        first, end = len(prompt) + begin, min(len(prompt) + begin + SEGMENT, len(text))
+        method.prefill(text[: first - 1])
+        done = first
         while done < end:
             start = time.perf_counter()
-            tree = method.grow(text[:done], TreeBounds(NODES, depth))
+            tree = method.grow(text[:done], bounds)
             seconds = time.perf_counter() - start
             path = _followed(tree, text[done:])
             method.keep(path)
-            if tree.drafted:
-                self.add(tree, path, NODES, depth)
-                if done > begin:  # the first one reads what is before it, too
-                    spent.add(tree, seconds)
+            if tree.drafted and (done > first or begin == 0):
+                self.add(tree, path, bounds.budget, bounds.depth)
+            if tree.drafted and done > first:  # the first one reads what is before it, too
+                spent.add(tree, seconds)
             done += len(path.nodes)
 
 
