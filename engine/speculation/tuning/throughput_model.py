@@ -162,7 +162,7 @@ class ThroughputModel:
 
         The usual pass is what counts for a choice, and the mean is longer: some rounds are slow.
         """
-        return self.took / self.expected if self.expected else 1.0
+        return self.took / self.expected if self.took and self.expected else 1.0
 
     @property
     def state(self) -> State:

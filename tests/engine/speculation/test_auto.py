@@ -255,5 +255,6 @@ def test_a_pass_that_seems_to_take_less_than_no_time_is_no_time() -> None:
     result = trial.machine.round(trial.auto.choose([0, 0], 100), 0)
     trial.auto.learn(replace(result, seconds=result.draft_seconds - 1.0))
     assert trial.throughput.passes.time(25.0) == 0.0
+    assert trial.throughput.beyond == 1.0
     trial.run(40)
     assert trial.rate(trial.run(20)) > 0.8 * trial.machine.best_rate()
