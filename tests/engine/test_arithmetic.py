@@ -234,14 +234,16 @@ def test_a_mixture_stays_in_16_bits_without_a_copy_on_disk(
     assert told.target.bytes == pytest.approx(2 * told.target.parameters, rel=0.1)
     ready = loaded(pair_of(mixture, tmp_path, weights=known.type_name))
     tolerance = 1e-4 if dtype == torch.float32 else 0.1
-    for rows in (1, 3, 40):
+    others, passes = 0, (1, 3, 40)
+    for rows in passes:
         tokens, parents = list(range(5, 5 + rows)), [-1] * rows
         found, wanted = pair.target.score(tokens, parents), ready.target.score(tokens, parents)
         off = (found - wanted).abs() > tolerance * (1 + wanted.abs())
-        # In bfloat16 a router's choice turns with the rounding where two experts are as good: in few rows.
-        assert int(off.any(dim=1).sum()) <= (rows // 8 if dtype == torch.bfloat16 else 0)
+        others += int(off.any(dim=1).sum())
         pair.target.rewind(0)
         ready.target.rewind(0)
+    # In bfloat16 a router's choice turns with the rounding where two experts are as good: in few rows, but in any.
+    assert others <= (sum(passes) // 8 if dtype == torch.bfloat16 else 0)
     streamed = loaded(pair_of(mixture, tmp_path, place="ssd"))
     assert list(tmp_path.rglob("layer-*.safetensors")), "only what streams is"
     streamed.weights.close()
