@@ -107,9 +107,9 @@ class TreeRecord:
         answer took.
         """
         most = SECONDS if self._trees < FEW else min(SECONDS, PART * seconds)
-        end, spent = time.perf_counter() + most, _Drafting()
+        spent = _Drafting(time.perf_counter() + most)
         for begin in _in_turns(range(0, len(answer), SEGMENT), int(self._trees)):
-            if time.perf_counter() >= end:
+            if not spent.has_time:
                 break
             self._replay(method, prompt, answer, begin, bounds, spent)
         if spent.levels:
@@ -133,7 +133,7 @@ class TreeRecord:
         first, end = len(prompt) + begin, min(len(prompt) + begin + SEGMENT, len(text))
         method.prefill(text[: first - 1])
         done = first
-        while done < end:
+        while done < end and spent.has_time:
             start = time.perf_counter()
             tree = method.grow(text[:done], bounds)
             seconds = time.perf_counter() - start
@@ -148,11 +148,17 @@ class TreeRecord:
 
 @dataclass(slots=True)
 class _Drafting:
-    """Nodes, levels and seconds of some trees."""
+    """Nodes, levels and seconds of some trees, and until when there may be more."""
 
+    until: float
     nodes: int = 0
     levels: int = 0
     seconds: float = 0.0
+
+    @property
+    def has_time(self) -> bool:
+        """Whether there may be another tree."""
+        return time.perf_counter() < self.until
 
     def add(self, tree: Tree, seconds: float) -> None:
         """One that took so long."""

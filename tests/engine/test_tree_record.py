@@ -1,6 +1,7 @@
 """Trees that an answer is replayed with tell what trees of any size give, the mean of all answers."""
 
 import random
+import time
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import cast
@@ -93,6 +94,15 @@ def test_trees_within_an_answer_are_told_as_often_as_they_come() -> None:
         record.replay(cast("Method", Chains(text, wrong)), text[:4], text[4:], TreeBounds(SIZE, 32), 1e6)
     told = record.tokens[BUDGETS.index(SIZE), -1]
     assert told == pytest.approx(tokens / passes, rel=0.03), "5 % more with a first tree for every 32 tokens"
+
+
+def test_a_replay_ends_in_the_middle_of_a_stretch_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(1000))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr(tree_record, "SECONDS", 10.0)
+    text, record = [1] * 68, TreeRecord()
+    record.replay(cast("Method", Chains(text, set(range(4, 68)))), text[:4], text[4:], TreeBounds(SIZE, 32), 1e6)
+    assert 1.0 <= record.trees < 10.0, "every token would have been a tree of its own"
 
 
 def test_trees_are_grown_about_as_large_as_the_answer_s_were() -> None:
