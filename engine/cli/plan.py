@@ -122,7 +122,19 @@ def _options(arguments: argparse.Namespace) -> LoadOptions:
 
 
 def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
-    """The pair, and what its tokenizers have in common, where they are two; of facts the tokenizer is not here."""
+    """The pair, and what its tokenizers have in common, where they are two; of facts the tokenizer is not here.
+
+    Raises `CoppiceError` for what could not be loaded: that is not planned for.
+    """
+    from engine.model.architecture import open_architecture  # noqa: PLC0415
+
+    pair, common = _found(options)
+    for checkpoint in filter(None, (pair.target, pair.draft)):
+        open_architecture(checkpoint)
+    return pair, common
+
+
+def _found(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
     from engine.loading.pair import PairIdentity, draft_for, draft_source, open_pair  # noqa: PLC0415
     from engine.model.checkpoint import is_header_only, open_checkpoint  # noqa: PLC0415
     from engine.model.facts import open_facts  # noqa: PLC0415

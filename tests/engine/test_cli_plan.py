@@ -175,6 +175,15 @@ def test_a_draft_that_does_not_belong_is_refused(tmp_path: Path) -> None:
         run("--draft", str(folder))
 
 
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_what_could_not_be_loaded_is_not_planned_for(role: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(EMBEDDED_MODELS / f"demo-{role}", folder)
+    edit_json(folder / "config.json", sliding_window=-4)
+    with pytest.raises(CoppiceError, match="sliding_window = -4; it must be a whole number above 0"):
+        run(f"--{role}", str(folder))
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_one_clear_sentence() -> None:
     with pytest.raises(InputError, match="no CUDA device"):
