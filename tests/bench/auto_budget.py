@@ -19,15 +19,11 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from statistics import median_low
 from typing import Any
-
-from torch import Tensor
 
 from engine.cli.bench import PROMPTS, read_prompts
 from engine.cli.progress import say
@@ -35,10 +31,9 @@ from engine.cli.session import Session
 from engine.protocol.messages import Round
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
 from engine.text.prompt import Prompt
-from engine.weights.store.disk import DiskReader
-from engine.weights.store.layout import LayerLayout
 from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
+from tests.bench.steady_disk import steady_disk
 
 DRAFT = EMBEDDED.parent / "demo-draft"
 LEARNING_ROUNDS = 20
@@ -60,26 +55,6 @@ class Tally:
         """How many answers hold the rounds in which there was still much to learn."""
         totals = accumulate(len(answer) for answer in self.answers)
         return next((number for number, total in enumerate(totals, start=1) if total >= LEARNING_ROUNDS), 0)
-
-
-@contextmanager
-def held_to(bytes_per_second: float) -> Iterator[list[bool]]:
-    """A disk that reads at this rate, or slower where it must; yields for every read of a layer whether it was late."""
-    read = DiskReader.read
-    late: list[bool] = []
-
-    def steady(reader: DiskReader, layout: LayerLayout, buffer: Tensor) -> None:
-        begin = time.perf_counter()
-        read(reader, layout, buffer)
-        left = begin + layout.nbytes / bytes_per_second - time.perf_counter()
-        late.append(left < 0)
-        time.sleep(max(left, 0.0))
-
-    DiskReader.read = steady  # type: ignore[method-assign, assignment]  # another disk, for the length of a benchmark
-    try:
-        yield late
-    finally:
-        DiskReader.read = read  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -121,7 +96,7 @@ def _placement(placement: str, arguments: argparse.Namespace, scratch: Path) -> 
         session = Session(cold, quiet=True)
         try:
             rate = arguments.rate * 1e9 / (2 if placement == "half" else 1)
-            with held_to(rate) as late:
+            with steady_disk(rate) as late:
                 compared = _compare(session, placement, temperature, arguments)
             rows += [{**row, "late": sum(late) / max(len(late), 1)} for row in compared]
         finally:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ from tests.bench.folders import made_folder
 from tests.bench.inflate import EMBEDDED, inflate
 from tests.bench.plan_prompts import CHOSEN
 from tests.bench.plan_ways import PLACES, ways_table
+from tests.bench.steady_disk import steady_disk
 from tests.engine.tiny_models import tiny_model
 
 DRAFT = EMBEDDED.parent / "demo-draft"
@@ -63,6 +65,7 @@ def main() -> None:
     )
     parser.add_argument("--tokens", type=int, default=192, help="of an answer at most, of the ways")
     parser.add_argument("--megabytes", type=int, default=600, help="of the decoder layers, of the ways")
+    parser.add_argument("--rate", type=float, default=0.0, help="GB/s that the disk is held to, of the ways")
     parser.add_argument("--kept", type=Path, default=None, help="where models of the ways stay for another run")
     parser.add_argument(
         "--processor-time",
@@ -87,22 +90,28 @@ def main() -> None:
         if "memory" in arguments.only:
             found["memory"] = list(memory(Path(scratch), arguments.device))
         if "ways" in arguments.only:
-            weights = ["auto" if each == "bfloat16" else each for each in arguments.weights.split(",")]
-            found["ways"] = list(
-                ways_table(
-                    arguments.kept or Path(scratch),
-                    arguments.megabytes << 20,
-                    arguments.device,
-                    weights,
-                    arguments.models.split(","),
-                    arguments.places,
-                    arguments.kinds.split(","),
-                    arguments.tokens,
-                    arguments.prompts,
-                )
-            )
+            found |= _ways(arguments, arguments.kept or Path(scratch))
     json.dump(found, sys.stdout, indent=None if arguments.json else 2)
     sys.stdout.write("\n")
+
+
+def _ways(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+    weights = ["auto" if each == "bfloat16" else each for each in arguments.weights.split(",")]
+    disk = steady_disk(arguments.rate * 1e9) if arguments.rate else nullcontext([])
+    with disk as late:
+        table = ways_table(
+            scratch,
+            arguments.megabytes << 20,
+            arguments.device,
+            weights,
+            arguments.models.split(","),
+            arguments.places,
+            arguments.kinds.split(","),
+            arguments.tokens,
+            arguments.prompts,
+        )
+        rows = list(table)
+    return {"ways": rows, "late": sum(late) / max(len(late), 1)}
 
 
 def speed(
