@@ -215,7 +215,7 @@ class Conversations(QObject):
             return
         self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
-        self.autosave.take_in(records)
+        self.autosave.show_last(records)
         if result.is_stopped or result.problems or len(records) > 1:
             self.notice_raised.emit(_import_notice(result))
 

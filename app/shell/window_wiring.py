@@ -66,6 +66,7 @@ class WindowWiring(QObject):
         window.chat.answering_changed.connect(window.status_area.show_answering)
         window.chat.answer_changed.connect(window.status_area.show_answer)
         window.chat.answering_changed.connect(self._on_answering_changed)
+        window.chat.conversation_replaced.connect(lambda _: self._on_answering_changed(window.chat.is_answering))
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
         autosave = window.conversations.autosave
         autosave.forward_wanted.connect(window.come_forward)
@@ -183,7 +184,8 @@ class WindowWiring(QObject):
         search.selectAll()
 
     def _on_full_screen(self, full: bool) -> None:
-        self._window.setWindowState(Qt.WindowState.WindowFullScreen if full else Qt.WindowState.WindowNoState)
+        state, whole = self._window.windowState(), Qt.WindowState.WindowFullScreen
+        self._window.setWindowState(state | whole if full else state & ~whole)  # a maximised one is so again
 
     def _on_preferences_changed(self) -> None:
         window = self._window

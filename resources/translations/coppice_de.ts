@@ -1273,6 +1273,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/message_tools.py" />
+            <source>An answer is under way: wait for its end, or stop it.</source>
+            <translation>Es wird gerade geantwortet: Warten Sie das Ende ab, oder halten Sie die Antwort an.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>Cancel</source>
             <translation>Abbrechen</translation>
         </message>

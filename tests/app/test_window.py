@@ -149,6 +149,37 @@ def test_what_makes_no_sense_now_is_off(window: MainWindow, link: FakeLink) -> N
     link.finish()
     assert not actions.stop.isEnabled()
     assert actions.regenerate.isEnabled()
+    answered = window.chat.conversation
+    press(window, Qt.Key.Key_N, CONTROL)
+    assert not actions.regenerate.isEnabled()
+    window.chat.show_conversation(answered)
+    press(window, Qt.Key.Key_R, CONTROL)
+    assert actions.stop.isEnabled(), "the last answer of a chat that was opened is written anew"
+
+
+def test_escape_leaves_a_field_and_stops_no_answer(window: MainWindow, link: FakeLink) -> None:
+    ask(window, "Hello")
+    search, composer = window.conversations.panel.search, window.chat_panel.composer
+    search.setFocus()
+    QTest.keyClicks(search, "oak")
+    press(window, Qt.Key.Key_Escape)
+    assert not search.text()
+    composer.begin_tool.click()
+    press(window, Qt.Key.Key_Escape)
+    assert not composer.beginning.isVisible()
+    assert window.chat.is_answering
+    search.setFocus()
+    press(window, Qt.Key.Key_Escape)
+    assert any(isinstance(each, Cancel) for each in link.sent), "in a field that is empty it stops the answer"
+
+
+def test_full_screen_gives_the_size_back_that_was_before(window: MainWindow) -> None:
+    window.showMaximized()
+    window.actions_.full_screen.trigger()
+    assert window.isFullScreen()
+    window.actions_.full_screen.trigger()
+    assert window.isMaximized()
+    assert not window.isFullScreen()
 
 
 def test_the_tree_is_closed_and_opened_follows_the_rounds_and_forgets_the_chat(

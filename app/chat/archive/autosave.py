@@ -100,6 +100,8 @@ class Autosave(QObject):
     def open(self, conversation: int) -> None:
         """Show a conversation of the list; one that another window shows is shown there."""
         record = self._chats.record(conversation)
+        if conversation == self._current.id:
+            self._forget_opening()
         if record is None or conversation == self._current.id:
             return
         if holder := self._chats.holder(conversation, (self,)):
@@ -108,12 +110,8 @@ class Autosave(QObject):
         self.save()
         self._opening, self._opened = self._archive.open(record), conversation
 
-    def take_in(self, records: Sequence[ConversationRecord]) -> None:
-        """Add conversations that are in the file already to the list, and show the last of them.
-
-        It is not shown if an answer would be stopped for it.
-        """
-        self._chats.put(*records)
+    def show_last(self, records: Sequence[ConversationRecord]) -> None:
+        """Show the last of these conversations of the list, unless an answer would be stopped for it."""
         if records and not self._chat.is_answering:
             self.open(records[-1].id)
 
@@ -142,7 +140,8 @@ class Autosave(QObject):
     def restore(self, record: ConversationRecord) -> None:
         """Bring back a conversation that was deleted, and show it, unless an answer would be stopped for it."""
         self._archive.restore(record)
-        self._put_and_open(record)
+        self._chats.put(record)
+        self.show_last([record])
 
     def record(self, conversation: int) -> ConversationRecord | None:
         """What the list knows of it."""
@@ -198,10 +197,4 @@ class Autosave(QObject):
 
     def _on_duplicated(self, number: int, record: ConversationRecord) -> None:
         if number == self._copying:
-            self._put_and_open(record)
-
-    def _put_and_open(self, record: ConversationRecord) -> None:
-        """It is what a person wants to go on with, unless an answer would be stopped for it."""
-        self._chats.put(record)
-        if not self._chat.is_answering:
-            self.open(record.id)
+            self.show_last([record])

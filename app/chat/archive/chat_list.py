@@ -38,6 +38,8 @@ class ChatList(QObject):
         self._records: dict[int, ConversationRecord] = {}
         self._holders: list[Holder] = []
         archive.listed.connect(self._on_listed)
+        archive.duplicated.connect(lambda _number, copy: self.put(copy))  # whoever asked for them, or is gone
+        archive.imported.connect(lambda _number, _so_far, records: self.put(*records))
 
     def start(self) -> None:
         """Open the file and fill the list."""

@@ -191,7 +191,7 @@ class Store:
     def messages(self, conversation: int) -> list[MessageRecord]:
         """All messages of its tree, a parent before its children."""
         rows = self._noting(lambda: self._connection.execute(_MESSAGES, (conversation,)).fetchall())
-        return _parents_first(message_in(row) for row in rows)
+        return parents_first(message_in(row) for row in rows)
 
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Add a conversation, or bring it up to date, and these of its messages; others stay as they are."""
@@ -227,9 +227,13 @@ class Store:
         """A copy with all branches, named as one; returns it."""
         originals = self.messages(conversation.id)
         number = {each.id: new_id() for each in originals}
+        settings = dict(conversation.settings)
+        if isinstance(first := settings.get("reads_from"), int):
+            settings["reads_from"] = number.get(first, 0)
         copy = replace(
             conversation,
             id=new_id(),
+            settings=settings,
             title=tr("{title} (copy)").format(title=conversation.shown_title),
             leaf=number.get(conversation.leaf, 0),
             is_pinned=False,
@@ -278,7 +282,7 @@ def _has_all(title: str, folded: Sequence[str]) -> bool:
     return all(word in own for word in folded)
 
 
-def _parents_first(records: Iterable[MessageRecord]) -> list[MessageRecord]:
+def parents_first(records: Iterable[MessageRecord]) -> list[MessageRecord]:
     """Clocks are set back, and imports come in any order; the tree decides. What has lost its parent is a first one."""
     found = {each.id: each for each in records}
     children: dict[int, list[int]] = defaultdict(list)

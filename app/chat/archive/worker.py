@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QThread, Signal
 
 from app.chat.archive.conversion import conversation_of
 from app.chat.archive.round_times import times_of
-from app.chat.archive.store import Store
+from app.chat.archive.store import Store, parents_first
 from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
 from app.engine.round_packing import pack
@@ -117,7 +117,7 @@ class Archive(QThread):
         self._orders.put(
             _Order(
                 "open",
-                lambda store: self.opened.emit(number, conversation, store.messages(conversation.id)),
+                lambda store: self.opened.emit(number, conversation, self._messages(store, conversation.id)),
                 lambda _: self.open_failed.emit(number),
                 failure=_Failure.NOT_READ,
             )
@@ -130,7 +130,8 @@ class Archive(QThread):
         def work(store: Store) -> None:
             from app.chat.archive.formats import write_conversation  # noqa: PLC0415
 
-            write_conversation(path, conversation, conversation_of(conversation, store.messages(conversation.id)))
+            messages = self._messages(store, conversation.id)
+            write_conversation(path, conversation, conversation_of(conversation, messages))
             self.exported.emit(path)
 
         self._orders.put(
@@ -152,13 +153,12 @@ class Archive(QThread):
     def duplicate(self, conversation: ConversationRecord) -> int:
         """Ask for a copy, and for `duplicated`; returns the number it will carry."""
         number = self._next_number()
-        self._orders.put(
-            _Order(
-                "duplicate",
-                lambda store: self.duplicated.emit(number, store.duplicate(conversation)),
-                failure=_Failure.NOT_READ,
-            )
-        )
+
+        def work(store: Store) -> None:
+            self._write(conversation.id, store)  # a copy of a part of it would be none
+            self.duplicated.emit(number, store.duplicate(conversation))
+
+        self._orders.put(_Order("duplicate", work, failure=_Failure.NOT_READ))
         return number
 
     def save_rounds(self, conversation: int, rounds: Sequence[tuple[RoundPlace, Round]]) -> None:
@@ -316,6 +316,12 @@ class Archive(QThread):
         self._imports.pop(number, None)
         self._stopped.discard(number)
         self.imported.emit(number, importing.so_far, importing.records)
+
+    def _messages(self, store: Store, conversation: int) -> list[MessageRecord]:
+        """All of its messages, those too that could not be written yet."""
+        _, kept_back = self._kept_back.get(conversation, (None, {}))
+        found = {each.id: each for each in store.messages(conversation)}
+        return parents_first([*(found | kept_back).values()])
 
     def _write(self, conversation: int, store: Store) -> None:
         """What is kept of it, also from before, so that nothing newer is overwritten; it is kept until it is there."""

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPlainTextEdit, QS
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.ui.theme import Colors, reading_font
-from app.ui.widgets import label
+from app.ui.widgets import claims_escape, label
 
 _MOST_LINES = 8
 
@@ -142,6 +142,10 @@ class BeginningRow(QWidget):
     def set_theme(self, colors: Colors) -> None:
         """The line has no frame of its own, but for one colour."""
         self.field.setStyleSheet(f"border: none; border-bottom: 1px solid {colors.border}; background: transparent;")
+
+    def event(self, event: QEvent) -> bool:
+        """Escape puts the row away, and stops no answer."""
+        return claims_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Escape puts the row away."""

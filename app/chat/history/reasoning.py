@@ -34,6 +34,7 @@ def split(text: str) -> Split:
     """Divide what a model wrote so far. Marks count only before the first word of the answer.
 
     A template can put the first mark into the prompt; then the last one alone, on a line of its own, divides the text.
+    One whose first mark stands behind other words is told of, as an example.
     """
     thoughts: list[str] = []
     first = NOWHERE  # place of the thinking, as long as it is one piece
@@ -62,7 +63,8 @@ def _split_at_end(text: str) -> Split:
         return Split("", "", len(text), False)  # perhaps the beginning of a mark
     for last in _ENDS:
         end = text.find(f"{last}\n")
-        if end >= 0 and text[:end].rpartition("\n")[2].strip() == "":
+        is_shown = end >= 0 and any(begin in text[:end] for begin, its_end in MARKS if its_end == last)
+        if end >= 0 and not is_shown and text[:end].rpartition("\n")[2].strip() == "":
             begin = end + len(last)
             begin += len(text[begin:]) - len(text[begin:].lstrip())
             return Split(text[:end].strip(), text[begin:], begin, False, len(text) - len(text.lstrip()))

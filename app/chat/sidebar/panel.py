@@ -23,7 +23,7 @@ from app.chat.sidebar.rows import ChatRow, Row, found_words, hit_rows, rows_of
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import claims_escape, label
 
 _SEARCH_MS = 120
 _EMPTY = mark("Your conversations will be listed here.")
@@ -127,6 +127,12 @@ class ConversationsPanel(QWidget):
         assert isinstance(delegate, ConversationDelegate)
         delegate.colors = colors
         self.list.viewport().update()
+
+    def event(self, event: QEvent) -> bool:
+        """Escape leaves a search, and stops no answer."""
+        is_key = event.type() == QEvent.Type.ShortcutOverride
+        is_searching = is_key and self.search.hasFocus() and bool(self.search.text())
+        return (is_searching and claims_escape(event)) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Delete removes the chosen conversation, Down leads from the search into the list, Escape leaves a search."""

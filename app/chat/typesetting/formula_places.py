@@ -31,6 +31,7 @@ from app.chat.typesetting.layout_cost import Budget
 _Place = tuple[QTextCursor, Latex]  # the text of a formula, selected
 
 OBJECT = "￼"
+PARAGRAPH = "\u2029"  # as Qt has the end of a line in what is selected
 SOURCE = QTextFormat.Property.UserProperty.value + 1  # how the formula was written
 MOST_PIXELS = 8_000_000  # of all pictures in a document; there are some thousand in a formula of a line
 _SCALE = 1.12  # the formulas' letters are smaller than those of most fonts
@@ -68,8 +69,9 @@ class FormulaPlaces:
         if self._formulas is not None and self._formulas.is_known(latex):
             self._draw(found, latex)
         else:
+            begin = found.selectionStart()
             found.insertText(latex.source)
-            found.setPosition(found.position() - len(latex.source), QTextCursor.MoveMode.KeepAnchor)
+            found.setPosition(begin, QTextCursor.MoveMode.KeepAnchor)
             self._awaited.append((found, latex))
 
     def take(self, settled: AbstractSet[Latex]) -> None:
@@ -85,7 +87,7 @@ class FormulaPlaces:
             whole.beginEditBlock()
             while self._ready and self._ready[-1][0].block() == paragraph:
                 place, latex = self._ready.pop()
-                if place.selectedText() == latex.source:  # it still stands there
+                if place.selectedText().replace(PARAGRAPH, "\n") == latex.source:  # it still stands there
                     self._draw(place, latex)
             whole.endEditBlock()
             if budget.is_spent:

@@ -16,7 +16,7 @@ from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import claims_escape, label
 from engine.protocol.messages import Seconds, Statistics
 
 _ENDINGS = {
@@ -171,6 +171,11 @@ class FiguresRow(QWidget):
         """Close the popup."""
         super().focusOutEvent(event)
         self._close()
+
+    def event(self, event: QEvent) -> bool:
+        """Escape closes the popup, and stops no answer."""
+        is_key = event.type() == QEvent.Type.ShortcutOverride
+        return (is_key and self.popup is not None and claims_escape(event)) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Space opens and closes it, Escape closes it."""

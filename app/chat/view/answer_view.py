@@ -271,6 +271,8 @@ class AnswerView(QWidget):
         """While an answer is under way, none can be changed."""
         for tool in (self.edit_tool, self.versions, self._regenerate):
             tool.setEnabled(not answering)
+        if self.editor is not None:
+            self.editor.set_answering(answering)
 
     def set_last(self, is_last: bool) -> None:
         """Only the last answer can be generated again."""

@@ -1,6 +1,6 @@
 """What can be done with a message in its place: another wording, and its other versions."""
 
-from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QToolButton, QToolTip, QVBoxLayout, QWidget
 
@@ -9,7 +9,7 @@ from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon
-from app.ui.widgets import label
+from app.ui.widgets import claims_escape, label
 
 _LEAST_LINES, _MOST_LINES = 2, 16
 
@@ -41,8 +41,9 @@ class MessageEditor(QWidget):
         self.field = EditorField(text, self)
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
+        self._is_answering = False
+        self._accept_tip = tip(tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words))
         self.accept = QPushButton(accept_words, self)
-        self.accept.setToolTip(tip(tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words)))
         self.cancel = QPushButton(tr("Cancel"), self)
         self.cancel.setToolTip(tr("Leave the message as it is (Esc)"))
         buttons = QHBoxLayout()
@@ -61,6 +62,15 @@ class MessageEditor(QWidget):
         self.field.moveCursor(QTextCursor.MoveOperation.End)
         self.setFocusProxy(self.field)
 
+    def set_answering(self, answering: bool) -> None:
+        """While an answer is under way, what is written here stays, and waits."""
+        self._is_answering = answering
+        self._show_whether_it_can_be_accepted()
+
+    def event(self, event: QEvent) -> bool:
+        """Escape leaves the field, and stops no answer."""
+        return claims_escape(event) or super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """The two keys; the field leaves them to its parent."""
         if event.key() == Qt.Key.Key_Escape:
@@ -73,14 +83,19 @@ class MessageEditor(QWidget):
             super().keyPressEvent(event)
 
     def _on_accept(self) -> None:
-        if self.field.toPlainText().strip():
+        if self.accept.isEnabled():
             self.accepted.emit(self.field.toPlainText())
 
     def _fit(self) -> None:
         """As high as its text, within reason."""
         lines = min(max(self.field.document().blockCount(), _LEAST_LINES), _MOST_LINES)
         self.field.setFixedHeight(lines * self.field.fontMetrics().lineSpacing() + 32)
-        self.accept.setEnabled(bool(self.field.toPlainText().strip()))
+        self._show_whether_it_can_be_accepted()
+
+    def _show_whether_it_can_be_accepted(self) -> None:
+        self.accept.setEnabled(bool(self.field.toPlainText().strip()) and not self._is_answering)
+        waits = tr("An answer is under way: wait for its end, or stop it.")
+        self.accept.setToolTip(tip(waits) if self._is_answering else self._accept_tip)
 
 
 def can_be_edited(text: str, tool: QToolButton) -> bool:

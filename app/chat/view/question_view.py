@@ -236,6 +236,8 @@ class QuestionView(QWidget):
         """While an answer is under way, nothing before it can be changed."""
         self.edit_tool.setEnabled(not answering)
         self.versions.setEnabled(not answering)
+        if self.editor is not None:
+            self.editor.set_answering(answering)
 
     def set_look(self, look: Look) -> None:
         """Show the text in its size and the tools in their colours."""

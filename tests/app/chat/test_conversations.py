@@ -280,6 +280,14 @@ def test_what_is_no_conversation_is_left_out_and_counted(
         assert words in told.hint
 
 
+def test_what_was_imported_is_in_the_list_of_windows_that_stay(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "chats.json"
+    path.write_text(chats(3), encoding="utf-8")
+    with qtbot.waitSignal(desk.chats.archive.imported):
+        desk.chats.archive.import_files([path], desk.chat.beginning)  # by a window that is closed now
+    assert sorted(each.shown_title for each in desk.chats.records) == ["Chat 0", "Chat 1", "Chat 2"]
+
+
 def test_progress_does_not_take_the_button_from_under_the_mouse(qtbot: QtBot) -> None:
     stack = NoticeStack()
     qtbot.addWidget(stack)

@@ -133,7 +133,9 @@ def test_settings_attachments_and_where_reading_begins_are_kept(open_desk: Calla
     assert again.autosave.records[0].shown_title == "a.py"
     again.autosave.duplicate(desk.autosave.current)
     qtbot.waitUntil(lambda: len(again.autosave.records) == 2)
-    assert again.autosave.records[0].settings == again.autosave.records[1].settings
+    copy, original = (each.settings for each in again.autosave.records)
+    assert copy["generation"] == original["generation"]
+    assert copy["reads_from"] != original["reads_from"], "the same question of the copy"
 
 
 def test_opening_another_conversation_leaves_the_first_one_whole(open_desk: Callable[[], Desk], qtbot: QtBot) -> None:
@@ -208,6 +210,15 @@ def test_a_copy_appears_in_the_list(open_desk: Callable[[], Desk], qtbot: QtBot)
     with qtbot.waitSignal(desk.archive.duplicated):
         desk.autosave.duplicate(desk.autosave.current)
     assert sorted(each.shown_title for each in desk.autosave.records) == ["one", "one (copy)"]
+
+
+def test_copies_that_are_asked_for_at_once_are_all_in_the_list(open_desk: Callable[[], Desk], qtbot: QtBot) -> None:
+    desk = open_desk()
+    desk.converse("one", "eins")
+    with qtbot.waitSignals([desk.archive.duplicated] * 2):
+        desk.autosave.duplicate(desk.autosave.current)
+        desk.autosave.duplicate(desk.autosave.current)
+    assert sorted(each.shown_title for each in desk.autosave.records) == ["one", "one (copy)", "one (copy)"]
 
 
 def test_an_empty_chat_is_not_kept(open_desk: Callable[[], Desk]) -> None:

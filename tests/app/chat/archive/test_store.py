@@ -153,12 +153,14 @@ def test_a_copy_has_all_branches_and_lives_on_its_own(path: Path) -> None:
     conversation, (question, answer) = chat(store, "Which tree?", "A larch.")
     other = replace(answer, id=new_id(), text="An oak.", created=2000.0)
     store.save(conversation, [other])
+    conversation = replace(conversation, settings={"reads_from": question.id, "summary": "Trees."})
     copy = store.duplicate(conversation)
     texts = [each.text for each in store.messages(copy.id)]
     assert texts == ["Which tree?", "A larch.", "An oak."]
     first, *rest = store.messages(copy.id)
     assert {each.parent for each in rest} == {first.id} != {question.id}
     assert copy.leaf in {each.id for each in rest}
+    assert copy.settings == {"reads_from": first.id, "summary": "Trees."}
     store.delete(conversation.id)
     assert [each.text for each in store.messages(copy.id)] == texts
 

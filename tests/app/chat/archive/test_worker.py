@@ -80,6 +80,15 @@ def test_nothing_is_lost_while_the_disk_is_full_or_memory_short(
     assert words in failed.args[0]
     with qtbot.waitSignal(archive.write_failed):
         archive.save(CHAT, [message(5, "an old oak"), message(6, "a larch")])
+    with qtbot.waitSignal(archive.opened) as opened:
+        archive.open(CHAT)
+    assert opened.args is not None
+    assert [each.text for each in opened.args[2]] == ["an old oak", "a larch"], "what could not be written is shown"
+    with qtbot.waitSignal(archive.exported):
+        archive.export(CHAT, tmp_path / "trees.md")
+    assert "a larch" in (tmp_path / "trees.md").read_text(encoding="utf-8")
+    with qtbot.waitSignal(archive.write_failed), qtbot.assertNotEmitted(archive.duplicated):
+        archive.duplicate(CHAT)
     full[0] = False
     with qtbot.waitSignal(archive.write_recovered):
         archive.save(CHAT, [message(7, "a birch")])

@@ -27,6 +27,11 @@ def test_a_last_mark_alone_on_its_line_divides_too() -> None:
     assert split("a </think>\nb").thought == ""
 
 
+def test_marks_that_an_answer_shows_as_an_example_divide_nothing() -> None:
+    text = "R1 writes:\n\n```\n<think>\nThe user asks…\n</think>\n\nParis.\n```\n\nThat is all."
+    assert split(text) == Split("", text, 0, False)
+
+
 def test_several_thoughts_become_one() -> None:
     parts = split("<think>a</think>\n<think>b</think>\nYes.")
     assert (parts.thought, parts.answer) == ("a\n\nb", "Yes.")

@@ -129,11 +129,37 @@ def test_a_formula_is_shown_when_it_is_drawn_and_copied_as_written(qtbot: QtBot)
     formulas.close()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$$\n\\begin{aligned}\na &= b \\\\\nc &= d\n\\end{aligned}\n$$\n\nend\n",
+        "T $a +\nb$ u\n\nend\n",
+        "T $\U0001d465 = 1$ u\n\nend\n",
+    ],
+    ids=["lines", "inline", "beyond 16 bits"],
+)
+def test_a_formula_of_several_lines_or_with_rare_letters_is_shown_when_it_is_drawn(text: str) -> None:
+    document, formulas = QTextDocument(), Drawer()
+    Growing(document, LIGHT, formulas).append(text)
+    (latex,) = formulas.asked
+    formulas._on_finished(latex, Formula(BOX, 1, 1.0, 0.0))
+    formulas._telling.flush()
+    cursor = QTextCursor(document)
+    cursor.select(QTextCursor.SelectionType.Document)
+    assert document.toPlainText().count(OBJECT) == 1
+    assert selected_text(cursor).replace("\n", "") == text.replace("\n", ""), "it is copied as it was written"
+
+
 class Drawer(Formulas):
     """Formulas that are drawn when the test says so: squares, as wide as they have letters."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: set[Latex] = set()
+
     def is_known(self, latex: Latex) -> bool:
         """Nothing is drawn by itself."""
+        self.asked.add(latex)
         return latex in self._pictures
 
     def finish(self, *contents: str, depth: float = 0.0) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -203,6 +204,27 @@ def test_nothing_can_be_changed_while_an_answer_is_under_way(view: ConversationV
     view.set_answering(False)
     view.edit_last_question()
     assert view.questions[0].editor is not None
+
+
+@pytest.mark.parametrize("what", ["question", "answer"])
+def test_what_was_being_written_when_an_answer_began_waits_for_its_end(
+    view: ConversationView, qtbot: QtBot, what: str
+) -> None:
+    view.show_conversation(answered_conversation("one", "eins"))
+    shown = view.questions[0] if what == "question" else view.answers[0]
+    shown.edit_tool.click()
+    editor = shown.editor
+    assert editor is not None
+    view.set_answering(True)
+    editor.field.setPlainText("two")
+    with qtbot.assertNotEmitted(view.edited):
+        QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert shown.editor is editor
+    assert editor.field.toPlainText() == "two"
+    assert "under way" in editor.accept.toolTip()
+    view.set_answering(False)
+    with qtbot.waitSignal(view.edited):
+        QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
 
 
 def test_only_the_last_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
