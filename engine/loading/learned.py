@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from engine.errors import CoppiceError, InputError
+from engine.errors import Cancelled, CoppiceError, InputError
 from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, UnusableError, cache_root
@@ -198,7 +198,7 @@ class Learned:
         """Learn for the plan what trees of any size would have given for an answer; see `TreeRecord`."""
         state = self.state(options)
         bounds = TreeBounds(size_of_replay(statistics.drafted_nodes, statistics.passes), options.speculation.depth)
-        with suppress(CoppiceError), torch.inference_mode():  # nobody asked for it
+        with suppress(CoppiceError, Cancelled), torch.inference_mode():  # nobody asked for it
             method = _tree_method(options, inputs, state.calibration)
             state.record.replay(method, inputs.prompt, answer, bounds, statistics.seconds.decode)
 

@@ -185,7 +185,7 @@ class LoadedPair:
         self.remember_limit()
         learned = self.learned.state(options) if self.draft else None
         self.learned.keep()
-        if self.texts.on_disk:
+        if self.texts.on_disk and statistics.passes:  # or the prompt may not have been read to its end
             self.texts.on_disk.learn(statistics.prompt_tokens - statistics.cached_tokens, statistics.seconds.prefill)
         remember_answer(self.pair, options.speculation, statistics, learned, self.place)
 

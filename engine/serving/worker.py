@@ -85,6 +85,8 @@ class Worker:
         self._cancellation.begin(request.id, job.is_unwanted, job.asker)
         try:
             for event in self._events(job):
+                if isinstance(event, Finished):
+                    self._cancellation.begin(request.id)  # who has all of it may leave: what it taught is kept
                 job.tell(event)
         except Cancelled:
             job.tell(Finished(request.id, "cancelled"))

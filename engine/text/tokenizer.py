@@ -220,7 +220,7 @@ class Tokenizer:
             written, between = begun, PLAIN_GAP
             if self._template:
                 before, between = self._place_answer(asked, opening.text, seam, self._renderer(functions, False))
-        text = written if written[0].isspace() else f"{between}{written}"
+        text = written if written[:1].isspace() else f"{between}{written}"
         ids = self._encode_opening(before, seam)
         return EncodedChat(ids, self._encode_answer(before, text, seam), bool(thought and thought.is_open))
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,8 +97,10 @@ def main() -> None:
 
 def _ways(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     weights = ["auto" if each == "bfloat16" else each for each in arguments.weights.split(",")]
-    disk = steady_disk(arguments.rate * 1e9) if arguments.rate else nullcontext([])
-    with disk as late:
+    late: list[bool] = []
+    with ExitStack() as stack:
+        if arguments.rate:
+            late = stack.enter_context(steady_disk(arguments.rate * 1e9))
         table = ways_table(
             scratch,
             arguments.megabytes << 20,

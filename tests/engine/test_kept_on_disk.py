@@ -442,3 +442,23 @@ def test_a_chat_goes_on_after_a_restart(engines: Callable[[], Engine], root: Pat
     assert prompt.cached_tokens > 0.8 * prompt.prompt_tokens
     assert "damaged" in note
     assert not damaged.exists()
+
+
+def test_a_prompt_that_was_not_read_to_its_end_tells_nothing_of_the_time(engines: Callable[[], Engine]) -> None:
+    engine, passes = engines(), list[object]()
+    disk = engine._loaded.texts.on_disk
+    assert disk
+    disk.learn(100, 50.0)
+
+    def stop(*_: object) -> None:
+        passes.append(None)
+        raise Cancelled
+
+    hook = engine.target.network.layers[1].register_forward_pre_hook(stop)
+    prompt = engine.prompt([ChatMessage("user", "Tell me a story about a dragon. " * 40)])
+    *_, last = engine.generate(1, prompt, GenerateOptions(max_new_tokens=12, conversation=CHAT))
+    hook.remove()
+    assert passes
+    assert isinstance(last, Finished)
+    assert last.reason == "cancelled"
+    assert disk._read == (100, 50.0)

@@ -63,7 +63,10 @@ class Calibration:
 
         log_probs: [n, width], conditional, the likeliest first in every row.
         """
-        return _log_sigmoid(self._mapped(_log_odds(log_probs))) if self.is_proven else log_probs
+        if not self.is_proven:
+            return log_probs
+        mapped = _log_sigmoid(self._mapped(_log_odds(log_probs)))
+        return np.where(np.isneginf(log_probs), log_probs, mapped)  # what may not follow never does
 
     def observe(self, log_probs: Numbers, taken: Sequence[int | None]) -> None:
         """What the target took of the candidates of some accepted nodes, all of one round.

@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import Cancellation
 from engine.observing.watcher import Watcher
-from engine.protocol.messages import Event, Finished, Generate, Load, Prefilled, Round
+from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Load, Prefilled, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.serving.desk import Desk, Job
 from engine.serving.worker import Worker
@@ -78,3 +78,27 @@ def test_no_further_layer_begins_once_a_client_has_left(serving: Serving, leaves
     events = serving.answer(Generate(99, (), GenerateOptions(max_new_tokens=3, ignore_eos=True), raw=prompt))
     assert isinstance(events[-1], Finished)
     assert events[-1].reason == "length", "the next one is answered"
+
+
+def test_an_answer_teaches_also_where_its_client_leaves_at_its_end(tmp_path: Path) -> None:
+    read: Future[None] = Future()
+    read.set_result(None)
+    desk = Desk()
+    worker = Worker(desk, Cancellation(), Watcher(lambda _event: None), read)
+    worker.work(Job(Load(0, LoadOptions(cache_dir=str(tmp_path))), "a client", lambda _event: None))
+    engine = desk.engine
+    assert engine
+    options, events = GenerateOptions(max_new_tokens=64, ignore_eos=True), list[Event]()
+
+    def hear(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Finished):
+            job.leave()
+
+    job = Job(Generate(1, (ChatMessage("user", "Tell me a story."),), options), "a client", hear)
+    learned = engine._loaded.learned.state(options).record
+    before = learned.trees
+    worker.work(job)
+    engine.close()
+    assert sum(isinstance(event, Finished) for event in events) == 1
+    assert learned.trees > before

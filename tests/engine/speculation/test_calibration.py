@@ -74,6 +74,11 @@ def test_a_draft_that_judges_itself_well_is_left_alone() -> None:
     assert not np.allclose(flat.log_acceptance(listed), listed)
 
 
+def test_what_may_not_follow_stays_impossible() -> None:
+    rates = taught(2.0).log_acceptance(np.array([[-1e-7, -np.inf]]))
+    assert rates[0, 1] == -np.inf < rates[0, 0] <= 0.0
+
+
 @settings(max_examples=choose(10, 40), deadline=None)
 @given(temperature=st.sampled_from([0.3, 1.0, 3.0]), count=st.integers(0, 300), seed=st.integers(0, 1000))
 def test_a_likelier_token_never_scores_less(temperature: float, count: int, seed: int) -> None:

@@ -84,12 +84,22 @@ def test_an_answer_cut_off_by_the_embedded_model_is_read_again_token_by_token(te
     ("family", "begun", "seen"),
     [
         (REASONING, "<think>\nhm, let me", "<|u|>Hello!<|e|><|a|><think>\nhm, let me"),
+        (REASONING, "<think>\n", "<|u|>Hello!<|e|><|a|><think>\n"),
+        (REASONING, "<think>", "<|u|>Hello!<|e|><|a|><think>\n"),
         (REASONING, "Sure", "<|u|>Hello!<|e|><|a|><think>\n\n</think>\n\nSure"),
         (CLOSING, "<think>hm", "<|u|>Hello!<|e|><|a|><think>hm"),
         (CHANNELS, "Sure", "<|start|>user<|message|>Hello!<|return|><|start|>assistant<|channel|>final<|message|>Sure"),
         (REFUSING, "Sure", "<|u|>Hello!\nA: Sure"),
     ],
-    ids=["opens the reasoning", "opens it in vain", "closes the reasoning", "names a channel", "wants a question last"],
+    ids=[
+        "opens the reasoning",
+        "with nothing in it",
+        "not even a line",
+        "opens it in vain",
+        "closes the reasoning",
+        "names a channel",
+        "wants a question last",
+    ],
 )
 def test_templates_that_write_an_answer_otherwise_once_it_is_said(family: Family, begun: str, seen: str) -> None:
     tokenizer = tokenizer_of(family)
