@@ -14,7 +14,7 @@ from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.speculation.simulation import Machine, Trial
 from tests.engine.speculation.test_auto import LEARNING, resident, streamed
 
-SEEDS = choose(2, 8)
+SEEDS = choose(2, 32)  # of eight, the mean has an error of 3 percent
 SETTLED, COUNTED = 50, 30
 
 
@@ -58,8 +58,8 @@ def test_one_slow_round_among_the_first_costs_at_most_5_percent_after_50_rounds(
     machine: str, part: str, times: float, at: int
 ) -> None:
     reached = [settled_rate(machine, seed, part, at, times) / settled_rate(machine, seed) for seed in range(SEEDS)]
-    assert sum(reached) / SEEDS >= choose(0.95, 0.94), "of a hundred cases one or two come to 6 percent"
-    assert sorted(reached)[choose(0, 1)] >= choose(0.85, 0.8), "of 8 starts one may be unlucky, in either run"
+    assert sum(reached) / SEEDS >= 0.95
+    assert sorted(reached)[choose(0, 2)] >= choose(0.85, 0.75), "of 32 starts two may be unlucky, in either run"
 
 
 @for_the_proofs
