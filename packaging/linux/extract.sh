@@ -36,7 +36,7 @@ case ${1:-} in
 *) usage >&2 && exit 2 ;;
 esac
 case $target in /*) ;; *) target=$PWD/$target ;; esac
-if [ -e "$target" ] && [ ! -e "$target/uninstall.sh" ]; then
+if [ -e "$target" ] && [ ! -e "$target/uninstall.sh" ] && [ "$(ls -A "$target")" != coppice-data ]; then
     fail "$target is there already and is no Coppice; give another folder with --to"
 fi
 
@@ -46,8 +46,17 @@ fresh=$(mktemp -d "$target.XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
 unpack "$fresh"
 chmod 755 "$fresh"
-if [ -e "$target/uninstall.sh" ]; then rm -rf "$target"; fi
+# The former one moves aside and is deleted last, because a portable one holds chats and settings in coppice-data.
+former=
+if [ -e "$target" ]; then
+    former=$(mktemp -d "$target.XXXXXX")
+    mv "$target" "$former/coppice"
+fi
 mv "$fresh/coppice" "$target"
+if [ -n "$former" ]; then
+    if [ -e "$former/coppice/coppice-data" ]; then mv "$former/coppice/coppice-data" "$target/"; fi
+    rm -rf "$former"
+fi
 escaped=$(printf '%s' "$target/coppice" | sed 's/[\\"`$]/\\\\&/g; s/[&|\\]/\\&/g')
 sed -i "s|^Exec=coppice|Exec=\"$escaped\"|" "$fresh/share/applications/coppice.desktop"
 (cd "$fresh/share" && find . -type f) >"$target/desktop-files"

@@ -73,6 +73,24 @@ def test_an_update_leaves_nothing_of_the_former_version(archive: Path, home: Pat
     assert [each.name for each in target.parent.iterdir()] == ["coppice"]
 
 
+def test_what_a_portable_program_holds_stays(archive: Path, home: Path) -> None:
+    """Through an update, an uninstallation and another installation."""
+    target = home / ".local" / "opt" / "coppice"
+    chats = target / "coppice-data" / "data" / "chats.sqlite3"
+    assert run(home, "sh", archive).returncode == 0
+    chats.parent.mkdir(parents=True)
+    chats.write_text("kept", encoding="utf-8")
+    for _ in range(2):
+        assert run(home, "sh", archive).returncode == 0
+        assert chats.read_text(encoding="utf-8") == "kept"
+        assert [each.name for each in target.parent.iterdir()] == ["coppice"]
+        done = run(home, "sh", target / "uninstall.sh")
+        assert done.returncode == 0
+        assert str(target / "coppice-data") in done.stdout
+        assert [each.name for each in target.iterdir()] == ["coppice-data"]
+        assert chats.read_text(encoding="utf-8") == "kept"
+
+
 def test_somebody_elses_folder_is_not_replaced(archive: Path, home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine" / "letter.txt").touch()
