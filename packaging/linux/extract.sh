@@ -36,6 +36,8 @@ case ${1:-} in
 *) usage >&2 && exit 2 ;;
 esac
 case $target in /*) ;; *) target=$PWD/$target ;; esac
+while [ "$target" != / ] && [ "${target%/}" != "$target" ]; do target=${target%/}; done
+if [ -d "$target" ]; then target=$(cd -- "$target" && pwd -P); fi # without links and dots: folders are made beside it
 if [ -e "$target" ] && [ ! -e "$target/uninstall.sh" ] && [ "$(ls -A "$target")" != coppice-data ]; then
     fail "$target is there already and is no Coppice; give another folder with --to"
 fi

@@ -73,6 +73,26 @@ def test_an_update_leaves_nothing_of_the_former_version(archive: Path, home: Pat
     assert [each.name for each in target.parent.iterdir()] == ["coppice"]
 
 
+@pytest.mark.parametrize("written", ["Programme/coppice/", "Programme/coppice//", "Programme/of it/../coppice/."])
+def test_a_folder_may_be_written_in_other_ways(archive: Path, home: Path, written: str) -> None:
+    target = home / "Programme" / "coppice"
+    (home / "Programme" / "of it").mkdir(parents=True)
+    for to in (f"{target}/", written):  # afresh, and as an update
+        done = run(home, "sh", archive, "--to", to)
+        assert done.returncode == 0, done.stderr
+        assert run(home, target / "coppice").stdout == f"started from {target / 'coppice'}\n"
+    assert sorted(each.name for each in target.parent.iterdir()) == ["coppice", "of it"]
+
+
+def test_an_update_goes_where_a_link_leads(archive: Path, home: Path) -> None:
+    (home / "link").symlink_to("coppice")
+    assert run(home, "sh", archive, "--to", home / "coppice").returncode == 0
+    (home / "coppice" / "coppice-data").mkdir()
+    assert run(home, "sh", archive, "--to", home / "link").returncode == 0
+    assert (home / "link").is_symlink()
+    assert (home / "coppice" / "coppice-data").is_dir()
+
+
 def test_what_a_portable_program_holds_stays(archive: Path, home: Path) -> None:
     """Through an update, an uninstallation and another installation."""
     target = home / ".local" / "opt" / "coppice"
