@@ -1,8 +1,11 @@
-"""How much of each kind one request may hold; the bytes of all of it are bounded before it is read."""
+"""How much of each kind one request may hold; the bytes of all of it are bounded before it is read.
+
+Long lists fail fast: an error for each of a million wrong elements would take hundreds of times the request's memory.
+"""
 
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import BeforeValidator, StringConstraints
 
 MOST_TURNS = 1 << 14  # items or messages
 MOST_PARTS = 1 << 12  # of one message
@@ -12,3 +15,14 @@ MOST_TOKENS = 1 << 31
 Text = Annotated[str, StringConstraints(max_length=1 << 24)]
 Name = Annotated[str, StringConstraints(max_length=256)]
 GivenName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+def at_most(entries: int) -> BeforeValidator:
+    """Refuses a longer dict before its entries are looked at, because every wrong one is an error of its own."""
+
+    def check(value: object) -> object:
+        if isinstance(value, dict) and len(value) > entries:
+            raise ValueError(f"Dictionary should have at most {entries} items")
+        return value
+
+    return BeforeValidator(check)

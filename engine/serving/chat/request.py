@@ -54,7 +54,7 @@ class ChatFields(ChunkedFields):
     `top_logprobs` tell what the model itself found likeliest, before temperature and filters.
     """
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_TURNS)]
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_TURNS, fail_fast=True)]
     max_completion_tokens: TokensField = None
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MOST_TOP_LOG_PROBS)

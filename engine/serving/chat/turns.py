@@ -20,7 +20,9 @@ class TextPart(Asked):
     text: Text
 
 
-TextParts = Annotated[list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+TextParts = Annotated[
+    list[Annotated[TextPart, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)
+]
 
 
 class SpokenMessage(Asked):

@@ -16,7 +16,7 @@ MOST_ANSWERS = 64  # to all prompts of a request
 DEFAULT_TOKENS = 16
 
 TokenPrompt = Annotated[
-    list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(min_length=1, max_length=MOST_PROMPT_TOKENS)
+    list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(min_length=1, max_length=MOST_PROMPT_TOKENS, fail_fast=True)
 ]
 TextPrompts = Annotated[list[Text], Field(min_length=1, max_length=MOST_PROMPTS)]
 TokenPrompts = Annotated[list[TokenPrompt], Field(min_length=1, max_length=MOST_PROMPTS)]

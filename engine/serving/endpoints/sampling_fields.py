@@ -14,7 +14,7 @@ from engine.protocol.options import (
     SpeculationOptions,
 )
 from engine.protocol.sentences import say
-from engine.serving.bounds import MOST_TOKENS
+from engine.serving.bounds import MOST_TOKENS, at_most
 
 MOST_STOPS = 32
 LONGEST_STOP = 1024  # characters
@@ -24,6 +24,7 @@ SEEDS = 1 << 63
 Stop = Annotated[str, StringConstraints(max_length=LONGEST_STOP)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 TokenId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}$")]
+Biases = Annotated[dict[TokenId, Bias], at_most(MOST_BIASES)]
 Method = Annotated[str, StringConstraints(pattern=f"^({'|'.join(METHODS)})$")]
 StopField = Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None
 TokensField = Annotated[int, Field(ge=-1, le=MOST_TOKENS)] | None
@@ -64,7 +65,7 @@ class SamplingFields(Asked):
     repeat_penalty: float | None = Field(default=None, ge=0.1, le=10)
     presence_penalty: float | None = Field(default=None, ge=-10, le=10)
     frequency_penalty: float | None = Field(default=None, ge=-10, le=10)
-    logit_bias: dict[TokenId, Bias] | None = Field(default=None, max_length=MOST_BIASES)
+    logit_bias: Biases | None = Field(default=None, max_length=MOST_BIASES)
     seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
     ignore_eos: bool | None = None
     coppice: CoppiceFields | None = None

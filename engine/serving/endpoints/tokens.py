@@ -43,7 +43,7 @@ class Tokens(BaseModel):
 class DetokenizeFields(Asked):
     """Tokens; what is none writes nothing."""
 
-    tokens: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=MOST_TO_DETOKENIZE)]
+    tokens: list[Annotated[int, Field(ge=0, lt=1 << 31)]] = Field(max_length=MOST_TO_DETOKENIZE, fail_fast=True)
 
 
 class Detokenized(BaseModel):

@@ -7,6 +7,7 @@ status is sent already, they write an `error_event` instead.
 import json
 import traceback
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 from fastapi.exceptions import RequestValidationError
@@ -25,6 +26,7 @@ ErrorForm = Literal["openai", "anthropic"]
 SECONDS_TO_LOAD = 10  # when to ask again where no model is loaded yet
 SECONDS_TO_WAIT = 2  # and where too many wait
 MOST_FLAWS = 3  # that are told of one request
+MOST_READ = 100  # of those that were found: a kind that a value was tried as may add one that is told already
 LONGEST_WORDS = 1000  # characters of a message: a name that a client sent may be in it
 DO_NOT_RETRY = {"x-should-retry": "false"}  # what the clients of OpenAI and Anthropic look for: by status, they would
 
@@ -182,7 +184,8 @@ def _http(error: Any) -> ApiError:
 
 def _invalid(error: Any) -> ApiError:
     """What does not fit the endpoint's types; nothing of what was sent is sent back but names of fields."""
-    flaws = list(dict.fromkeys((_field_of(flaw, error.body), str(flaw["msg"])) for flaw in error.errors()))
+    found = islice(error.errors(), MOST_READ)
+    flaws = list(dict.fromkeys((_field_of(flaw, error.body), str(flaw["msg"])) for flaw in found))
     told = "; ".join(f"{where}: {words}" if where else words for where, words in flaws[:MOST_FLAWS])
     return ApiError(400, told, code="invalid_value", param=flaws[0][0][:LONGEST_WORDS] or None if flaws else None)
 

@@ -44,7 +44,9 @@ class ToolUseBlock(Asked):
     input: dict[str, Any]
 
 
-TextBlocks = Annotated[list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+TextBlocks = Annotated[
+    list[Annotated[TextBlock, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)
+]
 
 
 class ToolResultBlock(Asked):
@@ -59,7 +61,7 @@ class ToolResultBlock(Asked):
 Block = Annotated[
     TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock, Field(discriminator="type")
 ]
-Blocks = Annotated[list[Annotated[Block, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+Blocks = Annotated[list[Annotated[Block, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)]
 
 
 class MessageField(Asked):

@@ -59,8 +59,8 @@ class CountFields(Asked):
     """What is read before an answer: all that tokens are counted of."""
 
     model: Name = ""
-    messages: list[MessageField] = Field(max_length=MOST_TURNS)
-    system: Text | Annotated[list[TextBlock], Field(max_length=MOST_TURNS)] | None = None
+    messages: list[MessageField] = Field(max_length=MOST_TURNS, fail_fast=True)
+    system: Text | Annotated[list[TextBlock], Field(max_length=MOST_TURNS, fail_fast=True)] | None = None
     tools: list[OfferedTool] | None = Field(default=None, max_length=MOST_TOOLS)
     tool_choice: Annotated[AnyChoice | OneChoice, Field(discriminator="type")] | None = None
 

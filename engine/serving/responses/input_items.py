@@ -21,7 +21,9 @@ class ItemText(Asked):
     text: Text
 
 
-ItemParts = Annotated[list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS)]
+ItemParts = Annotated[
+    list[Annotated[ItemText, BeforeValidator(refuse_images)]], Field(max_length=MOST_PARTS, fail_fast=True)
+]
 
 
 class MessageItem(Asked):
@@ -59,7 +61,7 @@ class ThoughtItem(Asked):
     """The reasoning of an earlier answer."""
 
     type: Literal["reasoning"]
-    content: Annotated[list[ThoughtPart], Field(max_length=MOST_PARTS)] | None = None
+    content: Annotated[list[ThoughtPart], Field(max_length=MOST_PARTS, fail_fast=True)] | None = None
 
 
 def _kind_of(item: object) -> object:

@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, at_most
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
 from engine.serving.responses.input_items import InputItem
@@ -57,7 +57,7 @@ class ResponsesFields(SamplingFields):
     """The request. What would need a memory of earlier ones is refused."""
 
     model: Name = ""
-    input: Text | Annotated[list[InputItem], Field(max_length=MOST_TURNS)]
+    input: Text | Annotated[list[InputItem], Field(max_length=MOST_TURNS, fail_fast=True)]
     instructions: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     tools: list[FunctionTool] | None = Field(default=None, max_length=MOST_TOOLS)
@@ -65,7 +65,7 @@ class ResponsesFields(SamplingFields):
     parallel_tool_calls: bool | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
-    metadata: dict[Name, Text] | None = Field(default=None, max_length=64)
+    metadata: Annotated[dict[Name, Text], at_most(64)] | None = Field(default=None, max_length=64)
     stream: bool | None = None
     store: bool | None = None
     background: bool | None = None

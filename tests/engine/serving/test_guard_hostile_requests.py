@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
+from engine.serving.chat.request import ChatFields
+from engine.serving.completions.request import CompletionFields
+from engine.serving.endpoints.tokens import DetokenizeFields
 from engine.serving.guard.limits import Limits
+from engine.serving.messages.request import MessagesFields
+from engine.serving.responses.request import ResponsesFields
 from tests.campaigns.extent import choose
 from tests.engine.serving.stub import PATH, Running, read_all, read_answer, request, running, soon
 
@@ -136,6 +142,26 @@ def test_json_that_cannot_be_read_is_refused(server: Running, body: bytes) -> No
     assert error["type"] == "invalid_request_error"
     assert error["message"]
     assert len(told.content) < 2000
+
+
+@pytest.mark.parametrize(
+    ("fields", "sent"),
+    [
+        (CompletionFields, {"prompt": "a", "logit_bias": {f"x{n}": "" for n in range(20000)}}),
+        (CompletionFields, {"prompt": [-1] * 20000}),
+        (CompletionFields, {"prompt": [[-1] * 20000]}),
+        (DetokenizeFields, {"tokens": [-1] * 20000}),
+        (ChatFields, {"messages": [{"role": "user", "content": [0] * 4000}] * 5}),
+        (MessagesFields, {"max_tokens": 1, "messages": [{"role": "user", "content": [0] * 4000}] * 5}),
+        (MessagesFields, {"max_tokens": 1, "messages": [], "system": [0] * 16000}),
+        (ResponsesFields, {"input": [{"role": "user", "content": [0] * 4000}] * 5}),
+        (ResponsesFields, {"input": "a", "metadata": {f"x{n}": 0 for n in range(20000)}}),
+    ],
+)
+def test_thousands_of_wrong_elements_are_few_errors(fields: type[BaseModel], sent: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as error:
+        fields.model_validate(sent)
+    assert error.value.error_count() < 10
 
 
 @pytest.mark.parametrize(
