@@ -17,7 +17,7 @@ from app.downloads.destinations import CacheDestination, FolderDestination
 from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
 from app.system.files import become_private, tighten, write_chosen
-from app.system.paths import ROOT, folders_below
+from app.system.paths import ROOT, folders_below, portable_folder
 from tests.app.test_application import PATIENCE_MS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -180,3 +180,8 @@ def test_an_exported_file_is_the_persons(umask: None, tmp_path: Path) -> None:
     path.chmod(0o640)
     write_chosen(path, b"newer")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_what_a_portable_checkout_holds_is_not_committed() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert f"/{portable_folder().relative_to(ROOT)}/" in ignored
