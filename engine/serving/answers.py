@@ -89,10 +89,12 @@ async def events(
     service: Service, asker: Asker, request: Generate, made_for: "ReferenceType[Engine]"
 ) -> AsyncGenerator[Event | Alive, None]:
     """The engine's own events, to the last one, and an `Alive` whenever there was none for a while."""
-    if request.options.constraint:  # refused before its turn, as the trial of a grammar may take seconds
-        engine = service.desk.engine_for(made_for)
-        await asyncio.to_thread(engine.check_constraint, request.options.constraint)
-        del engine  # another one may be loaded while this waits
+    if constraint := request.options.constraint:  # refused before its turn, as the trial of a grammar may take seconds
+
+        def try_out() -> None:  # asks for the engine only now: another one may be loaded while this waits
+            service.desk.engine_for(made_for).check_constraint(constraint)
+
+        await asyncio.get_running_loop().run_in_executor(service.trials, try_out)
     unread = Unread(asyncio.get_running_loop())
     ahead = 0
 

@@ -1,6 +1,7 @@
 """What every endpoint may ask for."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -14,15 +15,21 @@ from engine.serving.guard.metrics import Metrics
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+TRIALS = 2  # of constraints at once: each may take 1 GiB, and half a minute
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The server's own: where requests wait, what it was started with, who is told of `Visit`s, and its figures."""
+    """The server's own: where requests wait, what it was started with, who is told of `Visit`s, and its figures.
+
+    `trials`: where constraints are tried, apart from the threads for what is quick.
+    """
 
     desk: Desk
     options: ServeOptions
     tell: Callable[[Event], None]
     metrics: Metrics = field(default_factory=Metrics)
+    trials: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(TRIALS, "trials"))
 
     @property
     def engine(self) -> "Engine":

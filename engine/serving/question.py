@@ -73,6 +73,8 @@ async def held_to_its_choice(service: Service, question: Question) -> Question:
             say("Leave out the constraint or the tools, or choose whether tools are called."),
         )
     tokenizer = service.desk.engine_for(question.made_for).tokenizer
+    if not question.offered and question.choice.mode != "required":
+        return question  # without waiting for a thread
     held = await asyncio.to_thread(tool_constraint, tokenizer, question.offered, question.choice)
     return replace(question, options=replace(question.options, constraint=held)) if held else question
 

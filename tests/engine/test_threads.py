@@ -293,6 +293,34 @@ def server_switch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path
     assert told.get(timeout=PATIENCE_SECONDS) == ServingEnded()
 
 
+def constraints(error: BaseException, *_: Any) -> None:
+    """A request whose constraint cannot be tried fails alone; the next one is tried."""
+    import asyncio
+
+    from engine.protocol.options import Constraint
+    from engine.protocol.reasoning import COMMON
+    from engine.protocol.serving import ServeOptions
+    from engine.serving.answers import answer
+    from engine.serving.context import Asker, Service
+
+    class Asked:
+        reasoning_marks = COMMON
+        check_constraint = staticmethod(raises(error))
+
+    desk = Desk()
+    asked: Any = Asked()
+    desk.engine = asked
+    service = Service(desk, ServeOptions(port=0), print)
+    options = GenerateOptions(constraint=Constraint("regex", "a"))
+
+    async def ask(name: str) -> None:
+        await anext(answer(service, Asker(name), lambda number: Generate(number, (), options)))
+
+    for name in ("a", "b"):
+        with pytest.raises(type(error), match="boom"):
+            asyncio.run(ask(name))
+
+
 def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A grammar on which its compiler broke off without a word is refused; the thread is in a process of its own."""
     from engine.errors import InputError
@@ -320,6 +348,7 @@ SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] 
     "text_parts.py: ThreadPoolExecutor": kept_layers,
     "template_renderer.py: self._run": template_watch,
     "workers.py: ThreadPoolExecutor": decoders,
+    "context.py: ThreadPoolExecutor": constraints,
     "serve.py: _work": server_without_window,
     "listening.py: self._run": server,
     "switch.py: self._work": server_switch,
