@@ -141,18 +141,19 @@ def _row(contender: Contender, runs: Sequence[Run], reference: Sequence[Run]) ->
     passes = sum(run.passes for run in runs)
     tokens = sum(len(run.token_ids) for run in runs)
     split = {part: sum(asdict(run.seconds)[part] for run in runs) for part in PARTS}
+    rate, plain_rate = _rate(runs), _rate(reference)
     return {
         "method": contender.name,
         "budget": contender.budget or None,
         "temperature": contender.temperature,
-        "tokens_per_second": _rate(runs),
+        "tokens_per_second": rate,
         "tokens_per_pass": tokens / passes if passes else None,
-        "speedup": _rate(runs) / _rate(reference),
+        "speedup": rate / plain_rate if rate and plain_rate else None,
         "seconds_per_pass": decode / passes if passes else None,
-        "seconds_per_token": 1 / _rate(runs),
+        "seconds_per_token": 1 / rate if rate else None,
         "new_tokens": tokens,
         "passes": passes or None,
-        "stream_gb_per_second": sum(run.bytes_streamed for run in runs) / decode / 1e9,
+        "stream_gb_per_second": sum(run.bytes_streamed for run in runs) / decode / 1e9 if decode else None,
         "seconds": split if passes else {"decode": decode},
         "prompts": [_prompt(run, plain) for run, plain in zip(runs, reference, strict=True)],
         "same_text_as_none": sum(a.agrees_with(b) for a, b in zip(runs, reference, strict=True)),
@@ -165,15 +166,17 @@ def _prompt(run: Run, reference: Run) -> dict[str, Any]:
         "new_tokens": len(run.token_ids),
         "passes": run.passes or None,
         "tokens_per_pass": len(run.token_ids) / run.passes if run.passes else None,
-        "tokens_per_second": run.timed_tokens / run.decode_seconds,
+        "tokens_per_second": _rate([run]),
         "decode_seconds": run.decode_seconds,
         "bytes_streamed": run.bytes_streamed,
         "same_text_as_none": run.agrees_with(reference),
     }
 
 
-def _rate(runs: Sequence[Run]) -> float:
-    return sum(run.timed_tokens for run in runs) / sum(run.decode_seconds for run in runs)
+def _rate(runs: Sequence[Run]) -> float | None:
+    """Tokens per second; None where none was timed, as of baselines that wrote their first alone."""
+    tokens, seconds = sum(run.timed_tokens for run in runs), sum(run.decode_seconds for run in runs)
+    return tokens / seconds if tokens and seconds else None
 
 
 def as_text(document: Mapping[str, Any]) -> str:
@@ -181,11 +184,12 @@ def as_text(document: Mapping[str, Any]) -> str:
     heads = ("T", "tokens/s", "tokens/pass", "ms/pass", "speed-up", "same text")
     lines = ["{:<18}{:>6}{:>10}{:>13}{:>10}{:>10}{:>11}".format("method", *heads)]
     for row in document["rows"]:
+        rate = f"{row['tokens_per_second']:.1f}" if row["tokens_per_second"] else "-"
         per_pass = f"{row['tokens_per_pass']:.2f}" if row["tokens_per_pass"] else "-"
         pass_ms = f"{row['seconds_per_pass'] * 1000:.1f}" if row["seconds_per_pass"] else "-"
+        speedup = f"{row['speedup']:.2f}" if row["speedup"] else "-"
         same = f"{row['same_text_as_none']}/{document['settings']['prompt_count']}"
         lines.append(
-            f"{row['method']:<18}{row['temperature']:>6g}{row['tokens_per_second']:>10.1f}{per_pass:>13}{pass_ms:>10}"
-            f"{row['speedup']:>10.2f}{same:>11}"
+            f"{row['method']:<18}{row['temperature']:>6g}{rate:>10}{per_pass:>13}{pass_ms:>10}{speedup:>10}{same:>11}"
         )
     return "\n".join(lines) + "\n"

@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from engine.cli.arguments import build_parser, generate_options
+from engine.cli.bench import as_text, rows
 from engine.cli.calibrate import sizes_for
+from engine.cli.contenders import Contender, Run
 from engine.errors import InputError
 from tests.engine.test_cli import assert_refused, document
 
@@ -63,3 +66,20 @@ def test_times_are_measured_up_to_what_is_asked_for() -> None:
     assert sizes_for(0) == (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
     assert sizes_for(768)[-1] == 1024
     assert sizes_for(3000)[-1] == 4096
+
+
+def test_an_answer_of_one_token_has_no_rate_where_the_first_is_not_timed() -> None:
+    reference, baseline = (Contender(method, 0, 0.0, Mock()) for method in ("none", "transformers"))
+    table = rows({reference: [Run(1, (5,), 0.1, 1, 1)], baseline: [Run(1, (5,), 0.1, 0)]})
+    assert [row["tokens_per_second"] for row in table] == [10.0, None]
+    assert [row["seconds_per_token"] for row in table] == [0.1, None]
+    assert [row["speedup"] for row in table] == [1.0, None]
+    assert table[1]["prompts"][0]["tokens_per_second"] is None
+    line = as_text({"rows": table, "settings": {"prompt_count": 1}}).splitlines()[-1]
+    assert line.split() == ["transformers", "0", "-", "-", "-", "-", "1/1"]
+
+
+def test_a_benchmark_of_one_token_ends_with_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--prompt-count", "1", "--max-new-tokens", "1", "--methods", "chain", "--budgets", "2"]
+    found = document(capsys, "bench", *few, "--baselines", "transformers")
+    assert [row["new_tokens"] for row in found["rows"]] == [1, 1, 1]
