@@ -1,5 +1,6 @@
 """`python -m engine` and the script `coppice-engine`: the engine on a terminal."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -8,6 +9,8 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # letters that its encoding lacks are written as stderr writes them
+        sys.stdout.reconfigure(errors="backslashreplace")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # one text at a time: more threads would have no work
     from engine.idle_threads import let_idle_threads_sleep  # noqa: PLC0415  # as the commands
     from engine.loading.out_of_memory import let_gpu_segments_grow  # noqa: PLC0415

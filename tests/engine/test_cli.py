@@ -1,6 +1,7 @@
 """The terminal: documents and traces as promised, and one clear line for everything that cannot be."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -233,6 +234,14 @@ def test_as_a_process_it_prints_the_line_and_exits_2() -> None:
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
+
+
+def test_letters_that_the_output_does_not_know_end_no_answer() -> None:
+    """A terminal of an older encoding, or a pipe on Windows."""
+    command = [sys.executable, "-m", "engine", "generate", "--prompt", "Hi", "--max-new-tokens", "8", "--regex", "ü{3}"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (result.returncode, result.stdout) == (0, "\\xfc\\xfc\\xfc\n"), result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT that one process can send another")
