@@ -96,20 +96,20 @@ def key_warning(address: str) -> Sentence | None:
 
 def may_carry_key(address: str, peer: str) -> bool:
     """Whether the key may go to the IP address `peer`, which `address` led to: encrypted, or within our own network."""
-    return urlsplit(address).scheme == "https" or _is_private(peer)
+    return urlsplit(address).scheme == "https" or _is_number_within(peer)
 
 
 def _is_near(host: str) -> bool:
     """Whether a host is most likely within our own network, by its name or number."""
-    return _is_private(host) or "." not in host.strip(".") or host.endswith(_LOCAL_NAMES)
+    return _is_number_within(host) or "." not in host.strip(".") or host.endswith(_LOCAL_NAMES)
 
 
-def _is_private(host: str) -> bool:
+def _is_number_within(host: str) -> bool:
+    """Also one that is neither private nor global: of 100.64.0.0/10, which Tailscale gives to the own computers."""
     try:
-        number = ipaddress.ip_address(host.partition("%")[0])
+        return not ipaddress.ip_address(host.partition("%")[0]).is_global
     except ValueError:
         return False
-    return number.is_private or number.is_link_local
 
 
 def _is_loopback(host: str) -> bool:

@@ -334,7 +334,10 @@ def test_a_key_travels_encrypted_or_within_the_own_network() -> None:
     assert "192.168.0.7" in str(key_warning("http://192.168.0.7:8000"))
     assert may_carry_key("http://box", "10.0.0.4")
     assert may_carry_key("https://example.org", "203.0.113.5")
-    assert not may_carry_key("http://example.org", "93.184.216.34")
+    assert may_carry_key("http://box", "100.101.102.103"), "Tailscale's"
+    assert normalised("100.101.102.103:8000") == "http://100.101.102.103:8000"
+    for peer in ("93.184.216.34", "::ffff:93.184.216.34", "100.128.0.1", "224.0.0.1", "2606:4700::1"):
+        assert not may_carry_key("http://example.org", peer)
 
 
 def test_a_key_is_not_sent_where_everybody_could_read_it(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
