@@ -24,6 +24,7 @@ KEY_VARIABLE = "COPPICE_ENGINE_KEY"
 BROKEN = (EOFError, OSError, AuthenticationError)
 """What a connection raises when the other side is gone."""
 
+_LONGEST_PATH = 103  # bytes of a socket's; Linux allows 107, macOS 103
 _LOG_BYTES = 1_000_000
 _CHUNK_BYTES = 65_536
 _SECONDS_TO_EXIT = 2.0
@@ -41,8 +42,7 @@ class EngineChild:
 
     def __init__(self, program: EngineProgram) -> None:
         self._key = secrets.token_bytes(32)
-        self._folder = tempfile.mkdtemp(prefix="coppice-")
-        self._listener = _listen(self._folder, self._key)
+        self._folder, self._listener = _open_door(self._key)
         self._address = str(self._listener.address)
         self._log = EngineLog(program.log)
         try:
@@ -167,6 +167,25 @@ def describe_exit(code: int) -> str:
     except ValueError:
         name = f"signal {-code}"
     return tr("The engine crashed ({signal}).").format(signal=name)
+
+
+def _open_door(key: bytes) -> tuple[str, Listener]:
+    """A new folder that only this user can enter, and who listens in it. Leaves no folder where it raises."""
+    folder = tempfile.mkdtemp(prefix="coppice-", dir=_short_place())
+    try:
+        return folder, _listen(folder, key)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _short_place() -> str | None:
+    """The first place whose folders have paths short enough for a socket: TMPDIR may be deep. None for the usual."""
+    for place in (tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp"):  # noqa: S108  # mkdtemp is private
+        longest = Path(place, "coppice-12345678", "engine.sock")
+        if place and len(os.fsencode(longest)) <= _LONGEST_PATH and os.access(place, os.W_OK):
+            return place
+    return None
 
 
 def _listen(folder: str, key: bytes) -> Listener:

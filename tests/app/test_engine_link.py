@@ -3,9 +3,11 @@
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -13,7 +15,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.engine.link import EngineLink
-from app.engine.process import describe_exit
+from app.engine.process import EngineChild, describe_exit
 from app.engine.program import EngineProgram, engine_program
 from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
@@ -308,3 +310,39 @@ def test_a_load_and_a_question_have_different_ids(fake_program: EngineProgram) -
     ids = [link.load(LoadOptions()), ask(link, "a"), link.load(LoadOptions())]
     assert ids == sorted(set(ids))
     assert Load(ids[0], LoadOptions()) != Load(ids[2], LoadOptions())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a socket with a path")
+@pytest.mark.parametrize("runtime", ["XDG_RUNTIME_DIR", ""])
+def test_an_engine_starts_though_the_temporary_folder_has_a_long_path(
+    fake_program: EngineProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    deep = tmp_path / ("x" * 60) / ("y" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    if not runtime:
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+    child = EngineChild(fake_program)
+    folder = Path(child._folder)
+    try:
+        assert folder.parent == Path(os.environ.get(runtime, "/tmp"))
+        assert folder.stat().st_mode & 0o777 == 0o700
+        with child.connect() as connection:
+            assert isinstance(connection.recv(), Ready)
+    finally:
+        child.kill()
+        child.end()
+    assert not folder.exists()
+    assert list(deep.iterdir()) == []
+
+
+def test_a_socket_that_cannot_be_made_leaves_no_folder(
+    fake_program: EngineProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr("app.engine.process._LONGEST_PATH", 1000)
+    monkeypatch.setattr("app.engine.process.Listener", Mock(side_effect=OSError("no")))
+    with pytest.raises(OSError, match="no"):
+        EngineChild(fake_program)
+    assert list(temporary.iterdir()) == []
