@@ -17,7 +17,9 @@ from engine.model.products.units.by_layout import SHARED, bare_unit, bytes_of_a_
 from engine.model.products.units.wide import WIDE, wide_fused, wide_numbers, wide_store, wide_total
 from engine.model.products.vectors import fetch, fused, numbers, plus, splat, store, total
 
-GROUP = 8  # rows of the matrix that are decoded for all rows of x: two quads of which each goes through a tile
+GROUP = 8  # rows of the matrix that are decoded for all rows of x: quads of which each goes through a tile
+FEW_NUMBERS = 5 << 16  # of x: so many, 1.25 MiB, stay in most second-level caches from group to group
+WIDER = 4  # times as many rows of the matrix are decoded where x has more, as it comes from farther away each time
 BLOCK = 256  # columns of them at a time, whose scales are found at once: 8 KiB, which stay in the first-level cache
 UNITS = BLOCK // UNIT
 AHEAD = 4  # rows later what memory is asked for is decoded
@@ -81,21 +83,20 @@ def several_rows(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
     rows, columns = x.shape
     threes = rows // 3 - (rows % 3 == 1)  # tiles of three rows of x; two more rows, or four, are in tiles of two
     packed = _packed(x, threes)
-    weights, scales = _numbers(GROUP * BLOCK), np.empty(SHARED, np.float32)
-    sums = _numbers(GROUP * rows * WIDE)
+    group = GROUP if rows * columns <= FEW_NUMBERS else WIDER * GROUP
+    weights, scales = _numbers(group * BLOCK), np.empty(SHARED, np.float32)
+    sums = _numbers(group * rows * WIDE)
     size = bytes_of_a_row(parts)
-    for row in range(begin, end, GROUP):
+    for row in range(begin, end, group):
         sums[:] = 0
         for block in range(0, columns, BLOCK):
             width = min(BLOCK, columns - block)
-            for each in range(GROUP):
+            for each in range(group):
                 out = each // 4 * 4 * width + each % 4 * WIDE
                 _decode_block(parts, min(row + each, end - 1), block, width, scales, weights, out)
-            ahead = (row + GROUP) * size + GROUP * size * block // columns
-            bytes_ahead = GROUP * size * width // columns
-            steps = width // WIDE
-            _multiply_block(weights, packed, rows * block, sums, rows, steps, threes, parts[0], ahead, bytes_ahead)
-        _write_totals(parts, sums, y, row, min(row + GROUP, end))
+            place = parts[0], (row + group) * size + group * size * block // columns, group * size * width // columns
+            _multiply_block(weights, packed, rows * block, sums, rows, width // WIDE, threes, group // 4, *place)
+        _write_totals(parts, sums, y, row, min(row + group, end))
 
 
 @compiled
@@ -145,6 +146,7 @@ def _multiply_block(
     rows: int,
     steps: int,
     threes: int,
+    quads: int,
     matrix: Array,
     ahead: int,
     bytes_ahead: int,
@@ -154,9 +156,9 @@ def _multiply_block(
     Between the tiles memory is asked for a part of what lies `ahead` in the matrix.
     """
     twos = (rows - 3 * threes) // 2
-    part = bytes_ahead // (2 * (threes + twos))
+    part = bytes_ahead // (quads * (threes + twos))
     s = 0
-    for quad in range(2):
+    for quad in range(quads):
         w, i = quad * 4 * WIDE * steps, begin
         for tile in range(threes + twos):
             for place in range(ahead, ahead + part, LINE):
