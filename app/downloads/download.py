@@ -12,8 +12,8 @@ from app.downloads.disk import OutOfSpaceError, is_full, out_of_space
 from app.downloads.progress import Progress, Request, State, Tracker
 from app.downloads.transfer import Retries, Transfer
 from app.hub.client import HubClient
-from app.hub.files import Plan, RemoteFile, describe, read_plan
-from app.hub.names import is_repo_id, is_revision
+from app.hub.files import Plan, RemoteFile, describe, fetch_index, read_plan
+from app.hub.names import INDEX, is_repo_id, is_revision
 from app.hub.place import HubPlace
 from app.hub.transport import CONNECT_SECONDS
 from engine.errors import CoppiceError, InputError
@@ -95,7 +95,7 @@ class Download:
         place, using = self._dependencies.find_place(), self._dependencies
         with closing(HubClient(using.token, lambda: place, using.stall_seconds, CONNECT_SECONDS)) as client:
             self._require_sense(client)
-            plan = self.plan or self._ask(client)
+            plan = self.plan or self._ask(client, place)
             self.plan = plan
             self._tracker.expect(plan)
             on_plan()
@@ -127,11 +127,21 @@ class Download:
             raise InputError(say("That is not the name of a revision."), say("Give a branch, a tag or a commit."))
         client.require_online()
 
-    def _ask(self, client: HubClient) -> Plan:
-        repo, revision = self.request.repo_id, self.request.revision
-        retries = Retries(self._dependencies, self._control, self._tracker)
-        described = retries.call(lambda: describe(client, repo, revision, self._control))
-        return read_plan(repo, described, self.request.variant)
+    def _ask(self, client: HubClient, place: HubPlace) -> Plan:
+        """The names of files tell most of what a model needs, the index of its shards, if it has one, the rest."""
+        repo, revision, control = self.request.repo_id, self.request.revision, self._control
+        retries = Retries(self._dependencies, control, self._tracker)
+        described = retries.call(lambda: describe(client, repo, revision, control))
+        plan = read_plan(repo, described, self.request.variant)
+        index = next((file for file in plan.files if file.name == INDEX), None)
+        if index is None:
+            return plan
+        destination = self._destination(place, plan)
+        if destination.has(index, control.check):
+            content = (destination.folder / INDEX).read_bytes()
+        else:
+            content = retries.call(lambda: fetch_index(client, plan, index, control))
+        return read_plan(repo, described, index=content)
 
     def _destination(self, place: HubPlace, plan: Plan) -> Destination:
         if self.request.to:

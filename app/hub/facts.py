@@ -13,8 +13,8 @@ from typing import Any
 
 from app.hub.client import HubClient, Part
 from app.hub.failures import HubError, Reason, offline, unusable
-from app.hub.files import Listing, list_files
-from app.hub.names import INDEX, QUANTIZATION, SINGLE, TOKENIZER_FILES, is_writable
+from app.hub.files import MAX_INDEX_BYTES, Listing, list_files, named_shards
+from app.hub.names import INDEX, QUANTIZATION, SINGLE, TOKENIZER_FILES
 from app.system import json_text as json
 from app.system.background import Stop, pool
 from app.system.json_text import count, parse_object, text
@@ -126,7 +126,6 @@ FACTS = "facts.json"
 _KIND, _FORMAT = "coppice model facts", 1
 
 _MOST_CONFIG_BYTES = 4 << 20
-_MOST_INDEX_BYTES = 64 << 20
 _MOST_TABLES_BYTES = 256 << 20  # of all shards together
 _MOST_SHARDS = 2000
 _AT_A_TIME = 6
@@ -292,17 +291,10 @@ def _shards(model: RemoteModel, folder: Path) -> Sequence[str]:
         return [SINGLE]
     if INDEX not in model.listing.files:
         raise unusable(model.repo, say("it has no weights in the safetensors format"))
-    index = model.file(INDEX, _MOST_INDEX_BYTES)
-    weight_map = model.parsed(INDEX, index).get("weight_map")
-    values = weight_map.values() if isinstance(weight_map, dict) else ()
-    names = list(dict.fromkeys(map(str, values)))
+    index = model.file(INDEX, MAX_INDEX_BYTES)
+    names = named_shards(model.repo, model.parsed(INDEX, index), model.listing.files)
     if not 0 < len(names) <= _MOST_SHARDS:
         raise unusable(model.repo, say("its index of weight files is damaged"))
-    for name in names:
-        if not is_writable(name) or not name.endswith(".safetensors"):
-            raise unusable(model.repo, say("its index names files outside its folder, or of another format"))
-        if name not in model.listing.files:
-            raise unusable(model.repo, say("its weight file {name} is missing", name=text(name, 80)))
     (folder / INDEX).write_bytes(index)
     return names
 

@@ -2,21 +2,23 @@
 
 import hashlib
 import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from app.hub.client import HubClient
-from app.hub.failures import HubError, Reason, unusable
+from app.hub.failures import HubError, Reason, TransientError, unusable
 from app.hub.names import QUANTIZATION, choose, choose_variant, is_repo_id, is_writable, is_writable_path, leads_out
 from app.hub.search import ModelRow, row_of
 from app.system.background import Stop
-from app.system.json_text import count
+from app.system.json_text import count, parse_object, text
 from engine.protocol.sentences import Amount, say
 from engine.protocol.variants import SUFFIX, Variant, find_variants
 
 MAX_SMALL_BYTES = 512 << 20  # the largest tokenizers have some 30 MB; the engine opens none above this
 MAX_CONFIG_BYTES = 16 << 20
+MAX_INDEX_BYTES = 64 << 20
 MAX_FILES = 10_000
 _MAX_LISTING_BYTES = 16 << 20
 _CONFIGS = (
@@ -118,9 +120,35 @@ def list_files(client: HubClient, repo: str, stop: Stop, revision: str = "main")
     return Listing(row, files)
 
 
-def read_plan(repo_id: str, described: Any, variant: str = "") -> Plan:
+def fetch_index(client: HubClient, plan: Plan, index: RemoteFile, stop: Stop) -> bytes:
+    """The index of a model's shards, checked. Blocks; raises `HubError` and `Cancelled`."""
+    content = client.small_file(plan.repo_id, plan.commit, index.name, stop, MAX_INDEX_BYTES)
+    checksum = index.checksum()
+    checksum.update(content)
+    if checksum.hexdigest() != index.etag:
+        raise TransientError(say("the server sent another part than we asked for"))
+    return content
+
+
+def named_shards(repo: str, index: Mapping[str, Any], there: Container[str]) -> list[str]:
+    """The weight files that an index names, each once; empty if it names none.
+
+    Raises `HubError` where one of them is not a weight file beside it, or not `there`.
+    """
+    weight_map = index.get("weight_map")
+    names = list(dict.fromkeys(map(str, weight_map.values()))) if isinstance(weight_map, dict) else []
+    for name in names:
+        if not is_writable(name) or not name.endswith(".safetensors"):
+            raise unusable(repo, say("its index names files outside its folder, or of another format"))
+        if name not in there:
+            raise unusable(repo, say("its weight file {name} is missing", name=text(name, 80)))
+    return names
+
+
+def read_plan(repo_id: str, described: Any, variant: str = "", index: bytes = b"") -> Plan:
     """The plan for what `describe` answered, for all of the model or one of its GGUF variants.
 
+    `index`: the content of the index of its shards, where that is known.
     Raises `HubError` where there can be none, or where a name means harm.
     """
     described = described if isinstance(described, dict) else {}
@@ -130,7 +158,8 @@ def read_plan(repo_id: str, described: Any, variant: str = "") -> Plan:
     if len(siblings) > MAX_FILES:
         raise _strange(repo_id, say("it has more than {limit} files", limit=MAX_FILES))
     entries = {_name(repo_id, sibling): sibling for sibling in siblings}
-    chosen = choose_variant(list(entries), variant) if variant else choose(list(entries))
+    shards = _shards(repo_id, index, entries)
+    chosen = choose_variant(list(entries), variant) if variant else choose(list(entries), shards)
     if not chosen:
         raise _nothing_to_fetch(repo_id, list(entries), variant)
     if not variant and "config.json" not in chosen:
@@ -140,6 +169,14 @@ def read_plan(repo_id: str, described: Any, variant: str = "") -> Plan:
             say("Choose a model in the transformers format."),
         )
     return Plan(repo_id, commit, tuple(_file(repo_id, name, entries[name]) for name in chosen))
+
+
+def _shards(repo_id: str, index: bytes, there: Container[str]) -> list[str]:
+    try:
+        named = parse_object(index)
+    except ValueError:
+        return []
+    return named_shards(repo_id, named, there)
 
 
 def _nothing_to_fetch(repo_id: str, names: list[str], variant: str) -> HubError:

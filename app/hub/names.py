@@ -1,6 +1,7 @@
 """Names on the hub: of repositories, revisions, files that a model needs, and files that must not be written."""
 
 import re
+from collections.abc import Sequence
 
 from engine.protocol.variants import find_variants
 
@@ -69,9 +70,10 @@ def is_revision(name: str) -> bool:
     return not leads_out(name) and all(is_writable(part) and part != "." for part in parts)
 
 
-def choose(names: list[str]) -> list[str]:
+def choose(names: list[str], shards: Sequence[str] = ()) -> list[str]:
     """The files a model needs, small ones first; the weights are one file, or the shards that an index is about.
 
+    `shards`: what the index names, if it could be read; else the names of the files tell.
     As transformers has it, and the engine, a single file comes before an index. Empty without any weights.
     """
     here = sorted(name for name in names if "/" not in name)
@@ -79,7 +81,7 @@ def choose(names: list[str]) -> list[str]:
     if SINGLE in weights:
         weights = [SINGLE]
     elif INDEX in here:
-        weights = [name for name in weights if _SHARD.fullmatch(name)] or weights
+        weights = sorted(shards) or [name for name in weights if _SHARD.fullmatch(name)] or weights
     else:
         weights = []
     if not weights:

@@ -2471,18 +2471,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
-            <source>its index names files outside its folder, or of another format</source>
-            <translation>sein Verzeichnis nennt Dateien außerhalb des Ordners oder in anderem Format</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/facts.py" />
             <source>its index of weight files is damaged</source>
             <translation>sein Verzeichnis der Gewichtsdateien ist beschädigt</translation>
-        </message>
-        <message>
-            <location filename="../../app/hub/facts.py" />
-            <source>its weight file {name} is missing</source>
-            <translation>seine Gewichtsdatei {name} fehlt</translation>
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
@@ -2686,6 +2676,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/hub/files.py" />
+            <source>its index names files outside its folder, or of another format</source>
+            <translation>sein Verzeichnis nennt Dateien außerhalb des Ordners oder in anderem Format</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
             <source>its listing has a file without a name</source>
             <translation>die Auflistung nennt eine Datei ohne Namen</translation>
         </message>
@@ -2693,6 +2688,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/files.py" />
             <source>its listing is not one of a model</source>
             <translation>die Auflistung ist nicht die eines Modells</translation>
+        </message>
+        <message>
+            <location filename="../../app/hub/files.py" />
+            <source>its weight file {name} is missing</source>
+            <translation>seine Gewichtsdatei {name} fehlt</translation>
         </message>
         <message>
             <location filename="../../app/hub/files.py" />

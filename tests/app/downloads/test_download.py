@@ -1,5 +1,6 @@
 """A download of a whole model: what it fetches, where it puts it, and what it says meanwhile."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ from app.downloads.destinations import CacheDestination
 from app.downloads.disk import Disk, FileInUse, opened
 from app.downloads.progress import State
 from app.hub.files import RemoteFile
+from app.hub.names import INDEX
+from app.library.local.scan import find_models
+from app.system.background import Stop
 from engine.model.model_folder import ModelFolder, find_model
 from tests.app.downloads.conftest import Start
-from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, contents, put_up
-from tests.hub import Hub, status
+from tests.app.downloads.models import FILES, REPO, SHARDS, UNWANTED, WEIGHTS, contents, put_up
+from tests.hub import Hub, corrupt, status
 
 
 def test_exactly_what_a_model_needs_arrives_in_the_cache_of_the_hubs_own_client(
@@ -92,6 +96,21 @@ def test_files_with_the_same_content_are_fetched_once(hub: Hub, start: Start, ca
     start().run()
     assert len(contents(cache / "snapshots" / repo.commit)) == len(FILES) + 1
     assert not hub.asked("special_tokens_map.json")
+
+
+def test_shards_are_those_that_the_index_names(hub: Hub, start: Start, cache: Path) -> None:
+    shards = {SHARDS[0]: WEIGHTS, SHARDS[1]: WEIGHTS[::-1], "model_extra_tensors.safetensors": WEIGHTS[:1000]}
+    index = json.dumps({"weight_map": {f"tensor {name}": name for name in shards}}).encode()
+    repo = hub.add(REPO, FILES | UNWANTED | shards | {INDEX: index})
+    hub.fail(INDEX, corrupt(at=len(index) - 10))
+    start().run()
+    names = set(contents(cache / "snapshots" / repo.commit))
+    assert {name for name in names if name.endswith(".safetensors")} == set(shards)
+    (model,) = find_models(cache.parent, (), Stop())
+    assert model.problem == ""
+    hub.requests.clear()
+    start().run()
+    assert len(hub.requests) == 1
 
 
 def test_a_single_file_comes_before_an_index(hub: Hub, start: Start, cache: Path) -> None:

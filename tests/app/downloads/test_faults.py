@@ -10,6 +10,7 @@ import pytest
 from app.downloads.dependencies import Dependencies
 from app.downloads.progress import State
 from app.downloads.transfer import DamagedError, UnreachableError
+from app.hub.names import INDEX
 from tests.app.downloads.conftest import Start, Waits
 from tests.app.downloads.models import FILES, REPO, SHARDS, WEIGHTS, body_bytes, contents, put_up
 from tests.campaigns.extent import choose
@@ -130,6 +131,7 @@ def test_a_file_that_arrived_damaged_is_fetched_again_and_no_other(hub: Hub, sta
     assert {name: len(hub.asked(name)) for name in FILES} == dict.fromkeys(FILES, 1) | {
         SHARDS[0]: 2,
         "tokenizer.json": 2,
+        INDEX: 2,  # also before all others, for the names of the shards
     }
 
 

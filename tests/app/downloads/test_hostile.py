@@ -11,6 +11,7 @@ from app.downloads.dependencies import Dependencies, RetryPolicy
 from app.downloads.download import Download
 from app.downloads.progress import State
 from app.hub.failures import HubError, Reason
+from app.hub.names import INDEX
 from tests.app.downloads.conftest import Start
 from tests.app.downloads.models import FILES, REPO, contents, put_up
 from tests.hub import Hub, status
@@ -148,6 +149,18 @@ def test_a_listing_without_an_end_is_left(hub: Hub, start: Start, monkeypatch: p
     download = start()
     download.run()
     assert "its listing has no end" in download.progress.message
+
+
+@pytest.mark.parametrize(
+    ("shard", "words"), [("../evil.safetensors", "outside its folder"), ("model-3.safetensors", "is missing")]
+)
+def test_an_index_of_other_files_is_refused(hub: Hub, start: Start, tmp_path: Path, shard: str, words: str) -> None:
+    hub.add(REPO, FILES | {INDEX: json.dumps({"weight_map": {"tensor": shard}}).encode()})
+    download = start()
+    download.run()
+    assert is_unusable(download)
+    assert words in download.progress.message
+    assert not contents(tmp_path)
 
 
 def test_a_link_in_a_repository_is_only_its_text(hub: Hub, start: Start, cache: Path) -> None:

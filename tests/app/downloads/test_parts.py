@@ -109,6 +109,9 @@ def test_weights_are_one_file_or_the_shards_of_an_index() -> None:
     index = "model.safetensors.index.json"
     assert choose(["model.safetensors", *shards, index, "config.json"]) == ["config.json", "model.safetensors"]
     assert choose([*shards, index, "consolidated.safetensors"]) == [index, *shards]
+    assert choose([*shards, index, "mtp.safetensors"], [*shards, "mtp.safetensors"]) == [
+        index, *shards, "mtp.safetensors"
+    ]  # fmt: skip
     assert choose(["b.safetensors", "a.safetensors", index]) == [index, "a.safetensors", "b.safetensors"]
     assert choose(["hf_quant_config.json", "model.safetensors"]) == ["hf_quant_config.json", "model.safetensors"]
     assert choose(shards) == []
