@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from app.downloads.disk import Check, is_full, pieces
+from app.downloads.disk import Check, is_full, pieces, remove_partial
 from app.hub.files import RemoteFile
 from app.hub.place import HubPlace
 from app.system.files import make_shared, share
@@ -38,7 +38,7 @@ class Destination(Protocol):
         ...
 
     def clear(self, files: tuple[RemoteFile, ...]) -> None:
-        """Remove what is partial of these files, and folders that are empty; nothing else."""
+        """Remove what is partial of these files, unless another program downloads it, and folders that are empty."""
         ...
 
 
@@ -103,7 +103,7 @@ class CacheDestination:
     def clear(self, files: tuple[RemoteFile, ...]) -> None:
         """Remove what is partial."""
         for file in files:
-            (self._blobs / f"{file.etag}.incomplete").unlink(missing_ok=True)
+            remove_partial(file, self.partial(file))
             remove_if_empty((self.folder / file.name).parent)
         remove_if_empty(self.folder, self.folder.parent, self._blobs, self._repo / "refs", self._repo)
 
@@ -184,7 +184,7 @@ class FolderDestination:
     def clear(self, files: tuple[RemoteFile, ...]) -> None:
         """Remove what is partial."""
         for file in files:
-            self.partial(file).unlink(missing_ok=True)
+            remove_partial(file, self.partial(file))
         remove_if_empty(self.folder)
 
     def _path(self, file: RemoteFile) -> Path:

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -162,6 +162,18 @@ def opened(file: "RemoteFile", path: Path, disk: Disk) -> Iterator[Partial]:
     finally:
         if is_empty:
             path.unlink(missing_ok=True)
+
+
+def remove_partial(file: "RemoteFile", path: Path) -> None:
+    """Remove the partial file, unless another program has it open: that one is downloading it."""
+    if path.is_symlink() or not path.exists():
+        path.unlink(missing_ok=True)
+        return
+    with suppress(FileInUse), opened(file, path, Disk()) as partial:
+        if os.name == "posix":
+            path.unlink()  # while nobody else can have it open
+        else:
+            partial.restart()  # an empty one is removed as soon as it is closed
 
 
 def _is_still(raw: FileIO, path: Path) -> bool:

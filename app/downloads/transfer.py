@@ -120,14 +120,16 @@ class Transfer:
         with opened(file, self._destination.partial(file), self._disk) as partial:
             self._complete(file, partial)
             if _CAN_RENAME_OPEN_FILES:
-                self._destination.keep(file)
-        if _CAN_RENAME_OPEN_FILES:
-            return
+                self._keep(file)
+        if not _CAN_RENAME_OPEN_FILES:
+            self._keep(file)
+
+    def _keep(self, file: RemoteFile) -> None:
         try:
             self._destination.keep(file)
         except FileNotFoundError as error:
             if self._destination.folder.is_dir():
-                raise FileInUse from error  # another program has kept it meanwhile: look again
+                raise FileInUse from error  # another program has kept or removed it meanwhile: look again
             raise
 
     def _complete(self, file: RemoteFile, partial: Partial) -> None:

@@ -7,11 +7,12 @@ import pytest
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
 
 from app.downloads.control import StopKind
-from app.downloads.destinations import CacheDestination
+from app.downloads.destinations import CacheDestination, Destination, FolderDestination
 from app.downloads.disk import Disk, FileInUse, opened
 from app.downloads.progress import State
 from app.hub.files import RemoteFile
 from app.hub.names import INDEX
+from app.hub.place import HubPlace
 from app.library.local.scan import find_models
 from app.system.background import Stop
 from engine.model.model_folder import ModelFolder, find_model
@@ -219,6 +220,40 @@ def test_a_file_is_kept_while_nobody_else_can_have_it_open(
     download = start()
     download.run()
     assert (download.progress.state, others) == (State.DONE, [])
+
+
+@pytest.mark.parametrize("into_cache", [True, False])
+def test_what_is_partial_is_removed_unless_another_program_is_downloading_it(tmp_path: Path, into_cache: bool) -> None:
+    file = RemoteFile(SHARDS[0], len(WEIGHTS), "a" * 64)
+    folder = tmp_path / "model"
+    places: list[Destination] = [
+        CacheDestination(HubPlace("", tmp_path), REPO, "main", "c" * 40) if into_cache else FolderDestination(folder)
+        for _ in range(2)
+    ]
+    places[0].prepare()
+    with opened(file, places[0].partial(file), Disk()) as partial:
+        partial.write(WEIGHTS[:1000])
+        places[1].clear((file,))
+        assert places[0].partial(file).is_file()
+    places[1].clear((file,))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_partial_file_that_vanishes_is_fetched_again(hub: Hub, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_up(hub)
+    keep = CacheDestination.keep
+    removed: list[str] = []
+
+    def remove_first(place: CacheDestination, file: RemoteFile) -> None:
+        if file.name == SHARDS[0] and not removed:
+            removed.append(file.name)
+            place.partial(file).unlink()
+        keep(place, file)
+
+    monkeypatch.setattr(CacheDestination, "keep", remove_first)
+    download = start()
+    download.run()
+    assert (download.progress.state, len(hub.asked(SHARDS[0]))) == (State.DONE, 2), download.progress.message
 
 
 def test_a_file_that_another_program_kept_meanwhile_is_looked_for_again(
