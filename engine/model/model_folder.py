@@ -9,7 +9,7 @@ from engine.errors import ModelError
 from engine.model.json_file import reason
 from engine.protocol.options import EMBEDDED
 from engine.protocol.sentences import say, shown
-from engine.protocol.variants import split_source, variants_in_cache
+from engine.protocol.variants import snapshots_in_cache, split_source, variants_in_cache
 
 ModelRole = Literal["target", "draft"]
 
@@ -59,10 +59,7 @@ def _is_gguf(path: Path) -> bool:
 
 def _cached_variant(repo: str, variant: str) -> Path:
     """The (first) GGUF file of a variant in the hub's cache, as `org/name:Q4_K_M` names it."""
-    from huggingface_hub import constants  # noqa: PLC0415 - takes a fifth of a second, and most sources are folders
-
-    root = Path(constants.HF_HUB_CACHE) / f"{HUB_FOLDER_PREFIX}{repo.replace('/', '--')}"
-    for snapshot, found in variants_in_cache(root):
+    for snapshot, found in variants_in_cache(_cached_root(repo)):
         if found.answers_to(variant):
             return snapshot / found.files[0]
     raise ModelError(
@@ -72,19 +69,20 @@ def _cached_variant(repo: str, variant: str) -> Path:
 
 
 def _cached_snapshot(hub_id: str) -> Path:
-    import huggingface_hub  # noqa: PLC0415 - takes a fifth of a second, and most sources are folders
-
-    missing = ModelError(
-        say("There is no folder '{folder}', and no downloaded model of that name in the hub cache.", folder=hub_id),
-        say("Download the model first, or give its folder."),
-    )
+    """The commit of `main`, or the newest one where that has no config.json, as after a download of another branch."""
     try:
-        config = huggingface_hub.try_to_load_from_cache(hub_id, "config.json")
-    except (OSError, ValueError):
-        raise missing from None
-    if not isinstance(config, str):
-        raise missing
-    return Path(config).parent
+        return next(each for each in snapshots_in_cache(_cached_root(hub_id)) if (each / "config.json").is_file())
+    except (OSError, StopIteration):
+        raise ModelError(
+            say("There is no folder '{folder}', and no downloaded model of that name in the hub cache.", folder=hub_id),
+            say("Download the model first, or give its folder."),
+        ) from None
+
+
+def _cached_root(repo: str) -> Path:
+    from huggingface_hub import constants  # noqa: PLC0415 - takes a fifth of a second, and most sources are folders
+
+    return Path(constants.HF_HUB_CACHE) / f"{HUB_FOLDER_PREFIX}{repo.replace('/', '--')}"
 
 
 class ModelFolder:

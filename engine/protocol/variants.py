@@ -90,7 +90,7 @@ def variants_in_cache(root: Path) -> Iterator[tuple[Path, Variant]]:
     was asked for. Blocks on the disk; what cannot be read is not there.
     """
     seen: set[str] = set()
-    for snapshot in _snapshots(root):
+    for snapshot in snapshots_in_cache(root):
         try:
             paths = [path for path in (*snapshot.glob("*.gguf"), *snapshot.glob("*/*.gguf")) if path.is_file()]
         except OSError:
@@ -101,7 +101,8 @@ def variants_in_cache(root: Path) -> Iterator[tuple[Path, Variant]]:
                 yield snapshot, variant
 
 
-def _snapshots(root: Path) -> list[Path]:
+def snapshots_in_cache(root: Path) -> list[Path]:
+    """The commits of a model in the hub's cache, that which the branch `main` is at first, then the newest."""
     try:
         commit = (root / "refs" / "main").read_text(encoding="utf-8").strip()
     except (OSError, ValueError):

@@ -14,6 +14,7 @@ from app.i18n.translation import tr
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
 from engine.protocol.heads import is_eagle3
+from engine.protocol.variants import snapshots_in_cache
 
 _log = logging.getLogger(__name__)
 
@@ -152,14 +153,8 @@ _MOST_FOLDERS = 20_000
 
 
 def snapshot_of(root: Path) -> Path | None:
-    """The commit that the branch `main` is at, which is what the engine loads; else the newest one."""
-    try:
-        commit = (root / "refs" / "main").read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
-        commit = ""
-    snapshots = [path for path in (root / "snapshots").glob("*") if (path / CONFIG).is_file()]
-    current = [path for path in snapshots if path.name == commit]
-    return max(current or snapshots, key=lambda path: path.stat().st_mtime, default=None)
+    """The commit that the engine loads: the one that the branch `main` is at, else the newest one."""
+    return next(filter(has_config, snapshots_in_cache(root)), None)
 
 
 def folders_below(folder: Path, most_depth: int, stop: Stop) -> Iterator[Path]:

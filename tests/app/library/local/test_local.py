@@ -15,7 +15,9 @@ from app.library.local.scan import find_models
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.background import Stop
 from engine.errors import Cancelled, CoppiceError
+from engine.model.model_folder import find_model
 from engine.weights.store.manifest import LayerFile, Manifest, Recipe
+from tests.app.hub.ggufs import gguf
 from tests.app.hub.repositories import sharded, tiny
 from tests.app.library.local.folders import cached, write
 
@@ -46,6 +48,15 @@ def test_cached_models_are_found_by_their_id_and_cost_each_blob_once(tmp_path: P
     assert model.bytes == sum(map(len, files.values())) + extra
     assert model.last_used > 1.7e9
     assert list(found(tmp_path)) == ["org/tiny--odd"]
+
+
+def test_the_engine_finds_the_commit_that_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    root = cached(tmp_path, "org/tagged", tiny(), main=False)
+    assert find_model("org/tagged", "target") == found(tmp_path)["org/tagged"].folder == root / "snapshots" / ("c" * 40)
+    root = cached(tmp_path, "org/older", tiny(), commit="a" * 40)
+    cached(tmp_path, "org/older", {"Tiny-Q8_0.gguf": gguf()}, commit="b" * 40)
+    assert find_model("org/older", "target") == found(tmp_path)["org/older"].folder == root / "snapshots" / ("a" * 40)
 
 
 def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_path: Path) -> None:
