@@ -2,7 +2,7 @@
 
 runtime/active.json          names the runtime that is used, written last, by one atomic swap
 runtime/wanted.json          what somebody asked for and is not done yet; the next start goes on with it
-runtime/BUILD-LOCK-XXXX/     a runtime; `runtime.json` in it was written after it was verified
+runtime/BUILD-LOCK-XXXX/     a runtime; `runtime.json` in it was written after it was verified, and goes with its use
 runtime/.staging-XXXX/       one that is being made; nobody trusts it
 """
 
@@ -164,6 +164,9 @@ class RuntimePlace:
     def _activate(self, folder: Path) -> Installed:
         write_private(self.folder / "active.json", json.dumps({"folder": folder.name}).encode())
         sync_folder(self.folder)
+        for other in self._runtimes():
+            if other != folder:  # what was replaced is not adopted again, whatever was wrong with it
+                (other / _MARKER).unlink(missing_ok=True)
         found = self.installed()
         assert found is not None
         return found

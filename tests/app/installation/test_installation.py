@@ -233,6 +233,21 @@ def test_another_lock_replaces_the_runtime_and_the_next_start_takes_the_old_one_
     assert says(dependencies) == "3 bytes"
 
 
+def test_one_that_was_replaced_does_not_come_back(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock
+) -> None:
+    install(dependencies, lock)
+    broken = dependencies.place.installed()
+    assert broken is not None
+    next(broken.folder.rglob("torch/__init__.py")).write_text("raise SystemExit('broken')")
+    for _ in range(2):
+        assert install(dependencies, lock).progress.stage is Stage.DONE
+        here = dependencies.place.installed()
+        assert here is not None
+        assert here.folder != broken.folder
+        assert says(dependencies) == "300000 bytes"
+
+
 def test_a_runtime_that_somebody_took_apart_is_none(
     index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
