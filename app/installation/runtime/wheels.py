@@ -1,6 +1,7 @@
 """The wheels of a lock: from a folder that somebody gave, from what has arrived before, or from a package index."""
 
 import re
+import time
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -124,7 +125,7 @@ class IndexClient(HttpClient):
             return MissingWheelsError(message, say("Check the index and the proxy, or use a folder of wheels."))
         return TransientError(
             say("{server} answered with an error ({status})", server=self.server, status=status),
-            retry_after_seconds(response.headers, 0.0),
+            retry_after_seconds(response.headers, time.time()),
         )
 
 

@@ -2,7 +2,9 @@
 
 import json
 import subprocess
+import time
 from dataclasses import replace
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from app.installation.runtime.progress import (
 )
 from app.installation.runtime.tools import InstallDependencies, Verification
 from app.installation.runtime.wheels import copy_checked
-from tests.app.downloads.conftest import SmallDisk
+from tests.app.downloads.conftest import SmallDisk, Waits
 from tests.app.installation.conftest import install, with_disk
 from tests.app.installation.packages import BLOB, TORCH, PackageIndex, lock_of, tiny_wheels, wheel
 from tests.app.installation.tiny_tools import TinyTools
@@ -167,6 +169,15 @@ def test_a_network_that_comes_and_goes_is_endured_and_no_byte_comes_twice(
     index.fail("torch/", status(500), times=2)
     assert install(dependencies, lock).progress.stage is Stage.DONE
     assert sum(each.sent_bytes for each in index.asked(BLOB)) == len(index.shelves.wheels[BLOB])
+
+
+def test_an_index_that_names_a_date_is_asked_again_then(
+    index: PackageIndex, dependencies: InstallDependencies, lock: Lock, waits: Waits
+) -> None:
+    index.fail("torch/", status(503, retry_after=formatdate(time.time() + 5, usegmt=True)))
+    assert install(dependencies, lock).progress.stage is Stage.DONE
+    assert len(waits.seconds) == 1
+    assert max(waits.seconds) < 60
 
 
 def test_without_a_network_it_stops_and_goes_on_later_where_it_was(
