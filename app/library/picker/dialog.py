@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.downloads.progress import Progress
+from app.downloads.progress import Progress, Request
 from app.engine.state import EngineState
 from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
@@ -133,7 +133,7 @@ class ModelsDialog(QDialog):
         details.downloads_requested.connect(lambda: self.go_to(Page.DOWNLOADS))
         details.again_requested.connect(self._on_again)
         details.token_given.connect(library.keep_token)
-        self.local.repair_requested.connect(lambda repo: self.download_requested.emit((repo,), LoadOptions(repo)))
+        self.local.repair_requested.connect(lambda repo: self._downloads.add(Request.of(repo)))
         self.downloads.load_requested.connect(self._on_arrived_load)
         self._downloads.changed.connect(self._show_downloads)
         self._downloads.ended.connect(lambda _progress: library.local_models.look())

@@ -122,9 +122,11 @@ def test_what_is_loaded_or_ours_is_not_deleted(desk: Desk, page: LocalPage) -> N
 
 
 def test_verifying_finds_damage_and_gets_just_that_file_again(
-    desk: Desk, page: LocalPage, hub: Hub, cache: Path
+    desk: Desk, page: LocalPage, hub: Hub, cache: Path, settings: SettingsFile
 ) -> None:
     put_up(hub, "org/kept", 10**9)
+    settings.remember_draft("org/kept", "org/small")
+    settings.remember_load("org/kept", {"weights": "nf4"})
     desk.choose("org/kept")
     page.verify.click()
     assert any(each.key == STOP for each in page.notices.notices)
@@ -141,6 +143,9 @@ def test_verifying_finds_damage_and_gets_just_that_file_again(
     assert len(hub.asked("model.safetensors")) == 1
     folder = Path(desk.download("org/kept").path)
     assert (folder / "model.safetensors").read_bytes() == hub.catalogue.repos["org/kept"].files["model.safetensors"]
+    remembered = (settings.current.drafts["org/kept"], settings.current.loads["org/kept"])
+    assert remembered == ("org/small", {"weights": "nf4"})
+    assert desk.asked == []
 
 
 def test_folders_come_and_go(
