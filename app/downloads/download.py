@@ -12,6 +12,7 @@ from app.downloads.disk import OutOfSpaceError, is_full, out_of_space
 from app.downloads.progress import Progress, Request, State, Tracker
 from app.downloads.transfer import Retries, Transfer
 from app.hub.client import HubClient
+from app.hub.failures import HubError, Reason
 from app.hub.files import Plan, RemoteFile, describe, fetch_index, read_plan
 from app.hub.names import INDEX, is_repo_id, is_revision
 from app.hub.place import HubPlace
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 class Download:
     """What one request asks for. `plan` is None until the hub has been asked, or comes from an earlier session.
 
-    With a plan, a later run goes on with the very same commit, whatever its branch has become meanwhile.
+    With a plan, a later run goes on with the very same commit, whatever its branch has become meanwhile, until the hub
+    no longer has it.
     """
 
     def __init__(self, number: int, request: Request, dependencies: Dependencies, plan: Plan | None = None) -> None:
         self.request = request
         self.plan = plan
         self._dependencies = dependencies
+        self._has_vanished = False
         self._control = Control()
         self._tracker = Tracker(number, request, dependencies.clock)
         if plan is not None:
@@ -68,6 +71,7 @@ class Download:
         except OutOfSpaceError as error:
             self._tracker.stop(State.PAUSED, error)
         except CoppiceError as error:
+            self._has_vanished |= isinstance(error, HubError) and error.reason is Reason.NOT_FOUND
             self._tracker.stop(State.FAILED, error)
         except OSError as error:
             self._tracker.stop(*self._verdict(error))
@@ -95,8 +99,7 @@ class Download:
         place, using = self._dependencies.find_place(), self._dependencies
         with closing(HubClient(using.token, lambda: place, using.stall_seconds, CONNECT_SECONDS)) as client:
             self._require_sense(client)
-            plan = self.plan or self._ask(client, place)
-            self.plan = plan
+            plan = self._current_plan(client, place)
             self._tracker.expect(plan)
             on_plan()
             destination = self._destination(place, plan)
@@ -126,6 +129,18 @@ class Download:
         if not is_revision(self.request.revision):
             raise InputError(say("That is not the name of a revision."), say("Give a branch, a tag or a commit."))
         client.require_online()
+
+    def _current_plan(self, client: HubClient, place: HubPlace) -> Plan:
+        """The plan as it is, or a new one where the hub no longer has it; partial files that both name stay."""
+        former = self.plan
+        if former is not None and not self._has_vanished:
+            return former
+        plan = self._ask(client, place)
+        if former is not None:
+            wanted = {file.etag for file in plan.files}
+            self._destination(place, former).clear(tuple(each for each in former.files if each.etag not in wanted))
+        self.plan, self._has_vanished = plan, False
+        return plan
 
     def _ask(self, client: HubClient, place: HubPlace) -> Plan:
         """The names of files tell most of what a model needs, the index of its shards, if it has one, the rest."""

@@ -191,8 +191,10 @@ class Tracker:
             self._retry_at = None
 
     def expect(self, plan: "Plan") -> None:
-        """The size of everything is known."""
+        """The size of everything is known; files that are not in the plan no longer count."""
+        names = {file.name for file in plan.files}
         with self._lock:
+            self._there = {name: count for name, count in self._there.items() if name in names}
             self._progress = replace(self._progress, bytes_total=plan.bytes)
 
     def found(self, file: "RemoteFile", count: int) -> None:

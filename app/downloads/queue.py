@@ -135,10 +135,10 @@ class DownloadQueue:
             self._downloads = earlier | self._downloads
 
     def add(self, request: Request) -> int:
-        """Queue a download and return its id; one for the same that is not done is taken up again instead."""
+        """Queue a download and return its id; one for the same is taken up again, unless it is done or cancelled."""
         with self._lock:
             same = next((each for each, download in self._downloads.items() if download.request == request), None)
-            if same is not None and self._downloads[same].progress.state is not State.DONE:
+            if same is not None and self._downloads[same].progress.state not in (State.DONE, State.CANCELLED):
                 self.resume(same)
                 return same
             self._downloads.pop(same or 0, None)

@@ -167,6 +167,49 @@ def test_what_a_killed_program_was_doing_is_offered_again(
     assert third.snapshot() == ()
 
 
+def replace_first_shard(hub: Hub) -> dict[str, bytes]:
+    """Let the commit vanish for one in which another file takes the place of the first shard; returns its files."""
+    files = {name: content for name, content in FILES.items() if name != SHARDS[0]} | {"merges.txt": b"a b"}
+    hub.heal()
+    hub.add("org/tiny", files)
+    return files
+
+
+def test_one_whose_commit_has_vanished_goes_on_with_what_there_is_now(
+    hub: Hub, open_queue: OpenQueue, cache: Path
+) -> None:
+    hold(hub, "org/tiny")
+    queue = open_queue()
+    number = queue.add(Request("org/tiny"))
+    wait_until(queue, number, 1000)
+    queue.pause(number)
+    assert queue.wait_idle(PATIENCE_SECONDS)
+    files = replace_first_shard(hub)
+    queue.resume(number)
+    assert queue.wait_idle(PATIENCE_SECONDS)
+    assert only(queue).state is State.FAILED
+    queue.resume(number)
+    assert queue.wait_idle(PATIENCE_SECONDS)
+    assert only(queue).state is State.DONE, only(queue).message
+    assert only(queue).bytes_done == only(queue).bytes_total == sum(map(len, files.values()))
+    assert contents(Path(only(queue).path)) == files
+    assert not [name for name in contents(cache) if name.endswith(".incomplete")]
+
+
+def test_one_that_was_cancelled_is_asked_for_anew(hub: Hub, open_queue: OpenQueue) -> None:
+    hold(hub, "org/tiny")
+    queue = open_queue()
+    number = queue.add(Request("org/tiny"))
+    wait_until(queue, number, 1000)
+    queue.cancel(number)
+    assert queue.wait_idle(PATIENCE_SECONDS)
+    files = replace_first_shard(hub)
+    assert queue.add(Request("org/tiny")) != number
+    assert queue.wait_idle(PATIENCE_SECONDS)
+    assert only(queue).state is State.DONE, only(queue).message
+    assert contents(Path(only(queue).path)) == files
+
+
 def test_an_interrupted_one_can_be_cancelled_in_a_later_session(hub: Hub, open_queue: OpenQueue, cache: Path) -> None:
     hold(hub, "org/tiny")
     first = open_queue()
