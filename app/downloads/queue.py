@@ -119,12 +119,15 @@ class DownloadQueue:
         self._downloads: dict[int, Download] = {}
         self._threads: dict[int, threading.Thread] = {}
         self._again: set[int] = set()
+        self._former: tuple[Entry, ...] | None = None  # of earlier sessions, not restored yet; None: not read yet
         self._closing = False
 
     def restore(self) -> None:
         """List what earlier sessions have not finished, paused; reads the disk, so not for the window's thread."""
-        restored = []
-        for entry in self._journal.read():
+        restored, former = [], self._journal.read()
+        with self._lock:
+            self._former = former = former if self._former is None else self._former
+        for entry in former:
             download = self._make(next(self._ids), entry.request, entry.plan)
             download.rest(State.PAUSED)
             attempt(partial(_measure, download), lambda _error: None)  # one that fails keeps no other from the list
@@ -133,6 +136,7 @@ class DownloadQueue:
             asked = {each.request for each in self._downloads.values()}
             earlier = {each.progress.id: each for each in restored if each.request not in asked}
             self._downloads = earlier | self._downloads
+            self._former = ()
 
     def add(self, request: Request) -> int:
         """Queue a download and return its id; one for the same is taken up again, unless it is done or cancelled."""
@@ -201,7 +205,8 @@ class DownloadQueue:
         """Stop everything, keeping what has arrived; returns when all threads are gone, or after seconds."""
         with self._lock:
             self._closing = True
-            self._save()
+            if self._former is not None:  # else nothing has changed
+                self._save()
             for number in self._threads:
                 self._downloads[number].stop(StopKind.PAUSE)
         self.wait_idle(_SECONDS_TO_PART)
@@ -240,10 +245,15 @@ class DownloadQueue:
                 self._changed.notify_all()
 
     def _save(self) -> None:
+        """Write what is to be done, and first what earlier sessions have left, as long as it is not restored."""
+        over = (State.DONE, State.CANCELLED)
         with self._lock:
-            over = (State.DONE, State.CANCELLED)
+            if self._former is None:
+                self._former = self._journal.read()
+            asked = {each.request for each in self._downloads.values()}
+            former = [each for each in self._former if each.request not in asked]
             going = [each for each in self._downloads.values() if each.progress.state not in over]
-            self._journal.write(Entry(each.request, each.plan) for each in going)
+            self._journal.write([*former, *(Entry(each.request, each.plan) for each in going)])
 
 
 def _measure(download: "Download") -> None:

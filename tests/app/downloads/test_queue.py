@@ -11,7 +11,7 @@ import pytest
 from app.downloads.control import Control
 from app.downloads.dependencies import Dependencies
 from app.downloads.progress import Progress, Request, State
-from app.downloads.queue import DownloadQueue, Journal
+from app.downloads.queue import DownloadQueue, Entry, Journal
 from tests.app.downloads.models import FILES, SHARDS, contents
 from tests.hub import Hub, stall, status
 
@@ -219,6 +219,27 @@ def test_an_interrupted_one_can_be_cancelled_in_a_later_session(hub: Hub, open_q
     second.restore()
     second.cancel(only(second).id)
     assert not [name for name in contents(cache) if name.endswith(".incomplete")]
+
+
+def test_what_earlier_sessions_have_left_stays_until_it_is_restored(
+    hub: Hub, open_queue: OpenQueue, journal: Path
+) -> None:
+    left = [Entry(Request("org/big")), Entry(Request("org/tiny"))]
+    Journal(journal).write(left)
+    open_queue().close()
+    assert Journal(journal).read() == tuple(left)
+    hub.add("org/tiny", FILES)
+    queue = open_queue()
+    queue.add(Request("org/tiny"))
+    assert queue.wait_idle(PATIENCE_SECONDS)
+    assert Journal(journal).read() == (left[0],)
+    queue.restore()
+    assert [(each.request.repo_id, each.state) for each in queue.snapshot()] == [
+        ("org/big", State.PAUSED),
+        ("org/tiny", State.DONE),
+    ]
+    queue.cancel(queue.snapshot()[0].id)
+    assert Journal(journal).read() == ()
 
 
 def test_the_same_is_not_listed_twice(hub: Hub, open_queue: OpenQueue) -> None:
