@@ -4409,6 +4409,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/local_page.py" />
+            <source>It is being downloaded</source>
+            <translation>Es wird gerade heruntergeladen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/local_page.py" />
             <source>It is loaded</source>
             <translation>Es ist geladen</translation>
         </message>

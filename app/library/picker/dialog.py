@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.downloads.progress import Progress, Request
+from app.downloads.progress import Progress, Request, State
 from app.engine.state import EngineState
 from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
@@ -319,6 +319,8 @@ class ModelsDialog(QDialog):
 
     def _show_downloads(self, downloads: tuple[Progress, ...]) -> None:
         self._library.pair_choice.follow_downloads(downloads)
+        fetched = (each for each in downloads if each.state.is_running or each.state is State.QUEUED)
+        self.local.show_downloading(frozenset(each.request.repo_id for each in fetched))
         going = sum(not each.state.is_over for each in downloads)
         self.tabs.setTabText(
             Page.DOWNLOADS, tr("Downloads ({count})").format(count=going) if going else tr("Downloads")

@@ -32,6 +32,7 @@ from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import label
 from engine.errors import CoppiceError
+from engine.protocol.variants import split_source
 
 UNDO, DAMAGED, STOP, SAID = "undo", "damaged", "verifying", "said"
 
@@ -48,6 +49,7 @@ class LocalPage(QWidget):
         super().__init__(parent)
         self._local_models, self._settings = local_models, settings
         self._in_use: frozenset[str] = frozenset()
+        self._downloading: frozenset[str] = frozenset()
         self._verifying: Entry | None = None
         self.field = QLineEdit(self, placeholderText=tr("Filter models on this computer"), clearButtonEnabled=True)
         self.field.setAccessibleName(tr("Filter models on this computer"))
@@ -113,6 +115,12 @@ class LocalPage(QWidget):
         self.entries.set_badges(dict.fromkeys(sources, tr("Loaded")))
         self._on_chosen(self.view.current)
 
+    def show_downloading(self, repos: frozenset[str]) -> None:
+        """These are being downloaded: they are not deleted either."""
+        if repos != self._downloading:
+            self._downloading = repos
+            self._on_chosen(self.view.current)
+
     def fill_menu(self) -> None:
         """The folders, each to be taken off the list; nothing is deleted by that."""
         self.menu.clear()
@@ -138,7 +146,7 @@ class LocalPage(QWidget):
 
     def ask_to_delete(self, entry: Entry) -> None:
         """Say what is freed, and ask."""
-        if not entry.can_be_deleted or entry.source in self._in_use:
+        if not entry.can_be_deleted or self._why_it_stays(entry):
             return
         box = QMessageBox(self)
         box.setIcon(QMessageBox.Icon.Question)
@@ -188,11 +196,11 @@ class LocalPage(QWidget):
 
     def _on_chosen(self, entry: Entry | None) -> None:
         has_files = entry is not None and (entry.local is not None or entry.prepared is not None)
-        deletable = entry is not None and entry.can_be_deleted
+        why = "" if entry is None else self._why_it_stays(entry)
         self.open.setEnabled(has_files)
         self.verify.setEnabled(has_files and self._verifying is None)
-        self.delete.setEnabled(deletable and entry is not None and entry.source not in self._in_use)
-        self.delete.setToolTip(tip("" if self.delete.isEnabled() or entry is None else _why_it_stays(entry)))
+        self.delete.setEnabled(entry is not None and entry.can_be_deleted and not why)
+        self.delete.setToolTip(tip(why))
 
     def _on_add_folder(self) -> None:
         if folder := QFileDialog.getExistingDirectory(self, tr("A folder that holds models")):
@@ -265,13 +273,15 @@ class LocalPage(QWidget):
         job.done.connect(lambda _done: self.repair_requested.emit(entry.source))
         job.failed.connect(self._on_failed)
 
-
-def _why_it_stays(entry: Entry) -> str:
-    """Why a model is not deleted here; empty for what is no model of the person's."""
-    if entry.local is not None and entry.local.home.is_of_another_app:
-        app = entry.local.home.value
-        return tr("It belongs to {app}, which shares it with Coppice: delete it there.").format(app=app)
-    return tr("It is loaded") if entry.can_be_deleted else ""
+    def _why_it_stays(self, entry: Entry) -> str:
+        """Why a model is not deleted here; empty for one that can be, and for what is no model of the person's."""
+        if entry.local is not None and entry.local.home.is_of_another_app:
+            app = entry.local.home.value
+            return tr("It belongs to {app}, which shares it with Coppice: delete it there.").format(app=app)
+        if entry.can_be_deleted and entry.source in self._in_use:
+            return tr("It is loaded")
+        is_cached = entry.local is not None and entry.local.home is Home.HUB_CACHE
+        return tr("It is being downloaded") if is_cached and split_source(entry.source)[0] in self._downloading else ""
 
 
 def _all_is_well(entry: Entry, result: Verifying) -> str:

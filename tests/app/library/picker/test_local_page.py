@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QMessageBox
 
-from app.downloads.progress import State
+from app.downloads.progress import Request, State
 from app.library.picker.entry_list import ENTRY
 from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
@@ -16,7 +16,7 @@ from engine.protocol.options import OWN_HEADS, LoadOptions
 from tests.app.hub.repositories import REST, safetensors, shapes, tiny
 from tests.app.library.local.folders import cached, write
 from tests.app.library.picker.conftest import Desk, put_up
-from tests.hub import Hub
+from tests.hub import Hub, stall
 
 
 @pytest.fixture
@@ -119,6 +119,23 @@ def test_what_is_loaded_or_ours_is_not_deleted(desk: Desk, page: LocalPage) -> N
     assert not page.delete.isEnabled()
     QTest.keyClick(page.view, Qt.Key.Key_Delete)
     assert page.findChildren(QMessageBox) == []
+
+
+def test_what_is_being_downloaded_is_not_deleted(desk: Desk, page: LocalPage, hub: Hub) -> None:
+    put_up(hub, "org/coming", 10**9, padding=1)
+    hub.fail("model.safetensors", stall(after=1000))
+    desk.downloads.add(Request.of("org/coming"))
+    desk.wait_for("org/coming", State.DOWNLOADING)
+    desk.library.local_models.look()
+    desk.wait(lambda: "org/coming" in names(page))
+    page.view.choose("org/coming")
+    assert not page.delete.isEnabled()
+    assert "being downloaded" in page.delete.toolTip()
+    QTest.keyClick(page.view, Qt.Key.Key_Delete)
+    assert page.findChildren(QMessageBox) == []
+    hub.release()
+    desk.wait(page.delete.isEnabled)
+    assert desk.download("org/coming").state is State.DONE
 
 
 def test_verifying_finds_damage_and_gets_just_that_file_again(
