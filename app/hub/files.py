@@ -63,9 +63,14 @@ class Listing:
     files: dict[str, RemoteFile]
 
     @property
+    def weights(self) -> tuple[RemoteFile, ...]:
+        """The safetensors files that a download fetches, as far as names tell: some models hold their weights twice."""
+        return tuple(self.files[name] for name in choose(list(self.files)) if name.endswith(".safetensors"))
+
+    @property
     def weight_bytes(self) -> int:
-        """Bytes of all safetensors files."""
-        return sum(file.bytes for name, file in self.files.items() if name.endswith(".safetensors"))
+        """What they take together."""
+        return sum(file.bytes for file in self.weights)
 
     @property
     def variants(self) -> tuple[Variant, ...]:

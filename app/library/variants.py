@@ -44,7 +44,7 @@ def choices_in(listing: Listing) -> tuple[VariantChoice, ...]:
         VariantChoice(join_source(repo, name), name, size, files, name == best, commit) for size, name, files in sized
     ]
     if any(each in OPENED for each in listing.row.formats) and listing.weight_bytes:
-        files = sum(name.endswith(".safetensors") for name in listing.files)
+        files = len(listing.weights)
         choices.insert(0, VariantChoice(repo, "", listing.weight_bytes, files, revision=commit))
     return tuple(choices)
 

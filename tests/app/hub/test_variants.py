@@ -16,7 +16,7 @@ from engine.gguf_header import LazyArray, ShortError, read_beginning, read_scala
 from engine.protocol.variants import Variant, find_variants, join_source, label_of, split_source
 from tests.app.hub.conftest import client, connect, hub
 from tests.app.hub.ggufs import TAGS, TOKENS, gguf, repository
-from tests.app.hub.repositories import tiny
+from tests.app.hub.repositories import sharded, tiny
 from tests.app.library.local.folders import cached
 from tests.hub import Hub
 
@@ -88,6 +88,13 @@ def test_the_hubs_listing_gives_sizes_of_all_parts(hub: Hub, client: HubClient, 
 def test_safetensors_beside_variants_are_a_choice_too(hub: Hub, client: HubClient, stop: Stop) -> None:
     hub.add("org/both", tiny() | repository(Q8_0="Q8_0"))
     assert [each.source for each in choices_in(list_files(client, "org/both", stop))] == ["org/both", "org/both:Q8_0"]
+
+
+def test_weights_that_are_there_twice_count_once(hub: Hub, client: HubClient, stop: Stop) -> None:
+    hub.add("org/both", sharded() | {"consolidated.safetensors": bytes(10**6)} | repository(Q8_0="Q8_0"))
+    choice = choices_in(list_files(client, "org/both", stop))[0]
+    shards = [content for name, content in sharded().items() if name.endswith(".safetensors")]
+    assert (choice.bytes, choice.file_count) == (sum(map(len, shards)), len(shards))
 
 
 def test_a_beginning_tells_where_it_ends_and_needs_no_more(stop: Stop) -> None:
