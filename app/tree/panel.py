@@ -286,7 +286,6 @@ class TreePanel(QWidget, EventListener):
             "Space": player.toggle,
             "Return": self.branching.offer_picked,
             "O": canvas.open_fold,
-            "Escape": canvas.close_folds,
         }
         bind(in_panel, self)
         bind(in_tree, canvas)

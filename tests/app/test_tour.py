@@ -1,7 +1,8 @@
 """The tour of the first run: three steps that point at what is really there, once, and never in the way."""
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -12,6 +13,7 @@ from app.shell.window import MainWindow
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
 from tests.app.test_window import ask, press
+from tests.app.tree.panels import canvas
 
 ROOM = QRect(0, 0, 1000, 700)
 SIZE = QSize(300, 150)
@@ -159,6 +161,23 @@ def test_before_anything_was_asked_it_says_what_will_be_there(open_window: OpenW
     assert "Below every answer" in callout(window).text
     callout(window).skip.click()
     assert not window.tour.is_shown
+
+
+def test_escape_in_the_tree_ends_it(told: MainWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: told.tree_panel.shown_tree is not None)
+    told.tour.begin()
+    canvas(told.tree_panel).setFocus()
+    press(told, Qt.Key.Key_Escape)
+    assert not told.tour.is_shown
+
+
+def test_escape_ends_it_in_a_window_that_no_shortcut_reaches(told: MainWindow) -> None:
+    told.tour.begin()
+    told.chat_panel.setFocus()
+    told.tour._escape.setEnabled(False)  # as it is for Qt where no window manager makes the window the active one
+    escape = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Escape, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(told.chat_panel.composer.field, escape)
+    assert not told.tour.is_shown
 
 
 def test_from_right_to_left(told: MainWindow) -> None:

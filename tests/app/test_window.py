@@ -18,6 +18,7 @@ from engine.protocol.messages import Cancel, Failed, Generate, Round
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
+from tests.app.tree.panels import canvas
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 
@@ -171,6 +172,22 @@ def test_escape_leaves_a_field_and_stops_no_answer(window: MainWindow, link: Fak
     search.setFocus()
     press(window, Qt.Key.Key_Escape)
     assert any(isinstance(each, Cancel) for each in link.sent), "in a field that is empty it stops the answer"
+
+
+def test_escape_in_the_tree_stops_the_answer_unless_folds_are_opened(
+    window: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    ask(window, "Hello")
+    link.say("Good")
+    qtbot.waitUntil(lambda: window.tree_panel.shown_tree is not None)
+    tree = canvas(window.tree_panel)
+    tree.setFocus()
+    tree._folds.open(0)
+    press(window, Qt.Key.Key_Escape)
+    assert window.chat.is_answering, "it folded what was opened"
+    assert not tree._folds.opened
+    press(window, Qt.Key.Key_Escape)
+    assert link.sent[-1] == Cancel(link.last_question.id, 1)
 
 
 def test_full_screen_gives_the_size_back_that_was_before(window: MainWindow) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat.history.message import AnswerEnding, Message
@@ -106,11 +106,11 @@ class Tour(QObject):
                 part.hide()
                 part.deleteLater()
 
-    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
-        """What is pointed at, or something around it, has moved."""
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """What is pointed at, or something around it, has moved; or nobody in the window wanted Escape."""
         if event.type() in _MOVES and self.is_shown:
             self._soon.start()
-        return False
+        return watched is self._window and event.type() == QEvent.Type.KeyPress and self._takes_escape(event)
 
     # ---- when it comes by itself ------------------------------------------------------------------------------------
 
@@ -198,6 +198,14 @@ class Tour(QObject):
         self._followed = []
         if self.is_shown:
             self._soon.start()
+
+    def _takes_escape(self, event: QEvent) -> bool:
+        """End it with Escape where no shortcut works: without a window manager no window is the active one."""
+        is_escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if not is_escape or not self.is_shown or self._window.actions_.stop.isEnabled():
+            return False
+        self.end()
+        return True
 
     def _share_escape(self) -> None:
         """As long as it stops an answer, it does that."""

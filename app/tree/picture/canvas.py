@@ -4,7 +4,7 @@ from typing import Protocol
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QCursor, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QColor, QCursor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QGraphicsView, QToolTip, QWidget
 
 from app.i18n.translation import tr
@@ -20,7 +20,7 @@ from app.tree.picture.moving.parts import Part
 from app.tree.picture.picture import Box, Picture, Point, Size, Way, confine, reveal
 from app.tree.rounds.snapshot import Snapshot, same_node
 from app.ui.colors import TreeColors
-from app.ui.widgets import keep_tips
+from app.ui.widgets import claims_escape, keep_tips
 from engine.protocol.watching import Inspected
 
 
@@ -352,6 +352,18 @@ class TreeCanvas(pg.GraphicsView):  # type: ignore[misc]
             painter.resetTransform()
             paint_marker(painter, self._marker, self._colors, self._letters)
             painter.restore()
+
+    def event(self, event: QEvent) -> bool:
+        """Escape folds what was opened before it stops an answer."""
+        is_key = event.type() == QEvent.Type.ShortcutOverride  # events also come before there are folds
+        return (is_key and bool(self._folds.opened) and claims_escape(event)) or bool(super().event(event))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape folds what was opened; all other keys are shortcuts."""
+        if event.key() == Qt.Key.Key_Escape and self._folds.opened:
+            self.close_folds()
+        else:
+            super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:  # noqa: N802
         """Lay out anew for the new size."""
