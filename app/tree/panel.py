@@ -64,12 +64,13 @@ class TreePanel(QWidget, EventListener):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time and tokens run so, in every language
         is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
         colors = colors or (DARK if is_dark else LIGHT)
+        self.player = Player(self)
         self._round: Round | None = None  # the newest
         self._shown: tuple[Round, Snapshot] | None = None
+        self._shown_from = self.player.history  # whose round that is: those of recordings may have its numbers, too
         self._told = (-1, -1)  # with `round_shown`
         self._requests: set[int] = set()  # whose rounds belong to the conversation
         self._throttle = Throttle(self._refresh, FRAME_MS, parent=self)
-        self.player = Player(self)
         self.filling = Filling(self.player.conversation, self)
         self._header = Header(self)
         self._advice = Advice(self)
@@ -351,6 +352,8 @@ class TreePanel(QWidget, EventListener):
             if not player.is_on_its_way:
                 self._show_message(tr(_LOST))
             return
+        if self._shown_from is not player.history:
+            self._shown, self._shown_from = None, player.history
         if not self._shown or (self._shown[0].id, self._shown[0].index) != (of.id, of.index):
             try:
                 self._shown = (of, snapshot(of))

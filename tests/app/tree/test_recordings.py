@@ -87,6 +87,22 @@ def test_the_conversation_goes_on_behind_a_recording_and_comes_back(
     assert bar.isHidden()
 
 
+def test_a_round_is_known_by_the_recording_that_it_is_of(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    arrive(panel, FORK)
+    for name in ("a", "b"):
+        other = replace(FORK, tree=replace(FORK.tree, pieces=(name, "", "")))
+        (tmp_path / name).write_text(recording_line(other), encoding="utf-8")
+
+    def shows(piece: str) -> bool:
+        return panel.shown_tree is not None and panel.shown_tree.pieces[0] == piece
+
+    for name in ("a", "b"):
+        panel.exports.open_from(tmp_path / name)
+        qtbot.waitUntil(lambda name=name: shows(name), timeout=2000)  # type: ignore[misc]
+    panel.player.go_live()
+    qtbot.waitUntil(lambda: shows("The"), timeout=2000)
+
+
 def test_rounds_alike_in_a_recording_are_all_shown(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     rounds = [random_round(nodes, seed=nodes) for nodes in (3, 30, 9)]
