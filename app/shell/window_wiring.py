@@ -11,6 +11,7 @@ from app.shell.window import ENGINE_NOTICE, MainWindow
 from app.ui.motion import may_move
 
 if TYPE_CHECKING:
+    from app.tree.exports.exports import Exports
     from app.tree.panel import TreePanel
 
 
@@ -148,9 +149,9 @@ class WindowWiring(QObject):
             write=lambda _checked: window.chat_panel.setFocus(),
             tree=self._on_tree_triggered,
             generation=window.open_generation,
-            export_picture=lambda _checked: window.tree_panel.exports.export_picture(),
-            export_animation=lambda _checked: window.tree_panel.exports.export_animation(),
-            copy_picture=lambda _checked: window.tree_panel.exports.copy_picture(),
+            export_picture=lambda _checked: self._exports().export_picture(),
+            export_animation=lambda _checked: self._exports().export_animation(),
+            copy_picture=lambda _checked: self._exports().copy_picture(),
             tour=window.begin_tour,
         )
         do.full_screen.toggled.connect(self._on_full_screen)
@@ -176,6 +177,11 @@ class WindowWiring(QObject):
 
     def _on_tree_triggered(self, shown: bool) -> None:
         self._window.tree_dock.setVisible(shown)
+
+    def _exports(self) -> "Exports":
+        """What is exported is what is shown: a tree that is hidden shows no round."""
+        self._window.tree_dock.show()
+        return self._window.tree_panel.exports
 
     def _on_search_chats(self) -> None:
         search = self._window.conversations.panel.search

@@ -384,6 +384,7 @@ class TreePanel(QWidget, EventListener):
 
     def _text(self) -> str:
         """What is shown, to be copied; empty where there is nothing."""
+        self._throttle.flush()  # the panel may have been opened a moment ago
         if self._pages.currentWidget() is self._elsewhere:
             return self._elsewhere.text
         return as_text(self._shown[1]) if self._shown else ""
@@ -396,6 +397,7 @@ class TreePanel(QWidget, EventListener):
 
     def _look(self, stays: bool) -> LookedAt:
         """What is looked at, for a picture; a tree may be made to stay, whatever comes, until somebody goes on."""
+        self._throttle.flush()  # the panel may have been opened a moment ago
         self.motion.end()
         if self._pages.currentWidget() is self._elsewhere:
             return LookedAt(self._canvas, steps=self._elsewhere)

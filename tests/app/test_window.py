@@ -222,6 +222,28 @@ def test_the_tree_is_closed_and_opened_follows_the_rounds_and_forgets_the_chat(
     assert window.tree_panel._round is None
 
 
+def test_what_is_exported_from_a_menu_is_the_newest_round_also_where_the_tree_is_hidden(
+    window: MainWindow, link: FakeLink
+) -> None:
+    exports = window.tree_panel.exports
+    QGuiApplication.clipboard().clear()
+    window.tree_dock.hide()
+    ask(window, "Hello")
+    link.say("a")
+    window.actions_.copy_picture.trigger()
+    assert window.tree_dock.isVisible()
+    assert QGuiApplication.clipboard().image().width() == 2 * canvas(window.tree_panel).width() > 400
+    for count, command in enumerate((window.actions_.export_picture, window.actions_.export_animation), 2):
+        window.tree_dock.hide()
+        link.say(*"abc"[:count])
+        command.trigger()
+        tree = window.tree_panel.shown_tree
+        assert tree is not None
+        assert tree.number == count
+        assert exports._dialog is not None
+        exports._dialog.reject()
+
+
 def test_a_dead_engine_is_told_and_restarted(window: MainWindow, link: FakeLink) -> None:
     ask(window, "Hello")
     link.say("half an answer")

@@ -183,6 +183,15 @@ def test_tree_is_copied_as_text(qtbot: QtBot, panel: TreePanel) -> None:
     ]
 
 
+def test_what_is_copied_is_the_round_that_came_while_the_tree_was_hidden(qtbot: QtBot, panel: TreePanel) -> None:
+    arrive(qtbot, panel, FORK)
+    panel.hide()
+    panel.on_events([replace(FORK, index=1)])
+    panel.show()
+    panel.exports.copy_text()
+    assert QGuiApplication.clipboard().text().startswith("Round 2: ")
+
+
 def test_round_is_explained_step_by_step_while_others_come(qtbot: QtBot, panel: TreePanel) -> None:
     arrive(qtbot, panel, FORK)
     panel.explain()
