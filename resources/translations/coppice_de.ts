@@ -8417,6 +8417,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />
+            <source>The recording was not saved: other rounds are shown now.</source>
+            <translation>Die Aufzeichnung wurde nicht gespeichert: Jetzt werden andere Runden gezeigt.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/recording.py" />
             <source>The rest was never written.</source>
             <translation>Der Rest wurde nie geschrieben.</translation>
         </message>

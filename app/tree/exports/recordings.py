@@ -36,6 +36,7 @@ class Recordings(QObject):
         self._name = ""
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._read_on)
+        player.recording_closed.connect(self.stop)
         self.saving = Saving(player, self)
         self.saving.ended.connect(self.told)
         self.saving.progressed.connect(self._on_saving_progressed)
@@ -77,7 +78,6 @@ class Recordings(QObject):
 
     def close_recording(self) -> None:
         """Show the conversation's rounds again."""
-        self.stop()
         self._player.close_recording()
 
     def stop(self) -> None:

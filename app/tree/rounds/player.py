@@ -25,6 +25,9 @@ class Player(QObject):
     wanted = Signal(list)
     """Keys of rounds that are kept elsewhere: they are to be brought."""
 
+    recording_closed = Signal()
+    """The rounds of the recording are about to be forgotten."""
+
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.conversation = History()
@@ -145,6 +148,7 @@ class Player(QObject):
         """Look at the conversation's rounds again, where it was left."""
         if self._recording is not None:
             self._timer.stop()
+            self.recording_closed.emit()
             self._recording.clear()
             self._recording = None
             self.place, self.is_live = self._before

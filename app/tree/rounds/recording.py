@@ -167,6 +167,7 @@ class Saving(QObject):
     def __init__(self, player: Player, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._player = player
+        self._history = player.history
         self._file: Replacement | None = None
         self._path = Path()
         self._next = self._count = self._written = 0
@@ -180,10 +181,10 @@ class Saving(QObject):
 
     def begin(self, path: Path) -> None:
         """Write all rounds that there are now to this place."""
-        self.stop()
-        self._path = path
+        self._discard()
+        self._path, self._history = path, self._player.history
         self._next = self._written = 0
-        self._count = len(self._player.history)
+        self._count = len(self._history)
         try:
             self._file = chosen_replacement(path)
         except OSError as error:
@@ -192,17 +193,16 @@ class Saving(QObject):
         self._write_on()
 
     def stop(self) -> None:
-        """Write no more, and leave nothing behind."""
-        self._timer.stop()
-        if self._file is not None:
-            self._file.discard()
-            self._file = None
+        """Write no more, as other rounds are looked at; leave nothing behind, and tell it."""
+        if self.is_running:
+            self._discard()
+            self.ended.emit(tr("The recording was not saved: other rounds are shown now."))
 
     def _write_on(self) -> None:
         """For a moment; then the window has its turn."""
         assert self._file is not None, "the timer runs only while something is written"
         until = time.monotonic() + _SLICE_SECONDS
-        history = self._player.history
+        history = self._history
         try:
             while self._next < self._count and time.monotonic() < until:
                 if history.missing(self._next, self._next + 1):
@@ -234,9 +234,12 @@ class Saving(QObject):
             words += " " + tr("{count} are not kept any more.").format(count=f"{Number(lost):,}")
         self.ended.emit(words)
 
-    def _fail(self, error: OSError) -> None:
+    def _discard(self) -> None:
         self._timer.stop()
         if self._file is not None:
             self._file.discard()
             self._file = None
+
+    def _fail(self, error: OSError) -> None:
+        self._discard()
         self.ended.emit(tr("The recording could not be saved: {reason}.").format(reason=error.strerror or error))

@@ -18,6 +18,7 @@ from tests.app.tree.trees import random_round, round_of
 FORK = round_of(
     [1, 2, 3], [-1, 0, 0], [0, -0.1, -3], (0, 1), bonus=4, pieces=("The", " cat", " dog"), bonus_piece=" sat"
 )
+LONG = 2500  # rounds
 
 
 def arrive(panel: TreePanel, *rounds: Round) -> None:
@@ -112,6 +113,38 @@ def test_rounds_alike_in_a_recording_are_all_shown(qtbot: QtBot, panel: TreePane
     for place, nodes in enumerate((3, 30, 9)):
         panel.player.seek(place)
         qtbot.waitUntil(lambda nodes=nodes: shown(panel).tree.drafted == nodes)  # type: ignore[misc]
+
+
+@pytest.fixture
+def long_recording(tmp_path: Path) -> Path:
+    """More rounds than are read or written at a time."""
+    path = tmp_path / "long.jsonl"
+    path.write_text("".join(recording_line(replace(FORK, index=index)) for index in range(LONG)), encoding="utf-8")
+    return path
+
+
+def test_live_ends_the_reading_of_a_recording(qtbot: QtBot, panel: TreePanel, long_recording: Path) -> None:
+    arrive(panel, FORK)
+    panel.exports.open_from(long_recording)
+    bar = panel.findChildren(RecordingBar)[0]
+    qtbot.waitUntil(bar.isVisible)
+    assert len(panel.player.history) < LONG
+    panel.player.go_live()
+    assert panel.exports.recordings._reading is None
+    qtbot.waitUntil(bar.isHidden)
+    assert len(panel.player.history) == 1
+
+
+def test_live_ends_the_saving_of_a_recording_and_tells_it(qtbot: QtBot, panel: TreePanel, long_recording: Path) -> None:
+    arrive(panel, FORK)
+    panel.exports.open_from(long_recording)
+    qtbot.waitUntil(lambda: len(panel.player.history) == LONG)
+    panel.exports.save_to(long_recording.with_name("again.jsonl"))
+    assert panel.exports.recordings.saving.is_running
+    panel.player.go_live()
+    qtbot.wait(100)
+    assert news(panel).words.text() == "The recording was not saved: other rounds are shown now."
+    assert [each.name for each in long_recording.parent.iterdir()] == [long_recording.name]
 
 
 def test_what_is_no_recording_is_said_and_changes_nothing(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
