@@ -40,8 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         folders.create()
         folders.tighten()
-        if not instance.claim():
-            instance.hand_over(str(options.recording.absolute()) if options.recording else "")
+        if not instance.claim_or_hand_over(str(options.recording.absolute()) if options.recording else ""):
             return 0
         _keep_log(folders)
         faults = ThreadFaults(application)

@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QDeadlineTimer, QLockFile, QObject, QTimer, Signal
+from PySide6.QtCore import QByteArray, QDeadlineTimer, QLockFile, QObject, QThread, QTimer, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from app.i18n.translation import tr
 from app.system import json_text as json
 from engine.errors import InputError
+from engine.protocol.sentences import say
 
 _LONGEST_PATH = 103  # bytes; Linux allows 107, macOS 103
 _PEER_CREDENTIALS = struct.Struct("3i")  # Linux: process, user, group
@@ -88,6 +88,7 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_MS = 3000
 _ANSWER_MS = 5000
+_END_MS, _AGAIN_MS = 5000, 100  # what a program takes to end, and between two looks whether it has
 _MOST_BYTES = 65_536
 _MOST_WAITING = 8
 _DONE = b"done\n"
@@ -116,6 +117,25 @@ class Instance(QObject):
             _log.warning("Later starts cannot reach this window: %s", self._server.errorString() or "no private folder")
         return True
 
+    def claim_or_hand_over(self, file: str) -> bool:
+        """Whether the folder was taken; else the program that has it was asked to open `file`.
+
+        One that ends answers nobody any more and holds the folder until it has written everything: that is waited for.
+        Raises `InputError` where it neither answers nor ends.
+        """
+        if self.claim():
+            return True
+        try:
+            self.hand_over(file)
+        except InputError:
+            deadline = QDeadlineTimer(_END_MS)
+            while not self.claim():
+                if deadline.hasExpired():
+                    raise
+                QThread.msleep(_AGAIN_MS)
+            return True
+        return False
+
     @property
     def name(self) -> str:
         """Where later starts reach it; empty if nowhere."""
@@ -130,8 +150,8 @@ class Instance(QObject):
         words = json.dumps({"open": file}).encode() + b"\n"
         if not any(_was_heard(name, words) for name in socket_names(self._data)):
             raise InputError(
-                tr("Coppice is running with {folder} already, and does not answer.").format(folder=self._data),
-                tr("Close it, or end its process; or give another folder with --data-dir."),
+                say("Coppice is running with {folder} already, and does not answer.", folder=self._data),
+                say("Close it, or end its process; or give another folder with --data-dir."),
             )
 
     def release(self) -> None:

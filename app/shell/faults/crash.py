@@ -20,6 +20,7 @@ from app.system.paths import Folders
 from app.system.plain_text import PLAIN_LABELS
 from engine import __version__
 from engine.errors import CoppiceError, InputError
+from engine.protocol.sentences import say
 
 _LAST_LINES = 40
 _LOG_TAIL_BYTES = 64_000
@@ -200,7 +201,6 @@ def refusal_box(error: CoppiceError) -> QMessageBox:
 
 def unusable(folders: Folders, error: OSError) -> InputError:
     """The folders cannot be made, or nothing can be written into them."""
-    words = tr("Coppice cannot write its settings and logs: {folder}: {reason}.")
-    reason = error.strerror or str(error)
-    hint = tr("Make the folder writable, or start Coppice with --data-dir and another folder.")
-    return InputError(words.format(folder=error.filename or folders.config, reason=reason), hint)
+    folder, reason = error.filename or folders.config, error.strerror or str(error)
+    words = say("Coppice cannot write its settings and logs: {folder}: {reason}.", folder=folder, reason=reason)
+    return InputError(words, say("Make the folder writable, or start Coppice with --data-dir and another folder."))

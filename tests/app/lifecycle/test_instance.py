@@ -31,6 +31,20 @@ assert not instance.claim()
 instance.hand_over(sys.argv[2])
 """
 
+ENDING = """
+import sys, time
+from pathlib import Path
+from PySide6.QtCore import QCoreApplication
+from app.shell.instance import Instance
+
+application = QCoreApplication()
+instance = Instance(Path(sys.argv[1]))
+assert instance.claim()
+print("claimed", flush=True)
+time.sleep(0.5)
+instance.release()
+"""
+
 
 @pytest.fixture
 def instance(qtbot: QtBot, tmp_path: Path) -> Iterator[Instance]:
@@ -70,6 +84,25 @@ def test_a_folder_that_was_let_go_can_be_taken(qtbot: QtBot, tmp_path: Path) -> 
 def test_a_program_that_does_not_answer_is_said(qtbot: QtBot, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not answer"):
         Instance(tmp_path).hand_over("")
+
+
+def test_the_end_of_the_program_before_is_waited_for(qtbot: QtBot, tmp_path: Path) -> None:
+    before = subprocess.Popen([sys.executable, "-c", ENDING, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE)
+    assert before.stdout is not None
+    assert before.stdout.readline().strip() == b"claimed"
+    second = Instance(tmp_path)
+    assert second.claim_or_hand_over("/some/file")
+    second.release()
+    before.communicate()
+
+
+def test_a_program_that_neither_answers_nor_ends_is_said(
+    instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance_module, "_ANSWER_MS", 100)
+    monkeypatch.setattr(instance_module, "_END_MS", 200)
+    with pytest.raises(InputError, match="does not answer"):
+        Instance(tmp_path).claim_or_hand_over("")
 
 
 @pytest.mark.parametrize("words", [b"nonsense\n", b"[]\n", json.dumps({"open": 5}).encode() + b"\n", b"x" * 70_000])

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.shell.faults import crash
+from app.shell.instance import Instance
 from app.system.paths import folders_below
 from engine.errors import InputError
 
@@ -70,6 +71,21 @@ def test_the_box_says_what_happened_and_what_to_do(qtbot: QtBot) -> None:
     shown = crash.refusal_box(ERROR)
     qtbot.addWidget(shown)
     assert (shown.text(), shown.informativeText()) == (ERROR.message, ERROR.hint)
+
+
+def test_the_box_is_in_the_language_that_is_installed_behind_the_error(
+    qtbot: QtBot, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    errors = [crash.unusable(folders_below(tmp_path), OSError("odd"))]
+    with pytest.raises(InputError) as raised:
+        Instance(tmp_path).hand_over("")
+    request.getfixturevalue("german")
+    for error in (*errors, raised.value):
+        shown = crash.refusal_box(error)
+        qtbot.addWidget(shown)
+        assert shown.text() != error.message
+        assert shown.informativeText() != error.hint
+        assert str(tmp_path) in shown.text()
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
