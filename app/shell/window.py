@@ -226,8 +226,10 @@ class MainWindow(QMainWindow):
         self.program.start()
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
-        """Tell the program which window is worked in."""
+        """Tell the program which window is worked in, and the menu whether it fills the screen, by whomever."""
         super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange:
+            self.actions_.full_screen.setChecked(self.isFullScreen())
         if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
             self.program.on_activated(self)
 

@@ -153,8 +153,8 @@ class WindowWiring(QObject):
             export_animation=lambda _checked: self._exports().export_animation(),
             copy_picture=lambda _checked: self._exports().copy_picture(),
             tour=window.begin_tour,
+            full_screen=self._on_full_screen,
         )
-        do.full_screen.toggled.connect(self._on_full_screen)
         window.chats_dock.toggleViewAction().toggled.connect(do.chats.setChecked)
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         for part in (window.conversations, window.generation_actions, window.view_options, window.finding):

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
+from pytestqt.qtbot import QtBot
 
 from app.settings.store import SettingsFile
 from app.shell.dialogs import ShortcutsDialog
@@ -55,6 +56,21 @@ def test_closing_ends_the_engine_and_keeps_the_layout(
     again = open_window(FakeLink())
     assert again.size() == window.size()
     assert not again.tree_dock.isVisible()
+
+
+def test_a_window_that_was_full_screen_knows_that_it_is(
+    window: MainWindow, open_window: OpenWindow, qtbot: QtBot
+) -> None:
+    window.actions_.full_screen.trigger()
+    assert window.isFullScreen()
+    window.close()
+    again = open_window(FakeLink())
+    qtbot.waitUntil(again.isFullScreen)
+    assert again.actions_.full_screen.isChecked()
+    again.actions_.full_screen.trigger()
+    assert not again.isFullScreen()
+    again.showFullScreen()  # by the window manager
+    assert again.actions_.full_screen.isChecked()
 
 
 @pytest.mark.parametrize("stored", ["nonsense", base64.b64encode(b"\x00" * 40).decode()])
