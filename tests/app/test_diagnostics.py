@@ -1,6 +1,7 @@
 """Diagnostics: they tell what helps, and neither a token nor a word of a chat."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,6 +11,7 @@ from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
 from app.settings.store import Settings
 from app.shell.diagnostics import diagnostics
+from app.shell.faults import crash
 from app.shell.faults.crash import hide_secrets
 from app.system.paths import Folders
 from tests.app.fake_engine import loaded
@@ -61,6 +63,19 @@ def test_no_line_that_repeats_a_chat(folders: Folders, line: str) -> None:
     for word in ("eggs", "PANCAKE", "walrus", "plum"):
         assert word not in text
     assert "The engine was started" in text
+
+
+def test_every_line_and_every_message_is_taken_apart_a_few_times_alone(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(folders.chats_file)
+    store.save(ConversationRecord(1), [MessageRecord(n, 1, 0, "user", f"short {n}", "complete") for n in range(2, 502)])
+    store.close()
+    folders.application_log.write_text("".join(f"INFO line {number} of a log\n" for number in range(40)))
+    words = Mock(side_effect=crash._words)
+    monkeypatch.setattr(crash, "_words", words)
+    assert "[hidden]" not in crash.log_excerpt(folders.application_log, folders.chats_file)
+    assert 500 < words.call_count <= 2 * 40 + 500
 
 
 def test_without_knowing_the_chats_no_line_is_told(folders: Folders) -> None:

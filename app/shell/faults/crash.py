@@ -67,8 +67,11 @@ def _quoted_from_chats(lines: Sequence[str], chats: Path) -> set[str]:
     try:
         connection = sqlite3.connect(f"{chats.as_uri()}?mode=ro", uri=True)
         try:
-            found = {line for line in lines if any(_is_said(connection, phrase) for phrase in _phrases(line))}
-            return found | _repeating(lines, _short_and_growing(connection))
+            texts = _short_and_growing(connection)
+            all_texts, phrases = "\n".join(texts), {line: set(_phrases(line)) for line in lines}
+            every_phrase: set[str] = set().union(*phrases.values())  # lines of a log share most of theirs
+            said = {each for each in every_phrase if each in all_texts or _is_said(connection, each)}
+            return {line for line in lines if phrases[line] & said} | _repeating(lines, texts)
         finally:
             connection.close()
     except (sqlite3.Error, MemoryError):  # the second may be damage to the index
@@ -81,19 +84,18 @@ def _is_said(connection: sqlite3.Connection, phrase: str) -> bool:
 
 
 def _short_and_growing(connection: sqlite3.Connection) -> list[str]:
-    """Messages too short to share a few words with, and answers that are not in the index as long as they grow."""
+    """Words of messages too short to share a few with, and of answers, which are not in the index as they grow."""
     wanted = "SELECT text FROM messages WHERE length(text) BETWEEN ? AND ? OR ending IN ('open', 'waiting')"
-    return [text for (text,) in connection.execute(wanted, (_SHORT, _LONGEST_SHORT))]
+    found = (" ".join(_words(text)) for (text,) in connection.execute(wanted, (_SHORT, _LONGEST_SHORT)))
+    return list(filter(None, found))
 
 
-def _repeating(lines: Sequence[str], said: Sequence[str]) -> set[str]:
-    texts = [" ".join(_words(text)) for text in said]
-    return {
-        line
-        for line in lines
-        if any(text and text in " ".join(_words(line)) for text in texts)
-        or any(phrase in text for phrase in _phrases(line) for text in texts if phrase)
-    }
+def _repeating(lines: Sequence[str], texts: Sequence[str]) -> set[str]:
+    """The lines that hold one of these texts as a whole; most texts are in none, which one look tells."""
+    words = [" ".join(_words(line)) for line in lines]
+    all_words = "\n".join(words)
+    found = [text for text in texts if text in all_words]
+    return {line for line, own in zip(lines, words, strict=True) if any(text in own for text in found)}
 
 
 def _phrases(line: str) -> Iterator[str]:
