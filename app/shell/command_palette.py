@@ -15,7 +15,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QFont, QKeyEvent, QKeySequence, QPainter, QPalette, QTextLayout
+from PySide6.QtGui import QAction, QFont, QKeyEvent, QPainter, QPalette, QTextLayout
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.translation import tr
-from app.ui.actions import plain
+from app.ui.actions import plain, shown_keys
 from app.ui.theme import Colors
 from app.ui.widgets import label
 
@@ -127,8 +127,7 @@ def entry_of(action: QAction, menu: str) -> Entry:
     if action.isCheckable():
         state = tr("{action} (now on)") if action.isChecked() else tr("{action} (now off)")
         name = state.format(action=name)
-    keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-    return Entry(action.objectName(), name, menu, keys, action.trigger, action.isEnabled())
+    return Entry(action.objectName(), name, menu, shown_keys(action), action.trigger, action.isEnabled())
 
 
 def used(recent: Sequence[str], key: str) -> tuple[str, ...]:

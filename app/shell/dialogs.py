@@ -45,11 +45,13 @@ def about_box(version: str, parent: QWidget) -> QMessageBox:
 class ShortcutsDialog(QDialog):
     """Every shortcut there is; they are so many that they are scrolled through."""
 
-    def __init__(self, shortcuts: Sequence[tuple[str, str]], parent: QWidget) -> None:
+    def __init__(self, shortcuts: Sequence[tuple[str, str]], parent: QWidget, sends_with_ctrl: bool = False) -> None:
+        """`sends_with_ctrl`: as of the field for questions."""
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Keyboard shortcuts"))
-        rows = ((tr("Send"), tr("Enter")), (tr("New line"), tr("Shift+Enter")), *shortcuts)
+        send, new_line = (tr("Ctrl+Enter"), tr("Enter")) if sends_with_ctrl else (tr("Enter"), tr("Shift+Enter"))
+        rows = ((tr("Send"), send), (tr("New line"), new_line), *shortcuts)
         cells = "".join(f"<tr><td>{escape(name)}</td><td><b>{escape(keys)}</b></td></tr>" for name, keys in rows)
         self.list = SealedBrowser(self)
         self.list.setAccessibleName(self.windowTitle())

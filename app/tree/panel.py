@@ -38,7 +38,7 @@ _LOST = mark("This round is not kept any more: there was no room for it, in memo
 
 
 class TreePanel(QWidget, EventListener):
-    """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 40 a second, none unseen."""
+    """Shows the newest round, or an earlier one. Takes rounds at any rate, paints at most 50 a second, none unseen."""
 
     way_chosen = Signal(str)
     """A person wants to see trees this way from now on."""

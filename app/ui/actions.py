@@ -143,10 +143,8 @@ class Actions:
     @property
     def listed(self) -> tuple[tuple[str, str], ...]:
         """Name and shortcut of everything that has a shortcut."""
-        named = ((plain(each.text()), each.shortcut()) for each in self._menus)
-        return tuple(
-            (name, keys.toString(QKeySequence.SequenceFormat.NativeText)) for name, keys in named if not keys.isEmpty()
-        )
+        named = ((plain(each.text()), shown_keys(each)) for each in self._menus)
+        return tuple((name, keys) for name, keys in named if keys)
 
     def with_icons(self) -> tuple[tuple[QAction, str], ...]:
         """The actions that have an icon, and its name."""
@@ -161,9 +159,14 @@ def _action(command: Command, window: QMainWindow) -> QAction:
     action.setAutoRepeat(command.repeats)
     action.setMenuRole(command.role)
     action.setShortcuts([QKeySequence(keys) for keys in (command.keys, command.also) if keys])
-    action.setToolTip(tip(f"{plain(tr(command.text))} ({command.keys})"))
+    action.setToolTip(tip(f"{plain(tr(command.text))} ({shown_keys(action)})"))
     window.addAction(action)
     return action
+
+
+def shown_keys(action: QAction) -> str:
+    """Its shortcut as keyboards of the person's language have it; empty without one."""
+    return action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def plain(text: str) -> str:

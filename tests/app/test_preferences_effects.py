@@ -17,6 +17,7 @@ from app.hub.place import hub_place
 from app.hub.tokens import Token, TokenOrigin, Tokens
 from app.library.hub_queries import HubTokenController, masked
 from app.preferences.dialog import PreferencesDialog
+from app.shell.dialogs import ShortcutsDialog
 from app.shell.window import MainWindow
 from app.shell.wiring import with_prepared
 from app.system.paths import Folders
@@ -55,9 +56,20 @@ def levels() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
+def listed_shortcuts(window: MainWindow) -> str:
+    """The words of the list of shortcuts."""
+    window.actions_.shortcuts.trigger()
+    dialog = window.findChildren(ShortcutsDialog)[-1]
+    words = dialog.list.toPlainText().split()
+    dialog.close()
+    return " ".join(words)
+
+
 def test_the_send_key(window: MainWindow, link: FakeLink, preferences: PreferencesDialog) -> None:
+    assert listed_shortcuts(window).startswith("Send Enter New line Shift+Enter ")
     choose(preferences, "send_key", "ctrl-return")
     preferences.close()
+    assert listed_shortcuts(window).startswith("Send Ctrl+Enter New line Enter ")
     field = window.chat_panel.composer.field
     QTest.keyClicks(field, "One")
     QTest.keyClick(field, Qt.Key.Key_Return)

@@ -132,6 +132,11 @@ def test_months_and_untitled_chats_follow_the_language(show: Callable[[str], Non
     assert words == [("12 March 2025", "New chat"), ("12. März 2025", "Neuer Chat")]
 
 
+def test_the_keys_of_a_tool_tip_are_those_of_the_keyboard(open_window: OpenWindow, show: Callable[[str], None]) -> None:
+    show("de")
+    assert open_window(FakeLink()).actions_.models.toolTip().endswith("(Strg+M)")
+
+
 def test_in_one_menu_no_access_key_is_there_twice(open_window: OpenWindow, show: Callable[[str], None]) -> None:
     for language in LANGUAGES:
         show(language)
