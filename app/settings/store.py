@@ -1,6 +1,7 @@
 """What a person has set, kept in one JSON file."""
 
 import logging
+import sys
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -194,7 +195,7 @@ def _fill(defaults: _Record, stored: object) -> _Record:
             known[each.name] = tuple(item for item in value if type(item) is str) if type(value) is list else ()
         elif type(value) is type(default):
             known[each.name] = value
-        elif isinstance(default, float) and type(value) is int:
+        elif isinstance(default, float) and type(value) is int and abs(value) <= sys.float_info.max:
             known[each.name] = float(value)
         if each.name in options and not options[each.name].allows(known.get(each.name, default)):
             del known[each.name]

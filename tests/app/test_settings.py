@@ -52,6 +52,12 @@ def test_values_out_of_range_are_defaults(path: Path, wrong: dict[str, object]) 
     assert SettingsFile(path).current == Settings(target="/kept")
 
 
+def test_whole_numbers_that_no_decimal_can_hold_are_defaults(path: Path) -> None:
+    content = {"target": "/kept", "vram_limit_gb": 10**400, "generation": {"temperature": -(10**400)}}
+    path.write_text(json.dumps(content))
+    assert SettingsFile(path).current == Settings(target="/kept")
+
+
 def test_unknown_names_and_whole_numbers_for_decimals_are_understood(path: Path) -> None:
     path.write_text(json.dumps({"from_the_future": 1, "generation": {"temperature": 1, "top_k": 40}}))
     assert SettingsFile(path).current.generation == GenerationSettings(temperature=1.0, top_k=40)
