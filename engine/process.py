@@ -79,6 +79,7 @@ class EngineProcess:
         self._appraisals = Answerer("appraisals", self._appraised, _failure, self._send)
         self._counts = Answerer("counts", self._counted, _failure, self._send, SECONDS_TO_COUNT)
         self._estimator: Estimator | None = None
+        self._has_loaded = False  # or begun to: what libraries take can no longer be told from a pair
         self._cancellation = Cancellation()
         self._server = ServerSwitch(self._desk, self._send, reading)
         self._told_to_wait: set[int] = set()  # requests of windows
@@ -130,6 +131,7 @@ class EngineProcess:
         elif isinstance(command, Count):
             self._counts.put(command)
         elif isinstance(command, Load | Generate):
+            self._has_loaded |= isinstance(command, Load)
             asker = window_name(command.asker if isinstance(command, Generate) else 0)
             self._desk.put(Job(command, asker, self._send, partial(self._moved, command.id, asker)))
         elif isinstance(command, Serve | StopServing):
@@ -167,7 +169,7 @@ class EngineProcess:
         self._reading.result()  # imports that meet in two threads can see each other half done
         from engine.loading.estimate import Estimator  # noqa: PLC0415  # torch
 
-        self._estimator = self._estimator or Estimator(loaded=self._desk.engine is not None)
+        self._estimator = self._estimator or Estimator(loaded=self._has_loaded)
         return self._estimator.estimate(question)
 
     def _counted(self, question: Count) -> Counted:

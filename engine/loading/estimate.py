@@ -37,7 +37,7 @@ class Estimator:
     """Answers one question after the other, in a thread of its own. Tables that were read are remembered."""
 
     def __init__(self, loaded: bool) -> None:
-        """`loaded`: whether this process holds a pair already, which then cannot be told from the libraries."""
+        """`loaded`: whether this process has begun to load a pair, which then cannot be told from the libraries."""
         self._library_bytes = LIBRARY_BYTES if loaded else _own_bytes()
         self._held: tuple[float, int] = (float("-inf"), 0)
         self._known: dict[Path, tuple[_Stamp, Checkpoint, ModelSizes]] = {}

@@ -18,6 +18,7 @@ from engine.loading.pair import Pair
 from engine.loading.planning import AUTO_BUDGET
 from engine.loading.store import CacheFile, UnusableError, cache_root
 from engine.loading.tree_record import TreeRecord, size_of_replay
+from engine.own_thread import threads_allowed
 from engine.protocol.messages import Statistics
 from engine.protocol.options import GenerateOptions, SamplingOptions
 from engine.protocol.sentences import joined, reason_of, say
@@ -76,7 +77,7 @@ class LearnedFiles:
         self._about: dict[str, Any] = {
             **pair.identity.by_files(),
             "placement": placement_of(tiers, device),
-            "threads": torch.get_num_threads(),
+            "threads": threads_allowed(),
             "overlap": pair.options.overlap,
         }
         if kv_form != "computed":

@@ -19,7 +19,7 @@ from engine.model.formats.packed_tables import saved_bytes
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
 from engine.model.products.product import WRITTEN
-from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, model_sizes
+from engine.model.shape import LayerSizes, ModelSizes, StoredWeight, is_expert, model_sizes
 from engine.number_types import COMPUTED, torch_types
 from engine.protocol.heads import is_eagle3
 from engine.protocol.options import AUTO_ROOM
@@ -55,8 +55,7 @@ AUTO_WIDE_ROOM = 1024  # the same as AUTO_ROOM, where that promises more
 MIXTURE_BUDGETS = (0, 4, 16)  # further trees that the placement of a mixture is planned for
 FASTER = 0.75  # of the seconds that rates say: rounds are never so much faster, so the rates are too low
 PAYS_FROM = 8  # rows that packed weights are multiplied with as they are, and the layers are kept so
-EXPERTS = ".experts."
-SINGLE_EXPERT = re.compile(r"\.experts\.\d+\.")
+SINGLE_EXPERT = re.compile(r"((^|\.)experts\.)\d+\.")
 
 # Tokens per pass against budget, of Llama 2 7B and 70B on MTBench at temperature .6, as SpecExec publishes them (arXiv
 # 2406.02532). A guess for other pairs, until their own figure is known.
@@ -443,25 +442,30 @@ def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtyp
 
 def _bound_alone(weights: Sequence[StoredWeight], codec: Codec) -> list[StoredWeight]:
     """The experts' weights, if each expert can be brought alone: packed ones where they are stacks, or all alike."""
-    experts = [weight for weight in weights if EXPERTS in weight.name]
+    experts = [weight for weight in weights if is_expert(weight)]
     return experts if codec != "packed" or _are_alike(experts) else []
 
 
 def _are_alike(experts: Sequence[StoredWeight]) -> bool:
     """Whether those that are stored one by one are stored in the same way, byte for byte."""
     ways: dict[str, set[object]] = defaultdict(set)
-    counts = Counter(SINGLE_EXPERT.sub(EXPERTS, weight.name) for weight in experts if _is_converted_expert(weight))
+    counts = Counter(_as_stack(weight) for weight in experts if _is_converted_expert(weight))
     for weight in filter(_is_converted_expert, experts):
         way = weight.shape, weight.dtype, weight.nbytes, weight.format
-        ways[SINGLE_EXPERT.sub(EXPERTS, weight.name)].add(way)
+        ways[_as_stack(weight)].add(way)
     return len(set(counts.values())) <= 1 and all(len(each) == 1 for each in ways.values())
 
 
 def _stacked(weights: Iterable[StoredWeight]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Names and shapes as the network holds them: experts that are stored one by one make up a stack."""
-    experts = Counter((SINGLE_EXPERT.sub(".experts.", weight.name), weight.shape) for weight in weights)
+    experts = Counter((_as_stack(weight), weight.shape) for weight in weights)
     for (name, shape), count in experts.items():
         yield name, (count, *shape) if count > 1 else shape
+
+
+def _as_stack(weight: StoredWeight) -> str:
+    """Its name, of a single expert that of the stack that it becomes a part of."""
+    return SINGLE_EXPERT.sub(r"\1", weight.name)
 
 
 def _is_converted(weight: StoredWeight) -> bool:

@@ -18,6 +18,7 @@ from engine.model.families.state_families import STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
 from engine.model.formats.packed import PackedFormat, PackedWeight
+from engine.model.safe_config import CHOSEN, EXPERTS
 from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say
 
@@ -29,6 +30,8 @@ NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every mo
 LATENTS = ("kv_a_proj_with_mqa.weight", "wkv_a_with_mqa.weight")
 INDEXER = "indexer."  # what chooses the tokens that indexed attention reads
 UNKNOWN = 4096  # tokens, for a kind of model whose configuration has no such number
+
+EXPERT = re.compile(r"(^|\.)(experts|block_sparse_moe\.(in|out)put_linear)\.")  # the second as Granite stores them
 
 SCALE_BYTES = 2
 KEY_GROUP = 32  # channels of a key in 8 bits that share a scale, see `engine.model.passes.slot_forms`
@@ -261,15 +264,22 @@ def no_tree(name: str, reason: str) -> ModelError:
 
 
 def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
-    """The part of a config that describes the language model."""
-    text = config.get("text_config")
-    return {**config, **text} if isinstance(text, dict) else config
+    """The part of a config that describes the language model, and of DBRX how many experts there are."""
+    text, of_experts = config.get("text_config"), config.get("ffn_config")
+    text = {**config, **text} if isinstance(text, dict) else config
+    if not isinstance(of_experts, dict):
+        return text
+    return {**{name: of_experts[name] for name in (*EXPERTS, *CHOSEN) if name in of_experts}, **text}
 
 
 def _number(config: Mapping[str, object], *names: str) -> int:
-    """The first of these entries that is a whole number above 0; 0 if none is."""
-    values = (config.get(name) for name in names)
-    return next((value for value in values if type(value) is int and value > 0), 0)
+    """The first of these entries that is a whole number above 0, of a list its largest; 0 if none is."""
+    values = (each if isinstance(each := config.get(name), list) else [each] for name in names)
+    return next((most for value in values if (most := max(_whole(value), default=0)) > 0), 0)
+
+
+def _whole(values: Iterable[object]) -> list[int]:
+    return [value for value in values if type(value) is int]
 
 
 def _heads(text: Mapping[str, object]) -> int:
@@ -300,9 +310,9 @@ def _readers_of_others(text: Mapping[str, object]) -> set[object]:
 
 def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, object], caches: bool) -> LayerSizes:
     elements = sum(weight.elements for weight in weights)
-    routed = sum(weight.elements for weight in weights if _is_expert(weight))
-    experts = _number(text, "num_local_experts", "num_experts", "n_routed_experts") or 1
-    chosen = min(experts, _number(text, "num_experts_per_tok", "num_experts_per_token") or experts)
+    routed = sum(weight.elements for weight in weights if is_expert(weight))
+    experts = _number(text, *EXPERTS) or 1
+    chosen = min(experts, _number(text, *CHOSEN) or experts)
     shapes = {weight.name: weight.shape for weight in weights}
     hybrid = text.get("model_type") in STATE_FAMILIES
     state = state_sizes(shapes, text) if hybrid else None
@@ -359,17 +369,18 @@ def _index_width(weights: list[StoredWeight], text: Mapping[str, object]) -> int
 
 def _widest(weights: list[StoredWeight], text: Mapping[str, object]) -> int:
     """The most numbers that one token becomes at once; a chosen expert adds to its neighbours."""
-    dense = max((max(w.shape) for w in weights if len(w.shape) == 2 and not _is_expert(w)), default=0)
-    expert = max((max(w.shape[-2:]) for w in weights if len(w.shape) > 1 and _is_expert(w)), default=0)
-    return max(dense, expert * (_number(text, "num_experts_per_tok", "num_experts_per_token") or 1))
+    dense = max((max(w.shape) for w in weights if len(w.shape) == 2 and not is_expert(w)), default=0)
+    expert = max((max(w.shape[-2:]) for w in weights if len(w.shape) > 1 and is_expert(w)), default=0)
+    return max(dense, expert * (_number(text, *CHOSEN) or 1))
 
 
 def _is_embedding(weight: StoredWeight) -> bool:
     return weight.name.endswith("embed_tokens.weight") and len(weight.shape) == 2
 
 
-def _is_expert(weight: StoredWeight) -> bool:
-    return ".experts." in weight.name
+def is_expert(weight: StoredWeight) -> bool:
+    """Whether it is of the experts that are routed to; some families have them beside the MLP, not in it."""
+    return EXPERT.search(weight.name) is not None
 
 
 def _rows(weights: list[StoredWeight], suffix: str) -> int:

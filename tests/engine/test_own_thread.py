@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from engine.loading.measurements.benchmark import machine_key
 from engine.own_thread import in_all_threads, in_own_thread, threads_allowed, threads_for
 from engine.weights.streaming.stored_weight import LIGHT, LIGHT_PRODUCTS, NarrowWeight, light_rows, share_out_head
 
@@ -68,6 +69,15 @@ def test_a_thread_that_begins_meanwhile_may_use_as_many_threads() -> None:
     threads[1].start()
     threads[1].join()
     assert found == [3, 3]
+
+
+def test_the_machine_is_the_same_for_a_thread_that_begins_meanwhile() -> None:
+    expected, found = machine_key(torch.device("cpu")), list[str]()
+    with in_own_thread():
+        thread = threading.Thread(target=lambda: found.append(machine_key(torch.device("cpu"))))
+        thread.start()
+        thread.join()
+    assert found == [expected]
 
 
 def test_rows_are_few_for_the_matrix_that_is_worth_most() -> None:

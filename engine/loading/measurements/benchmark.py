@@ -44,6 +44,7 @@ from engine.model.formats.packed import PackedWeight
 from engine.model.passes.light.adoption import has_known_layers
 from engine.model.products.matrix_unit import has_tiles
 from engine.model.shape import ModelSizes, model_sizes
+from engine.own_thread import threads_allowed
 from engine.protocol.heads import is_eagle3
 from engine.speculation.tuning.pass_time import PassTime
 from engine.weights.planning.machine import FEW_ROWS, Rates
@@ -276,7 +277,7 @@ def _sample(shards: Sequence[Path], folder: Path, cache: Path) -> Iterator[Seque
 
 def machine_key(device: torch.device) -> str:
     """Processor or GPU, and what else of this process all figures depend on."""
-    return f"{device_name(device)} | torch {torch.__version__} | {torch.get_num_threads()} threads"
+    return f"{device_name(device)} | torch {torch.__version__} | {threads_allowed()} threads"
 
 
 def device_name(device: torch.device) -> str:

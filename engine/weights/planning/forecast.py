@@ -149,7 +149,8 @@ def _with_experts(
     """
     rates, has_gpu = machine.rates, machine.memory.has_gpu
     streamed = streamed_layers(arrangement.tiers, has_gpu)
-    split = [index for index in streamed if target.layers[index].expert_bytes and target.layers[index].experts]
+    # Where each token takes all experts of a layer, none is brought alone.
+    split = [index for index in streamed if target.layers[index].expert_bytes and target.layers[index].expert_elements]
     if not split or (way == "computed" and not has_gpu):
         return None
     share = _hit_share([target.layers[index] for index in split], work.rows, cache)

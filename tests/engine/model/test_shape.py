@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
 
 from engine.errors import ModelError
+from engine.loading.planning import Question, plan_pair
 from engine.model.checkpoint import open_checkpoint
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.model.shape import ModelSizes, model_sizes
 from tests.campaigns.extent import choose
+from tests.engine.family_models import tiny_config as family_config
 from tests.engine.model.broken_folders import edit_json
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import BASE, SOME, VOCABULARY, save_tiny_model, tiny_model
@@ -100,6 +103,29 @@ def test_a_token_meets_only_the_experts_it_is_routed_to(family: str, experts: in
     for layer, module in zip(sized(tmp_path).layers, model.model.layers, strict=True):
         routed = sum(p.numel() for name, p in module.named_parameters() if ".experts." in f".{name}")
         assert layer.elements - layer.active_elements == routed * (experts - chosen) // experts > 0
+
+
+@pytest.mark.parametrize(
+    "family",
+    choose(
+        ("gemma4_text", "granitemoe", "hunyuan_v1_moe", "dbrx"),
+        (
+            "gemma4_text", "granitemoe", "granitemoeshared", "hunyuan_v1_moe", "dbrx", "ernie4_5_moe", "longcat_flash",
+            "aria_text", "jetmoe", "llama4_text", "deepseek_v2", "cohere2_moe", "nemotron_h", "solar_open",
+        ),
+    ),
+)  # fmt: skip
+def test_whatever_a_family_calls_its_experts_they_are_counted_and_planned(family: str, tmp_path: Path) -> None:
+    config = family_config(family)
+    if family == "gemma4_text":
+        config.enable_moe_block, config.num_experts, config.top_k_experts = True, 8, 2
+        config.moe_intermediate_size = 64
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    checkpoint = open_checkpoint(str(tmp_path))
+    routed = [layer for layer in model_sizes(checkpoint).layers if layer.experts]
+    assert {(layer.experts, layer.chosen) for layer in routed} == {(8, 2)}
+    assert all(layer.active_elements < layer.elements for layer in routed)
+    assert plan_pair(checkpoint, None, CPU, Question(context_tokens=64)).fits
 
 
 def test_every_number_of_a_dense_layer_meets_every_token(tmp_path: Path) -> None:

@@ -53,6 +53,12 @@ def compared(target: ModelNeeds) -> Ways:
     return ways_of(asked, asked.plan(), plain, (), TREES)
 
 
+@pytest.mark.parametrize("way", ["whole", "single", "computed"])
+def test_a_mixture_whose_tokens_take_all_experts_is_planned_as_a_whole(way: ExpertWay) -> None:
+    target = mixture(2, 2, 3 * 4096 * 14336, 8)
+    assert of(target, 4, (way, "whole")).expert_way == "whole"
+
+
 @pytest.mark.parametrize("nodes", [0, 4, 16, 64])
 def test_the_processor_beats_streaming_for_one_expert_in_thirty(nodes: int) -> None:
     computed, streamed = of(GPT_OSS, nodes, ("computed",)), of(GPT_OSS, nodes, STREAMED_WAYS)

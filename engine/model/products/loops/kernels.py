@@ -95,7 +95,7 @@ def several_rows(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
                 out = each // 4 * 4 * width + each % 4 * WIDE
                 _decode_block(parts, min(row + each, end - 1), block, width, scales, weights, out)
             place = parts[0], (row + group) * size + group * size * block // columns, group * size * width // columns
-            _multiply_block(weights, packed, rows * block, sums, rows, width // WIDE, threes, group // 4, *place)
+            _multiply_block(weights, packed, rows * block, sums, rows, width // WIDE, threes, *place)
         _write_totals(parts, sums, y, row, min(row + group, end))
 
 
@@ -146,7 +146,6 @@ def _multiply_block(
     rows: int,
     steps: int,
     threes: int,
-    quads: int,
     matrix: Array,
     ahead: int,
     bytes_ahead: int,
@@ -155,7 +154,7 @@ def _multiply_block(
 
     Between the tiles memory is asked for a part of what lies `ahead` in the matrix.
     """
-    twos = (rows - 3 * threes) // 2
+    twos, quads = (rows - 3 * threes) // 2, len(weights) // (4 * BLOCK)
     part = bytes_ahead // (quads * (threes + twos))
     s = 0
     for quad in range(quads):
