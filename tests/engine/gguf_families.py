@@ -118,6 +118,9 @@ def extras(config: Any, architecture: str) -> Iterator[Named]:
         width = config.per_layer_config[full].head_dim
         turning = int(width * factor / 2)
         yield "rope_freqs.weight", torch.tensor([1.0] * turning + [1e30] * (width // 2 - turning))
+    if config.rope_parameters.get("rope_type") == "longrope":
+        for length in ("long", "short"):
+            yield f"rope_factors_{length}.weight", torch.tensor(config.rope_parameters[f"{length}_factor"])
     if predicting_layers(config, architecture):
         block = f"blk.{config.num_hidden_layers}."
         yield f"{block}attn_norm.weight", torch.ones(config.hidden_size)

@@ -142,7 +142,7 @@ def write_config(writer: Any, config: Any, architecture: str) -> None:
     if rope.get("rope_type") in ("yarn", "linear"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
-    if rope.get("rope_type") == "yarn":
+    if rope.get("rope_type") in ("yarn", "longrope"):
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
     _write_experts(writer, config)
     describe(writer, config, architecture)

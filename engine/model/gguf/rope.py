@@ -60,12 +60,14 @@ def _by_kind(rope: Rope, settings: Settings, local_base: float) -> Rope:
 
 def _proportional(header: GgufHeader, settings: Settings, base: float) -> Rope:
     """The slowest frequencies stand still: the file divides them by a number that makes them nothing."""
-    tensor = header.tensors.get(FREQUENCIES)
-    factors = _factors(tensor) if tensor else []
-    turning = factors.count(1.0)
-    if not factors or factors[:turning] != [1.0] * turning or min(factors[turning:], default=STANDING) < STANDING:
+    if FREQUENCIES not in header.tensors:
         raise settings.refused("rope.dimension_count")
-    return {"rope_theta": base, "rope_type": "proportional", "partial_rotary_factor": turning / len(factors)}
+    factors = _factors(header.tensors[FREQUENCIES])
+    turning = factors.count(1.0)
+    if factors[:turning] != [1.0] * turning or min(factors[turning:], default=STANDING) < STANDING:
+        raise settings.refused("rope.dimension_count")
+    part = turning / len(factors) if factors else 1.0
+    return {"rope_theta": base, "rope_type": "proportional", "partial_rotary_factor": part}
 
 
 def _scaling(header: GgufHeader, settings: Settings, base: float, turned: int) -> Rope:
@@ -110,10 +112,13 @@ def _yarn(settings: Settings, factor: float) -> Rope:
 
 
 def _longrope(header: GgufHeader, settings: Settings) -> Rope:
+    short, long = (_factors(header.tensors[name]) for name in (SHORT_FACTORS, LONG_FACTORS))
+    if not (short and long):
+        return {"rope_type": "default"}
     rope: Rope = {
         "rope_type": "longrope",
-        "short_factor": _factors(header.tensors[SHORT_FACTORS]),
-        "long_factor": _factors(header.tensors[LONG_FACTORS]),
+        "short_factor": short,
+        "long_factor": long,
         "original_max_position_embeddings": settings.whole("rope.scaling.original_context_length"),
     }
     if settings.has("rope.scaling.attn_factor"):
@@ -123,9 +128,9 @@ def _longrope(header: GgufHeader, settings: Settings) -> Rope:
 
 def _by_frequency(factors: list[float], base: float, turned: int, settings: Settings) -> Rope:
     """What each frequency is divided by: as Llama 3 has it, or else longrope with the same factors at any length."""
-    if len(factors) != turned // 2:
+    if factors and len(factors) != turned // 2:
         raise settings.refused("rope.dimension_count")
-    largest = max(factors)
+    largest = max(factors, default=1.0)
     if largest == 1.0:
         return {"rope_type": "default"}
     for known in (LLAMA3, LLAMA4):
@@ -154,10 +159,15 @@ def _llama3_factor(frequency: float, factor: float, high: float) -> float:
 
 
 def _factors(tensor: GgufTensor) -> list[float]:
-    """The positive numbers of a small tensor; raises `ModelError` for any others."""
+    """The positive numbers of a small tensor; none where facts have only the beginning of its file, enough for a plan.
+
+    Raises `ModelError` for any others.
+    """
     count = (tensor.end - tensor.begin) // 4
     if tensor.kind.name == "F32" and len(tensor.shape) == 1 and 0 < count <= MOST_FACTORS:
         try:
+            if tensor.shard.stat().st_size < tensor.end:  # `read_gguf` has refused a model that is cut off
+                return []
             with tensor.shard.open("rb") as file:
                 file.seek(tensor.begin)
                 factors = list(struct.unpack(f"<{count}f", file.read(4 * count)))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from engine.errors import ModelError
+from engine.gguf_header import read_beginning
 from engine.loading.planning import needs_of
 from engine.model.checkpoint import is_header_only, open_checkpoint, open_header_only
 from engine.model.shape import model_sizes
@@ -18,7 +19,7 @@ CPU = torch.device("cpu")
 
 
 def facts_of(model: Path, folder: Path, **changes: Any) -> Path:
-    """The facts of a model folder, as they come from the hub: config.json, index, and the head of every shard."""
+    """The facts of a model folder, as they come from the hub: config.json, index, and the head of every weight file."""
     folder.mkdir(exist_ok=True)
     sizes = {}
     for path in model.iterdir():
@@ -26,6 +27,10 @@ def facts_of(model: Path, folder: Path, **changes: Any) -> Path:
             content = path.read_bytes()
             sizes[path.name] = len(content)
             (folder / path.name).write_bytes(content[: 8 + int.from_bytes(content[:8], "little")])
+        elif path.suffix == ".gguf":
+            content = path.read_bytes()
+            sizes[path.name] = len(content)
+            (folder / path.name).write_bytes(content[: read_beginning(content).end])
         elif path.suffix == ".json":
             shutil.copy(path, folder)
     about = {"kind": "coppice model facts", "format": 1, "name": "org/tiny", "sizes": sizes, **changes}

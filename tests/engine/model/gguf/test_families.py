@@ -11,6 +11,7 @@ import transformers
 from engine.errors import ModelError
 from engine.model.architecture import open_architecture
 from engine.model.checkpoint import Checkpoint, open_checkpoint
+from engine.model.facts import open_facts
 from engine.model.families.verified_families import VERIFIED
 from engine.model.formats.packed import PackedWeight
 from engine.model.gguf.block_types import TYPES
@@ -18,11 +19,13 @@ from engine.model.gguf.names import FAMILIES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.gguf.settings import Settings
 from engine.model.safetensors_header import TensorInfo
+from engine.model.shape import model_sizes
 from tests.campaigns.extent import choose
 from tests.engine.gguf_families import ARCHITECTURES
 from tests.engine.gguf_files import rounded, write_gguf
 from tests.engine.model.gguf.raw_files import ARRAY, BOOL, F32, STRING, U32, RawFile, entry, tensor, text
 from tests.engine.model.gguf.test_contents import logits
+from tests.engine.model.test_facts import facts_of
 from tests.engine.tiny_models import BASE, MIXED, WINDOW, random_model, tiny_model
 from tests.engine.weights.test_packed_stream import resident, same, streamed_of
 
@@ -94,6 +97,18 @@ MADE: dict[str, tuple[str, dict[str, Any]]] = {
     "llama4": (
         "llama4_text",
         {"num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size_mlp": 64, "interleave_moe_layer_step": 2},
+    ),
+    "phi3 of long texts": (
+        "phi3",
+        {
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "short_factor": [1.0] * 8,
+                "long_factor": [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+                "original_max_position_embeddings": 128,
+            }
+        },
     ),
     "seed_oss": ("seed_oss", {}),
     "cohere": ("cohere", {**TIED, "use_qk_norm": True}),
@@ -216,6 +231,20 @@ def test_streamed_equals_resident_equals_decoded(case: str, kind: str, tmp_path:
         streamed_of(checkpoint, ["ssd"] * model.config.num_hidden_layers),
         expected,
     )
+
+
+ROPE_FREQS = {"rope_freqs.weight": torch.ones(8)}
+
+
+@pytest.mark.parametrize(
+    ("case", "extra"), [("arcee", ROPE_FREQS), ("phi3 of long texts", {}), ("gemma4 that shares keys", {})]
+)
+def test_facts_do_without_frequencies(case: str, extra: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    path = write_gguf(tmp_path / "model/m.gguf", make(case), extra=extra)
+    whole, facts = open_checkpoint(str(path)), open_facts(facts_of(path.parent, tmp_path / "facts"))
+    assert (facts.bytes, facts.parameters) == (whole.bytes, whole.parameters)
+    assert model_sizes(facts).layers == model_sizes(whole).layers
 
 
 OTHER_NAMES = {"qwen2vl": "qwen2", "qwen3vl": "qwen3", "qwen3vlmoe": "qwen3_moe", "mistral3": "llama"}
