@@ -11,10 +11,10 @@ from pathlib import Path
 from torch import Tensor
 
 from engine.errors import Cancellation, CoppiceError, ModelError
-from engine.files import remove_leftovers
+from engine.files import SUFFIX, remove_leftovers
 from engine.protocol.sentences import Amount, reason_of, say
 from engine.weights.store.layer_file import write_layer
-from engine.weights.store.manifest import Manifest, Recipe, read_manifest
+from engine.weights.store.manifest import NAME, Manifest, Recipe, read_manifest
 from engine.weights.store.prepared_model import is_intact, is_there, layer_path
 
 RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
@@ -113,15 +113,16 @@ class _Progress:
 def _claim(folder: Path, recipe: Recipe) -> Manifest:
     """The folder's manifest, new or of the same layers; raises `ModelError` if the folder holds anything else."""
     folder.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(folder)
     manifest = read_manifest(folder)
     if manifest is None:
-        if any(folder.iterdir()):
+        interrupted = f"{NAME}.*{SUFFIX}"  # our own first write
+        if any(not path.match(interrupted) for path in folder.iterdir()):
             raise ModelError(
                 say("{folder} holds other files.", folder=folder), say("Choose a new folder, or an empty one.")
             )
         manifest = Manifest(recipe)
         manifest.write(folder)  # before any layer: only the manifest marks the folder as ours
+    remove_leftovers(folder)
     if manifest.recipe == recipe:
         return manifest
     if replace(manifest.recipe, fingerprint=recipe.fingerprint) == recipe:

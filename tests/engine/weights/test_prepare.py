@@ -192,14 +192,24 @@ def test_a_folder_prepared_in_another_way_is_refused(folder: Path, maker: Maker,
         finish(folder, maker.work(**changes))
 
 
-def test_a_folder_with_other_files_is_left_alone(folder: Path, maker: Maker) -> None:
+@pytest.mark.parametrize("names", [("thesis.txt",), ("film.mkv.part",), ("film.mkv.part", "thesis.txt")])
+def test_a_folder_with_other_files_is_left_alone(names: tuple[str, ...], folder: Path, maker: Maker) -> None:
     folder.mkdir(parents=True)
-    (folder / "thesis.txt").write_text("precious")
+    for name in names:
+        (folder / name).write_text("precious")
     with pytest.raises(ModelError, match="holds other files"):
         finish(folder, maker.work())
     with pytest.raises(ModelError, match="holds no prepared model"):
         delete_prepared(folder)
-    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == list(names)
+
+
+def test_a_run_that_was_killed_at_its_first_write_is_taken_up(folder: Path, maker: Maker) -> None:
+    folder.mkdir(parents=True)
+    (folder / "manifest.json.x.part").write_text("{")
+    finish(folder, maker.work())
+    assert not list(folder.glob("*.part"))
+    assert_whole(folder)
 
 
 def test_a_writer_that_is_still_running_is_not_disturbed(folder: Path, maker: Maker) -> None:
