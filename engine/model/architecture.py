@@ -16,7 +16,7 @@ from engine.model.families.state_families import STATE_FAMILIES, STATE_KINDS
 from engine.model.families.text_backbone import network_class, text_config
 from engine.model.families.verified_families import REFUTED
 from engine.model.passes.sight import Span
-from engine.model.safe_config import safe_config
+from engine.model.safe_config import require_consistent, safe_config
 from engine.model.shape import CHUNKED, INDEXED, SLIDING, no_tree, require_attention
 from engine.protocol.sentences import say, shown
 
@@ -156,9 +156,11 @@ def _make_config(checkpoint: Checkpoint) -> Any:
     if kind == "mistral" and "layer_types" in settings:
         kind = settings["model_type"] = "ministral"  # as transformers' own loading has it
     try:
-        return transformers.CONFIG_MAPPING[kind].from_dict(settings)
+        config = transformers.CONFIG_MAPPING[kind].from_dict(settings)
+        require_consistent(config.get_text_config(decoder=True), checkpoint.name)
     except CONFIG_FAULTS as error:
         raise unloadable(checkpoint.name, error) from error
+    return config
 
 
 def layer_spans(config: Any, name: str) -> tuple[Span, ...]:

@@ -62,6 +62,18 @@ def safe_config(config: Mapping[str, object], name: str, tensors: int) -> dict[s
     return made
 
 
+def require_consistent(config: PreTrainedConfig, name: str) -> None:
+    """Raise `ModelError` where a config, as its class completes it, chooses more experts than there are, or shares keys
+    unevenly: compiled loops rely on both.
+    """
+    # Not asked of the config itself, which hands out no number that differs by layer.
+    made = {key: value for key, value in vars(config).items() if value is not None}
+    # The class reads one of these numbers, and others may stand beside it: the least holds for any.
+    experts = min((count for count in _whole_numbers(made, EXPERTS) if count > 0), default=0)
+    _require_experts_to_choose(made, experts, name)
+    _require_shared_keys(made, name)
+
+
 def _cleaned(config: Mapping[str, object]) -> dict[str, object]:
     """Without the names that are not for data: those of `DROPPED`, private ones, and those of the library's methods."""
     return {
@@ -141,19 +153,25 @@ def _require_layers(config: Mapping[str, object], name: str, tensors: int) -> No
             ),
             say("config.json and the weights do not belong together; get both again."),
         )
-    experts = _largest(merged, EXPERTS)
-    chosen = _largest(merged, CHOSEN)
-    if experts and chosen > experts:
-        raise _refusal(name, CHOSEN[0], chosen, say("at most {count}, the number of experts", count=experts))
-    if experts and chosen < 1 and any(key in merged for key in CHOSEN):
-        raise _refusal(name, CHOSEN[0], chosen, say("at least {number}", number=1))
+    experts = max(_whole_numbers(merged, EXPERTS), default=0)
+    _require_experts_to_choose(merged, experts, name)
     if layers * experts > MOST_EXPERTS_IN_ALL:
         wanted = say("at most {count} in {layers} layers", count=MOST_EXPERTS_IN_ALL // layers, layers=layers)
         raise _refusal(name, "num_experts", experts, wanted)
 
 
-def _largest(config: Mapping[str, object], keys: Sequence[str]) -> int:
-    return max((value for key in keys if type(value := config.get(key)) is int), default=0)
+def _require_experts_to_choose(config: Mapping[str, object], experts: int, name: str) -> None:
+    if not experts or not any(key in config for key in CHOSEN):
+        return
+    chosen = _whole_numbers(config, CHOSEN) or [0]
+    if max(chosen) > experts:
+        raise _refusal(name, CHOSEN[0], max(chosen), say("at most {count}, the number of experts", count=experts))
+    if min(chosen) < 1:
+        raise _refusal(name, CHOSEN[0], min(chosen), say("at least {number}", number=1))
+
+
+def _whole_numbers(config: Mapping[str, object], keys: Sequence[str]) -> list[int]:
+    return [value for key in keys if type(value := config.get(key)) is int]
 
 
 def _require_sensible_attention(config: Mapping[str, object], name: str) -> None:

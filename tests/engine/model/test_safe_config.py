@@ -1,5 +1,6 @@
 """Numbers of config.json are bounded before transformers sees them; whatever a folder says, it opens or is refused."""
 
+import json
 import random
 import time
 from pathlib import Path
@@ -84,6 +85,34 @@ def test_a_number_that_no_model_has_is_refused_with_its_name(what: str, model: P
         open_architecture(open_checkpoint(str(model)))
     assert words in refusal.value.message
     assert refusal.value.hint
+
+
+# By family: what config.json says in place of the numbers that it leaves to its class, and the words of the refusal.
+LEFT_OUT: dict[str, tuple[str, list[str], dict[str, Any], str]] = {
+    "more chosen experts than usual": (
+        "mixtral", ["num_local_experts"], {"num_experts_per_tok": 1000}, "at most 8, the number of experts"
+    ),
+    "no chosen experts": ("mixtral", ["num_local_experts"], {"num_experts_per_tok": 0}, "= 0; it must be at least 1"),
+    "experts by a name of others": (
+        "qwen3_moe", ["num_local_experts"], {"num_experts": 4, "n_routed_experts": 64, "num_experts_per_tok": 8},
+        "at most 4, the number of experts",
+    ),
+    "as many heads of keys as usual": (
+        "mistral_sliding", ["num_key_value_heads"], {"num_attention_heads": 12}, "= 8; it must be a divisor of 12"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_what_a_class_completes_is_looked_at_too(what: str, tmp_path: Path) -> None:
+    family, left_out, entries, words = LEFT_OUT[what]
+    save_tiny_model(family, tmp_path)
+    path = tmp_path / "config.json"
+    said = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({key: value for key, value in said.items() if key not in left_out} | entries))
+    with pytest.raises(ModelError) as refusal:
+        open_architecture(open_checkpoint(str(tmp_path)))
+    assert words in refusal.value.message
 
 
 def test_an_estimate_of_a_hostile_config_is_there_at_once(model: Path) -> None:

@@ -219,7 +219,7 @@ class LayerBuilder:
         of the attention, of a network beside the experts.
         """
         router = self._mixture.product(self._states.dtype) if self._mixture is not None and len(inner) == 1 else None
-        if router is None or self._mixture is None:
+        if router is None or self._mixture is None or not 0 < self._mixture.router.top_k <= router.rows:
             return None
         steps, loop = self._steps, self._loop.steps
         if not self._is_wide:

@@ -286,6 +286,8 @@ class _Layer:
             return None
         if by_pairs:
             query, key = query.matrix, key.matrix
+        if query.rows % key.rows:  # loops have as many heads as any other read each head of keys
+            return None
         linear = [*self._linear, *self._shared]
         builder = LayerBuilder(self._layer, linear, self._known, states, turned, mixture, staying)
         return builder.build([query, key, value, output, *network], by_pairs, products)

@@ -79,9 +79,9 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> Wrapped:
     return wrapped
 
 
-def narrow(family: str) -> Any:
+def narrow(family: str, **changes: Any) -> Any:
     """A model whose layers multiply with weights in 16 bits, as they are stored."""
-    model = tiny_model(family, **SHAPE).to(torch.bfloat16).float()
+    model = tiny_model(family, **SHAPE, **changes).to(torch.bfloat16).float()
     for layer in model.model.layers:
         narrow_weights(layer, torch.bfloat16, FEW_ROWS)
     return model
@@ -236,6 +236,13 @@ def test_the_room_between_steps_grows(untouched: Wrapped, monkeypatch: pytest.Mo
     assert_as_near(*(logits(network) for network in networks))
 
 
+def light_layer(network: Network) -> layers._Layer:
+    """What computes the first layer."""
+    forward = network.layers[0].__dict__["forward"].__func__
+    (light,) = (cell.cell_contents for cell in forward.__closure__ if isinstance(cell.cell_contents, layers._Layer))
+    return light
+
+
 def test_programs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "KEPT", 4)
     network = ours(narrow("llama"))
@@ -244,9 +251,7 @@ def test_programs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for rows in range(2, 2 + layers.KEPT + 3):
         context.score([5] * rows, [-1] * rows)
         context.rewind(1)
-    forward = network.layers[0].__dict__["forward"].__func__
-    (light,) = (cell.cell_contents for cell in forward.__closure__ if isinstance(cell.cell_contents, layers._Layer))
-    assert len(light._programs) == layers.KEPT
+    assert len(light_layer(network)._programs) == layers.KEPT
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])  # without and with biases
@@ -295,6 +300,21 @@ def test_attention_of_glm_may_have_norms_or_none(untouched: Wrapped, runs: list[
     assert len(runs) == PROMPTS * 2 * 4
     exact = doubled(tiny_model("glm4_moe", **SHAPE, use_qk_norm=False).to(torch.bfloat16))
     assert_as_near(found, logits(untouched(without())), logits(untouched(exact)))
+
+
+@pytest.mark.parametrize("chosen", [0, 9])
+def test_a_choice_of_more_experts_than_there_are_is_left_to_the_library(chosen: int) -> None:
+    model = narrow("mixtral")
+    for layer in model.model.layers:
+        layer.mlp.gate.top_k = chosen
+    program = light_layer(ours(model))._program(torch.zeros(1, 1, 512), 128)
+    assert program is not None
+    assert program.routed is None
+
+
+def test_keys_that_are_shared_unevenly_are_left_to_the_library() -> None:
+    light = light_layer(ours(narrow("llama", num_key_value_heads=3)))
+    assert light._program(torch.zeros(1, 1, 512), 128) is None
 
 
 def test_norms_of_heads_that_do_not_lie_one_behind_the_other() -> None:
