@@ -15,6 +15,7 @@ from engine.protocol.sentences import say, shown
 
 EMBEDDING = "token_embd.weight"
 ROOT_MEAN_SQUARE = "rms_norm_eps"
+MOST_LAYERS = 4096
 OWN = {**DENSE, **GEMMAS, **MIXTURES}
 
 
@@ -35,6 +36,8 @@ def family_of(header: GgufHeader, name: str) -> Family:
 def config_of(header: GgufHeader, name: str) -> dict[str, object]:
     """What config.json would say; raises `ModelError` where the file does not say enough."""
     family, settings = family_of(header, name), Settings(header, name)
+    if settings.whole("block_count") > MOST_LAYERS:  # some configs have an entry for each
+        raise settings.refused("block_count")
     heads = settings.whole("attention.head_count")
     width = settings.whole("embedding_length")
     if not heads or not width:

@@ -2,7 +2,7 @@
 
 from engine.model.gguf.header import GgufHeader
 from engine.model.gguf.settings import Settings
-from engine.model.gguf.windows import FULL, LINEAR, MOST_LAYERS, windows
+from engine.model.gguf.windows import FULL, LINEAR, windows
 
 Config = dict[str, object]
 FULL_INTERVAL = 4  # every so many-th layer sees everything, if the file says no more
@@ -26,8 +26,7 @@ def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
     """Every so many-th layer has attention; the others keep a state, with several value heads for each key head."""
     keys, values = settings.whole("ssm.group_count"), settings.whole("ssm.time_step_rank")
     inner, every = settings.whole("ssm.inner_size"), settings.whole("full_attention_interval", FULL_INTERVAL)
-    layers = _layers(config)
-    if not keys or not values or values % keys or inner % values or not every or layers > MOST_LAYERS:
+    if not keys or not values or values % keys or inner % values or not every:
         raise settings.refused("ssm.time_step_rank")
     return {
         "linear_num_key_heads": keys,
@@ -35,7 +34,7 @@ def qwen35(_header: GgufHeader, settings: Settings, config: Config) -> Config:
         "linear_key_head_dim": settings.whole("ssm.state_size"),
         "linear_value_head_dim": inner // values,
         "linear_conv_kernel_dim": settings.whole("ssm.conv_kernel"),
-        "layer_types": [LINEAR if (index + 1) % every else FULL for index in range(layers)],
+        "layer_types": [LINEAR if (index + 1) % every else FULL for index in range(_layers(config))],
     }
 
 

@@ -3,7 +3,6 @@
 from engine.model.gguf.settings import Settings, predicting_layers
 
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
-MOST_LAYERS = 4096
 
 
 def windows(settings: Settings, usual: int) -> dict[str, object]:
@@ -12,7 +11,7 @@ def windows(settings: Settings, usual: int) -> dict[str, object]:
     layers = settings.whole("block_count") - predicting_layers(settings)
     said = settings.several("attention.sliding_window_pattern")
     every = usual if said else settings.whole("attention.sliding_window_pattern", usual)
-    if layers > MOST_LAYERS or not every or (said and len(said) < layers):
+    if not every or (said and len(said) < layers):
         raise settings.refused("attention.sliding_window_pattern")
     slides = [bool(said[index]) if said else (index + 1) % every != 0 for index in range(layers)]
     return {"sliding_window": window, "layer_types": [SLIDING if slide else FULL for slide in slides]}

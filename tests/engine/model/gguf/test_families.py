@@ -292,6 +292,9 @@ LATENT_ENTRIES: dict[str, object] = {
 GEMMA4_ENTRIES: dict[str, object] = {"attention__sliding_window": 8, "attention__key_length_swa": 16}
 IMPOSSIBLE: dict[str, tuple[RawFile, str]] = {
     "more layers that predict than layers": (raw("glm4moe", nextn_predict_layers=2), "nextn_predict_layers"),
+    "layers without end and windows": (raw("exaone4", block_count=3_000_000), r"exaone4\.block_count"),
+    "layers without end of experts": (raw("dots1", block_count=3_000_000), r"dots1\.block_count"),
+    "layers without end and states": (raw("qwen35", block_count=3_000_000), r"qwen35\.block_count"),
     "queries permuted for pictures": (raw("glm4", rope__dimension_sections=[8, 12, 12, 0]), "dimension_sections"),
     "experts chosen in no known way": (raw("deepseek2", **{**LATENT_ENTRIES, "expert_gating_func": 4}), "gating_func"),
     "experts chosen as by another network": (raw("glm4moe", expert_gating_func=1), "expert_gating_func"),
