@@ -30,8 +30,12 @@ class DiskReader:
         self._refused: list[OpenFile] = []  # files that refused direct reads; another thread may be reading one
         self._turn = threading.Lock()
         self.bytes_read = 0
-        for path in sorted({segment.path for layout in layouts for segment in layout.segments}):
-            self._files[path] = self._open(path, direct)
+        try:
+            for path in sorted({segment.path for layout in layouts for segment in layout.segments}):
+                self._files[path] = self._open(path, direct)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self, layout: LayerLayout, buffer: Tensor) -> None:
         """Fill `buffer` (uint8, page-aligned, at least `layout.nbytes`); raises `ModelError` if bytes are missing."""

@@ -1,6 +1,7 @@
 """Brings each decoder layer's weights to the compute device just before the layer runs, wherever they are kept."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import torch
@@ -61,39 +62,44 @@ class LayerStream:
         copy_stream: CopyStream | None = None,
         options: StreamOptions | None = None,
     ) -> None:
-        """Opens the files; `load` does the rest.
+        """Opens the files, and closes them where it fails; `load` does the rest.
 
         `decoders`: one for each layer; None: the stored bytes are the weights.
         """
         self.on_wait: OnWait | None = None
-        self.routing = RoutingRecord.of(layers)  # None where the layers are no mixture
         options = options or StreamOptions()
         self._layers, self._layouts, self._tiers = list(layers), list(layouts), list(tiers)
         self._copy_stream, self._decoders, self._options = copy_stream, decoders, options
         self._device = copy_stream.device if copy_stream else torch.device("cpu")
         self._trunk_bytes = 0
         self._hooks: list[RemovableHandle] = []
-        self._disk = DiskReader(layouts, options.direct)
         self._expert_rows = options.host_rows if copy_stream else options.few_rows
-        self._split = split_layers(
-            layers,
-            layouts,
-            tiers,
-            copy_stream is not None,
-            decoders is not None,
-            options.expert_cache_bytes,
-            self._expert_rows,
-        )
-        for index, part in self._split.items():
-            self._layouts[index] = part.split.trunk
         self._scratch = Scratch(self._device)
         pinning = options.pinning or (pinning_for(self._device) if copy_stream else None)
         self._budget = PinnedBudget(pinning) if pinning else None
-        self._store = self._store_of(dict(enumerate(self._layouts)))
-        self._bindings = [self._binding(index) for index in range(len(layers))]
-        self._bulks = self._store_of({index: part.split.bulk for index, part in self._split.items()})
         self._expert_setup: ExpertSetup | None = None
         self._experts: ExpertStream | None = None
+        with ExitStack() as undone:  # where the rest fails
+            self.routing = RoutingRecord.of(layers)  # None where the layers are no mixture
+            if self.routing:
+                undone.callback(self.routing.close)
+            self._disk = DiskReader(layouts, options.direct)
+            undone.callback(self._disk.close)
+            self._split = split_layers(
+                layers,
+                layouts,
+                tiers,
+                copy_stream is not None,
+                decoders is not None,
+                options.expert_cache_bytes,
+                self._expert_rows,
+            )
+            for index, part in self._split.items():
+                self._layouts[index] = part.split.trunk
+            self._store = self._store_of(dict(enumerate(self._layouts)))
+            self._bindings = [self._binding(index) for index in range(len(layers))]
+            self._bulks = self._store_of({index: part.split.bulk for index, part in self._split.items()})
+            undone.pop_all()
 
     def load(self) -> Iterator[int]:
         """Read what is resident, then start the rings; yields each layer's index once it is in its tier.

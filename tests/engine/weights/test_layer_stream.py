@@ -27,6 +27,7 @@ from tests.engine.weights.stand_in import StandInCopyStream
 
 CPU = torch.device("cpu")
 PASSES = 3
+OPEN_FILES = Path("/proc/self/fd")
 TIERS: list[Tier] = ["device", "ram", "ssd"]
 
 
@@ -236,6 +237,25 @@ def test_a_disk_that_fails_is_an_error_with_the_file_s_name(llama: Llama, monkey
     with pytest.raises(ModelError, match=r"\.safetensors cannot be read: Input/output error"):
         passes(llama.context)
     stream.close()
+
+
+@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="the system does not list open files")
+def test_a_stream_that_cannot_be_made_leaves_no_file_open(llama: Llama, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(list(OPEN_FILES.iterdir()))
+    path = llama.layouts[4].segments[0].path
+    path.rename(path.with_suffix(".away"))
+    with pytest.raises(ModelError, match=r"4\.safetensors cannot be read"):
+        llama.stream(llama.layouts, ["ssd"] * 5)
+    assert len(list(OPEN_FILES.iterdir())) == before
+    path.with_suffix(".away").rename(path)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(LayerStream, "_binding", fail)
+    with pytest.raises(MemoryError):
+        llama.stream(llama.layouts, ["ssd"] * 5)
+    assert len(list(OPEN_FILES.iterdir())) == before
 
 
 def test_a_copy_that_fails_is_raised(llama: Llama) -> None:
