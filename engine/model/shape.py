@@ -20,7 +20,7 @@ from engine.model.families.text_tensors import FURTHER_TOKENS
 from engine.model.formats.packed import PackedFormat, PackedWeight
 from engine.model.safe_config import CHOSEN, EXPERTS
 from engine.model.safetensors_header import TensorInfo
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
@@ -218,7 +218,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
     own = len(layers) - _number(text, "num_kv_shared_layers")  # layers behind these read the keys of earlier ones
     if own < 1:
         raise _disagreement(checkpoint.name, say("says that no layer has keys and values of its own"))
-    others = _readers_of_others(text)
+    others = _readers_of_others(checkpoint.name, text)
     sizes = tuple(
         _layer_sizes(checkpoint.name, layer, text, index < own and index not in others)
         for index, layer in enumerate(layers)
@@ -299,10 +299,13 @@ def _query_dim(text: Mapping[str, object]) -> int:
     return _number(text, "qk_nope_head_dim") + _number(text, "qk_rope_head_dim") or _head_dim(text)
 
 
-def _readers_of_others(text: Mapping[str, object]) -> set[object]:
+def _readers_of_others(name: str, text: Mapping[str, object]) -> set[object]:
     """The numbers of layers without keys and values of the text: those of an earlier layer's, or of pictures alone."""
     sources, crossing = text.get("kv_source_layers"), text.get("cross_attention_layers")  # Mistral Large 4, Mllama
-    found: set[object] = {*crossing} if isinstance(crossing, list) else set()
+    crossing = crossing if isinstance(crossing, list) else []
+    if any(type(index) is not int for index in crossing):
+        raise _disagreement(name, say("says {count} layers", count=shown(str(crossing))))
+    found: set[object] = {*crossing}
     return found | {
         index for index, source in enumerate(sources if isinstance(sources, list) else ()) if source != index
     }

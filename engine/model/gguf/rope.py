@@ -29,7 +29,9 @@ def rope_of(header: GgufHeader, settings: Settings, head_dim: int) -> dict[str, 
     """The entries of config.json about the rotary embedding; raises `ModelError` for kinds that are not known."""
     base = settings.real("rope.freq_base", 10_000.0)
     turned = settings.whole("rope.dimension_count", head_dim)
-    if not 0 < turned <= head_dim or not base > 0:
+    if not 1 <= base < math.inf:
+        raise settings.refused("rope.freq_base")
+    if not 0 < turned <= head_dim:
         raise settings.refused("rope.dimension_count")
     if settings.architecture == "gemma4":
         return _by_kind(_proportional(header, settings, base), settings, LOCAL_BASE)
@@ -152,7 +154,7 @@ def _llama3_factor(frequency: float, factor: float, high: float) -> float:
     wavelength = 2 * math.pi / frequency
     if wavelength < length / high:
         return 1.0
-    if wavelength > length / low:
+    if wavelength >= length / low:  # also where both bounds are the same
         return factor
     smooth = (length / wavelength - low) / (high - low)
     return 1 / ((1 - smooth) / factor + smooth)

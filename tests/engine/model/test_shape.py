@@ -181,6 +181,7 @@ def test_compressed_keys_and_values_are_counted_as_the_cache_keeps_them(tmp_path
         ({"num_hidden_layers": 5}, "says 5 layers, which its weights do not hold"),
         ({"num_hidden_layers": 10**30}, "which its weights do not hold"),
         ({"num_kv_shared_layers": 4}, "no layer has keys and values of its own"),
+        ({"cross_attention_layers": [[1]]}, r"says '\[\[1\]\]' layers, which its weights do not hold"),
         ({"quantization_config": {"quant_method": "aqlm"}}, "quantised already, by 'aqlm'"),
         ({"layer_types": ["full_attention", "linear_attention"]}, "cannot hold a token tree: it has linear attention"),
     ],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-U16, U32, I32, F32, BOOL, STRING, ARRAY = 2, 4, 5, 6, 7, 8, 9
+U16, U32, I32, F32, BOOL, STRING, ARRAY, F64 = 2, 4, 5, 6, 7, 8, 9, 12
 TENSOR_F32, TENSOR_Q8_0 = 0, 8
 
 

@@ -1,5 +1,6 @@
 """GGUF files of every family that is read: the same network as transformers', resident and streamed, bit for bit."""
 
+import math
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from tests.campaigns.extent import choose
 from tests.engine.gguf_files import rounded, write_gguf
-from tests.engine.model.gguf.raw_files import ARRAY, F32, STRING, U32, RawFile, entry, tensor, text
+from tests.engine.model.gguf.raw_files import ARRAY, F32, F64, STRING, U32, RawFile, entry, tensor, text
 from tests.engine.tiny_models import MIXED, tiny_model
 from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import passes
@@ -183,7 +184,9 @@ def test_frequencies_in_the_file(published: bool, tmp_path: Path) -> None:
         assert config.rope_parameters["long_factor"] == pytest.approx(factors.tolist())
 
 
-def llama(*extra: bytes, without: str = "", tensors: list[bytes] | None = None) -> RawFile:
+def llama(
+    *extra: bytes, without: str = "", tensors: list[bytes] | None = None, data: bytes = bytes(1 << 14)
+) -> RawFile:
     """The least that is a Llama, with entries besides, or without one."""
     numbers = {
         "context_length": 64, "embedding_length": 32, "block_count": 1, "attention.head_count": 2,
@@ -193,8 +196,10 @@ def llama(*extra: bytes, without: str = "", tensors: list[bytes] | None = None) 
     entries.append(entry("llama.attention.layer_norm_rms_epsilon", F32, struct.pack("<f", 1e-5)))
     entries.append(entry("general.architecture", STRING, text("llama")))
     table = tensors if tensors is not None else [tensor("token_embd.weight", (32, 8), 0)]
-    return RawFile(entries=[*entries, *extra], tensors=table, data=bytes(1 << 14))
+    return RawFile(entries=[*entries, *extra], tensors=table, data=data)
 
+
+TWOS = struct.pack("<f", 2.0) * 4096
 
 REFUSED: dict[str, tuple[RawFile, str]] = {
     "an unknown architecture": (
@@ -227,6 +232,22 @@ REFUSED: dict[str, tuple[RawFile, str]] = {
             entry("llama.rope.scaling.attn_factor", F32, struct.pack("<f", 1)),
         ),
         "rope.scaling.factor",
+    ),
+    "a base without end": (
+        llama(
+            entry("llama.rope.freq_base", F32, struct.pack("<f", math.inf)),
+            tensors=[tensor("token_embd.weight", (32, 8), 0), tensor("rope_freqs.weight", (8,), 1024)],
+            data=TWOS,
+        ),
+        r"llama\.rope\.freq_base",
+    ),
+    "a base near nothing": (
+        llama(
+            entry("llama.rope.freq_base", F64, struct.pack("<d", 1e-320)),
+            tensors=[tensor("token_embd.weight", (32, 8), 0), tensor("rope_freqs.weight", (8,), 1024)],
+            data=TWOS,
+        ),
+        r"llama\.rope\.freq_base",
     ),
     "frequencies for another width": (
         replace(
@@ -273,6 +294,17 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(fault: str, tmp_path: Pat
     raw, words = REFUSED[fault]
     with pytest.raises(ModelError, match=words):
         open_checkpoint(str(raw.write(tmp_path / "m.gguf")))
+
+
+def test_a_wave_may_be_as_long_as_both_bounds_of_llama_4(tmp_path: Path) -> None:
+    path = llama(
+        entry("llama.rope.freq_base", F64, struct.pack("<d", 1699887.3833431676)),  # gives one of 8192 tokens
+        entry("llama.rope.dimension_count", U32, struct.pack("<I", 4)),
+        tensors=[tensor("token_embd.weight", (32, 8), 0), tensor("rope_freqs.weight", (2,), 1024)],
+        data=struct.pack("<256f2f", *[0.0] * 256, 2.0, 3.0) + bytes(1 << 12),
+    ).write(tmp_path / "m.gguf")
+    rope: Any = open_checkpoint(str(path)).config["rope_parameters"]
+    assert (rope["rope_type"], rope["long_factor"]) == ("longrope", [2.0, 3.0])
 
 
 def test_layers_that_are_missing_are_refused(tmp_path: Path) -> None:
