@@ -2,9 +2,13 @@
 
 from typing import Any
 
-from engine.protocol.messages import Appraise, Appraised, Cancel, Finished, Round
+import pytest
+
+from engine.loading import estimate
+from engine.protocol.messages import Appraise, Appraised, Cancel, Finished, Load, Round
 from engine.protocol.options import LoadOptions
 from tests.engine.child import Child
+from tests.engine.served import Served
 
 
 def until_appraised(child: Child, request: int) -> list[Any]:
@@ -41,3 +45,12 @@ def test_what_goes_wrong_is_an_answer_too(lasting: Child) -> None:
     found = until_appraised(lasting, 61)[-1]
     assert found.verdict == "no"
     assert "unexpected error" in found.reason
+
+
+def test_what_a_load_has_read_so_far_is_not_taken_for_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Served().process
+    process._take(Load(71, LoadOptions()))  # nobody serves it
+    monkeypatch.setattr(estimate, "_own_bytes", lambda: 20 << 30)
+    process._appraised(Appraise(72, LoadOptions()))
+    assert process._estimator
+    assert process._estimator._library_bytes == estimate.LIBRARY_BYTES

@@ -42,7 +42,7 @@ class MessageEditor(QWidget):
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
         self._is_answering = False
-        self._accept_tip = tip(tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words))
+        self._accept_tip = tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words)
         self.accept = QPushButton(accept_words, self)
         self.cancel = QPushButton(tr("Cancel"), self)
         self.cancel.setToolTip(tr("Leave the message as it is (Esc)"))
@@ -95,7 +95,7 @@ class MessageEditor(QWidget):
     def _show_whether_it_can_be_accepted(self) -> None:
         self.accept.setEnabled(bool(self.field.toPlainText().strip()) and not self._is_answering)
         waits = tr("An answer is under way: wait for its end, or stop it.")
-        self.accept.setToolTip(tip(waits) if self._is_answering else self._accept_tip)
+        self.accept.setToolTip(tip(waits if self._is_answering else self._accept_tip))
 
 
 def can_be_edited(text: str, tool: QToolButton) -> bool:
