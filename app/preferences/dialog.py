@@ -91,6 +91,8 @@ class PreferencesDialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Begin with what holds now."""
         super().showEvent(event)
+        if event.spontaneous():  # it was only minimised: what was typed stays
+            return
         self.search.clear()
         self.load()
         self.list.setFocus()

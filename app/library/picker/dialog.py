@@ -212,6 +212,8 @@ class ModelsDialog(QDialog):
         """What was deleted is deleted now."""
         super().hideEvent(event)
         self._settings.change(models_geometry=bytes(self.saveGeometry().toBase64().data()).decode())
+        if event.spontaneous():  # it is only minimised, and can still be undone
+            return
         self._library.local_models.settle()
         self._engines.settle()
         for page in (self.local, self.engines):

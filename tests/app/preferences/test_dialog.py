@@ -171,6 +171,18 @@ def test_cancel_keeps_nothing_and_the_next_time_shows_what_holds(
     assert row(dialog, "theme").editor.value() == "system"
 
 
+def test_minimising_keeps_what_was_typed(dialog: PreferencesDialog, qtbot: QtBot) -> None:
+    dialog.search.setText("proxy")
+    row(dialog, "proxy").editor.show_value("http://proxy.example:3128")
+    dialog.windowHandle().showMinimized()
+    qtbot.waitUntil(dialog.isMinimized)
+    dialog.windowHandle().showNormal()
+    qtbot.waitUntil(lambda: not dialog.isMinimized())
+    assert dialog.search.text() == "proxy"
+    assert row(dialog, "proxy").editor.value() == "http://proxy.example:3128"
+    assert dialog.apply_button.isEnabled()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [

@@ -110,6 +110,21 @@ def test_what_was_deleted_is_gone_when_the_dialog_closes(desk: Desk, page: Local
     desk.wait(lambda: list(cache.iterdir()) == [])
 
 
+def test_what_was_deleted_can_be_put_back_after_minimising(desk: Desk, page: LocalPage, cache: Path) -> None:
+    desk.choose("org/kept")
+    page.delete.click()
+    confirm(page, "Delete")
+    desk.wait(lambda: "org/kept" not in names(page))
+    desk.dialog.windowHandle().showMinimized()
+    desk.wait(desk.dialog.isMinimized)
+    desk.dialog.windowHandle().showNormal()
+    desk.wait(lambda: not desk.dialog.isMinimized())
+    assert any(each.key == UNDO for each in page.notices.notices)
+    page.notices.act(UNDO)
+    desk.wait(lambda: "org/kept" in names(page))
+    assert (cache / "models--org--kept" / "refs" / "main").is_file()
+
+
 def test_what_is_loaded_or_ours_is_not_deleted(desk: Desk, page: LocalPage) -> None:
     desk.choose("embedded")
     assert not page.delete.isEnabled()
