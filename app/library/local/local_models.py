@@ -159,5 +159,5 @@ def _discard(model: LocalModel, names: Sequence[str]) -> None:
         path = known.get(name, model.folder / name)
         blob = path.resolve()
         path.unlink(missing_ok=True)
-        if blob.is_relative_to(model.root):
+        if blob.is_relative_to(model.root.resolve()):  # the cache may lie behind a link
             blob.unlink(missing_ok=True)

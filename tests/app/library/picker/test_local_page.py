@@ -180,6 +180,26 @@ def test_verifying_finds_damage_and_gets_just_that_file_again(
     assert desk.asked == []
 
 
+def test_a_damaged_file_is_fetched_again_where_the_cache_is_behind_a_link(
+    desk: Desk, hub: Hub, cache: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    cache.symlink_to(tmp_path / "elsewhere")
+    root = cached(cache, "org/kept", tiny())
+    put_up(hub, "org/kept", 10**9)
+    blob = next(root.rglob("model.safetensors")).resolve()
+    blob.write_bytes(bytes(blob.stat().st_size))
+    page = desk.open(Page.MODELS).local
+    desk.choose("org/kept")
+    page.verify.click()
+    desk.wait(lambda: any(each.key == DAMAGED for each in page.notices.notices))
+    page.notices.act(DAMAGED)
+    desk.wait_for("org/kept", State.DONE)
+    assert len(hub.asked("model.safetensors")) == 1
+    assert blob.read_bytes() == hub.catalogue.repos["org/kept"].files["model.safetensors"]
+
+
 def test_folders_come_and_go(
     desk: Desk, page: LocalPage, tmp_path: Path, settings: SettingsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
