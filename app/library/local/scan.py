@@ -2,15 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from app.hub.names import choose
 from app.hub.place import CACHE_PREFIX
 from app.library.local.gguf_models import cached_gguf_models, gguf_models_in, links_of
-from app.library.local.models import Home, LocalModel, folders_below, has_config, read_model, snapshot_of
+from app.library.local.models import CONFIG, Home, LocalModel, folders_below, has_config, read_model, snapshot_of
 from app.library.local.other_apps import Store, models_of_other_apps
 from app.system.background import Stop
 
 _DEPTH = 3  # a folder of models, perhaps by owner
+_OF_REPOSITORIES = (
+    "*.safetensors", "*.json", "*.jinja", "*.model", "*.py", "*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "merges.txt",
+    "vocab.txt", "readme*", "license*", "notice*", ".gitattributes", ".gitignore", ".ds_store",
+)  # fmt: skip
+_FOLDERS_OF_REPOSITORIES = (".cache", ".git")  # what `hf download` and `git clone` leave in it
 
 
 def find_models(cache: Path, folders: Sequence[Path], stop: Stop, stores: Sequence[Store] = ()) -> Iterator[LocalModel]:
@@ -58,8 +65,27 @@ def _cached(root: Path, repo: str) -> Iterator[LocalModel]:
 def _in_folder(folder: Path) -> Iterator[LocalModel]:
     variants = list(gguf_models_in(folder, Home.FOLDER, folder))
     if has_config(folder) and _is_model(folder, bool(variants)):
-        yield read_model(folder, Home.FOLDER, folder.name, str(folder), folder)
+        yield _without_others(read_model(folder, Home.FOLDER, folder.name, str(folder), folder))
     yield from variants
+
+
+def _without_others(whole: LocalModel) -> LocalModel:
+    """The same model; only its own files are deleted where the folder holds what no repository of a model does."""
+    try:
+        entries = sorted(whole.folder.iterdir())
+    except OSError:
+        return whole
+    if all(map(_is_of_repository, entries)):
+        return whole
+    own = {CONFIG, *choose([path.name for path in entries if path.is_file()])}
+    parts = tuple(path for path in entries if path.name in own)
+    return replace(whole, parts=parts, bytes=sum(path.lstat().st_size for path in parts if not path.is_symlink()))
+
+
+def _is_of_repository(path: Path) -> bool:
+    if path.is_dir():
+        return path.name in _FOLDERS_OF_REPOSITORIES
+    return any(fnmatchcase(path.name.casefold(), pattern) for pattern in _OF_REPOSITORIES)
 
 
 def _is_model(folder: Path, has_variants: bool) -> bool:

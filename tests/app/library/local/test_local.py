@@ -205,6 +205,34 @@ def test_without_a_trash_it_stays_where_it_was(tmp_path: Path, monkeypatch: pyte
     assert (folder / "config.json").is_file()
 
 
+def test_what_lies_beside_a_model_in_its_folder_stays_when_it_is_deleted(tmp_path: Path) -> None:
+    own = {name: content for name, content in tiny().items() if name != "README.md"}
+    others = {"other-Q4_K_M.gguf": gguf(), "README.md": b"# Both", "thesis.txt": b"mine"}
+    folder = write(tmp_path / "mixed", own | others)
+    write(folder / "notes", {"a.txt": b"a"})
+    whole = found(tmp_path / "none", tmp_path)["mixed"]
+    assert {path.name for path in whole.parts} == set(own)
+    assert whole.bytes == sum(map(len, own.values()))
+    removals = Removals()
+    removed = removals.remove(whole.root, True, whole.parts)
+    assert removed.bytes == whole.bytes
+    assert {path.name for path in folder.rglob("*")} == {*others, "notes", "a.txt"}
+    assert list(found(tmp_path / "none", tmp_path)) == ["other-Q4_K_M"]
+    removals.undo(removed)
+    assert found(tmp_path / "none", tmp_path)["mixed"].parts == whole.parts
+
+
+def test_a_model_that_is_alone_in_its_folder_is_deleted_with_it(tmp_path: Path) -> None:
+    files = tiny() | {
+        "README.md": b"It",
+        "LICENSE.txt": b"MIT",
+        ".gitattributes": b"",
+        "preprocessor_config.json": b"{}",
+    }
+    write(write(tmp_path / "model", files) / ".cache" / "huggingface", {".gitignore": b"*"})
+    assert found(tmp_path / "none", tmp_path)["model"].parts == ()
+
+
 def test_a_place_that_was_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     root = cached(tmp_path, "org/tiny", tiny())
     removals = Removals()
