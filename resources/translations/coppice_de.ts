@@ -3566,6 +3566,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/local/local_models.py" />
+            <source>'{name}' cannot be read: {reason}.</source>
+            <translation>„{name}“ kann nicht gelesen werden: {reason}.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/local_models.py" />
             <source>Copy its files again.</source>
             <translation>Kopieren Sie seine Dateien noch einmal.</translation>
         </message>
@@ -8369,11 +8374,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/rounds/recording.py" />
             <source>'{name}' breaks off in the middle of round {number}; the {count} before are shown.</source>
             <translation>„{name}“ bricht mitten in Runde {number} ab; die {count} davor werden gezeigt.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/rounds/recording.py" />
-            <source>'{name}' cannot be read: {reason}.</source>
-            <translation>„{name}“ kann nicht gelesen werden: {reason}.</translation>
         </message>
         <message>
             <location filename="../../app/tree/rounds/recording.py" />

@@ -38,6 +38,7 @@ class LocalModels(QObject):
     failed = Signal(CoppiceError)
     verifying = Signal(str, Verifying)
     verified = Signal(str, Verifying)
+    verification_failed = Signal(str, CoppiceError)
 
     def __init__(self, cache: Path, folders: Callable[[], Sequence[str]], parent: QObject | None = None) -> None:
         """`cache`: the application's own, for prepared copies; `folders`: those that a person has added."""
@@ -86,7 +87,7 @@ class LocalModels(QObject):
             self._jobs.start(lambda _stop: self._guarded(self._removals.settle))
 
     def verify(self, key: str, what: LocalModel | PreparedCopy) -> None:
-        """Read all of it and compare; `verifying` comes on the way, `verified` at the end."""
+        """Read all of it and compare; `verifying` comes on the way, `verified` or `verification_failed` at the end."""
         if key not in self._verifications:
             job = self._jobs.start(lambda stop: self._verify(key, what, stop))
             self._verifications[key] = job
@@ -118,10 +119,14 @@ class LocalModels(QObject):
             verify_model(what, stop) if isinstance(what, LocalModel) else verify_prepared(what, stop)
         )
         latest, told = Verifying(0, 0), 0.0
-        for latest in steps:
-            if time.monotonic() - told > _SECONDS_BETWEEN_REPORTS:
-                told = time.monotonic()
-                self.verifying.emit(key, latest)
+        try:
+            for latest in steps:
+                if time.monotonic() - told > _SECONDS_BETWEEN_REPORTS:
+                    told = time.monotonic()
+                    self.verifying.emit(key, latest)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise CoppiceError(tr("'{name}' cannot be read: {reason}.").format(name=what.name, reason=why)) from None
         return latest
 
     def _on_found(self, found: Found) -> None:
@@ -139,7 +144,7 @@ class LocalModels(QObject):
 
     def _on_verification_failed(self, key: str, error: CoppiceError) -> None:
         self._verifications.pop(key, None)
-        self.failed.emit(error)
+        self.verification_failed.emit(key, error)
 
 
 def _look(cache: Path, folders: Sequence[Path], stores: Sequence[Store], stop: Stop, first: bool) -> Found:

@@ -108,6 +108,7 @@ class LocalPage(QWidget):
         local_models.failed.connect(self._on_failed)
         local_models.verifying.connect(self._on_verifying)
         local_models.verified.connect(self._on_verified)
+        local_models.verification_failed.connect(self._on_verification_failed)
 
     def show_in_use(self, sources: frozenset[str]) -> None:
         """These are loaded: they are not deleted."""
@@ -234,9 +235,7 @@ class LocalPage(QWidget):
         self.notices.add(Notice(STOP, words, action=tr("Stop"), tone=Tone.HINT, on_action=self._stop_verifying))
 
     def _on_verified(self, key: str, result: Verifying) -> None:
-        entry, self._verifying = self._verifying, None
-        self.notices.dismiss(STOP)
-        self._on_chosen(self.view.current)
+        entry = self._end_verifying()
         if entry is None or entry.key != key:
             return
         if not result.damaged:
@@ -249,6 +248,17 @@ class LocalPage(QWidget):
         words = tr("{name} is damaged: {names}.").format(name=entry.name, names=names)
         repair = partial(self._repair, entry, result.damaged)
         self.notices.add(Notice(DAMAGED, words, hint, action, on_action=repair))
+
+    def _on_verification_failed(self, _key: str, error: CoppiceError) -> None:
+        self._end_verifying()
+        self._on_failed(error)
+
+    def _end_verifying(self) -> Entry | None:
+        """Let another model be verified; returns the one that was."""
+        entry, self._verifying = self._verifying, None
+        self.notices.dismiss(STOP)
+        self._on_chosen(self.view.current)
+        return entry
 
     def _on_removed(self, name: str, removed: Removed) -> None:
         words = tr("{name} was deleted; {size} are free when this dialog is closed.").format(
@@ -263,8 +273,7 @@ class LocalPage(QWidget):
     def _stop_verifying(self) -> None:
         if self._verifying is not None:
             self._local_models.stop_verifying(self._verifying.key)
-            self._verifying = None
-            self._on_chosen(self.view.current)
+            self._end_verifying()
 
     def _repair(self, entry: Entry, damaged: tuple[str, ...]) -> None:
         """Delete the damaged files, and ask for them again."""

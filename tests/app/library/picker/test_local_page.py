@@ -1,5 +1,6 @@
 """The models on this computer: found, filtered, deleted and put back, verified and repaired, folders added."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QFileDialog, QMessageBox
 
 from app.downloads.progress import Request, State
 from app.library.picker.entry_list import ENTRY
-from app.library.picker.local_page import DAMAGED, STOP, UNDO, LocalPage
+from app.library.picker.local_page import DAMAGED, SAID, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
 from engine.protocol.options import OWN_HEADS, LoadOptions
@@ -198,6 +199,16 @@ def test_a_damaged_file_is_fetched_again_where_the_cache_is_behind_a_link(
     desk.wait_for("org/kept", State.DONE)
     assert len(hub.asked("model.safetensors")) == 1
     assert blob.read_bytes() == hub.catalogue.repos["org/kept"].files["model.safetensors"]
+
+
+def test_a_verification_that_fails_is_over(desk: Desk, page: LocalPage, cache: Path, tmp_path: Path) -> None:
+    desk.choose("org/kept")
+    shutil.rmtree(cache / "models--org--kept" / "snapshots")
+    page.verify.click()
+    desk.wait(lambda: any(each.key == SAID for each in page.notices.notices))
+    assert not any(each.key == STOP for each in page.notices.notices)
+    desk.choose(str(tmp_path / "models" / "mine"))
+    assert page.verify.isEnabled()
 
 
 def test_folders_come_and_go(
