@@ -12,8 +12,8 @@ from app.hub.place import hub_place
 from app.i18n.translation import tr
 from app.library.local.models import Home, LocalModel, PreparedCopy, find_prepared
 from app.library.local.other_apps import Store, stores_here
-from app.library.local.removal import Removals, Removed, settle_leftovers
-from app.library.local.scan import find_models
+from app.library.local.removal import Removals, Removed, put_back_leftovers, settle_leftovers
+from app.library.local.scan import find_models, folders_to_search
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.background import Stop
 from app.ui.jobs import Job, Jobs
@@ -152,6 +152,8 @@ def _look(cache: Path, folders: Sequence[Path], stores: Sequence[Store], stop: S
     if first:  # what an earlier session had set aside when it was killed
         settle_leftovers(hub)
         settle_leftovers(cache / "prepared")
+        for folder in folders_to_search(folders, stop):
+            put_back_leftovers(folder)
     return Found(tuple(find_models(hub, folders, stop, stores)), find_prepared(cache))
 
 

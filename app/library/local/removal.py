@@ -5,6 +5,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,13 +46,15 @@ class Removals:
         if root.is_symlink() or not root.is_dir() or root == root.parent:
             words = tr("{folder} is not a folder that can be deleted.").format(folder=root)
             raise CoppiceError(words, tr("Nothing was deleted."))
-        aside = root.with_name(f"{ASIDE}{uuid.uuid4().hex}")
+        aside = root.with_name(f"{ASIDE}{uuid.uuid4().hex}") / root.name  # named, so that a crash does not lose it
         taken = tuple(path.relative_to(root) for path in _with_blobs(root, parts))
         size = sum((root / each).lstat().st_size for each in taken) if parts else bytes_below(root)
         removed = Removed(root, aside, size, to_trash, taken)
         try:
+            aside.parent.mkdir()
             _move(root, aside, taken)
         except OSError as error:
+            _remove_empty(aside.parent)
             why = error.strerror or type(error).__name__
             words = tr("{folder} cannot be deleted: {reason}.").format(folder=root, reason=why)
             raise CoppiceError(words, tr("If it is loaded, load another model first.")) from None
@@ -64,7 +67,7 @@ class Removals:
         if any(os.path.lexists(path) for path in _originals(removed)):
             raise CoppiceError(tr("{folder} is there again.").format(folder=_originals(removed)[0]), hint)
         try:
-            _move(removed.aside, removed.original, removed.parts)
+            _take_back(removed)
         except OSError as error:
             why = error.strerror or type(error).__name__
             raise CoppiceError(tr("It cannot be put back: {reason}.").format(reason=why), hint) from None
@@ -87,12 +90,35 @@ def settle_leftovers(cache: Path) -> None:
             shutil.rmtree(aside, ignore_errors=True)
 
 
+def put_back_leftovers(folder: Path) -> None:
+    """Undo removals that a crash interrupted, in a folder of the person's; what has been replaced stays aside."""
+    asides: list[Path] = []
+    with suppress(OSError):  # a folder that is out of reach hinders nothing
+        asides += folder.glob(f"{ASIDE}*")
+    for aside in asides:
+        try:
+            if removed := _left_in(aside):
+                Removals([removed]).undo(removed)
+        except (CoppiceError, OSError) as error:
+            _log.warning("%s could not be put back: %s", aside, error)
+
+
+def _left_in(aside: Path) -> Removed | None:
+    """What was removed: a whole folder if it is not there any more, otherwise files of it."""
+    held = [] if aside.is_symlink() else list(aside.iterdir())
+    if len(held) != 1 or held[0].is_symlink() or not held[0].is_dir():
+        return None
+    root, original = held[0], aside.with_name(held[0].name)
+    parts = (path.relative_to(root) for path in sorted(root.rglob("*")) if path.is_symlink() or not path.is_dir())
+    return Removed(original, root, bytes_below(root), True, tuple(parts) if original.is_dir() else ())
+
+
 def _end(removed: Removed) -> bool:
     try:
         if removed.to_trash:
             _to_trash(removed)
         else:
-            shutil.rmtree(removed.aside)
+            shutil.rmtree(removed.aside.parent)
     except OSError as error:
         _log.warning("%s could not be removed; what is left is in %s: %s", removed.original, removed.aside, error)
         return False
@@ -106,13 +132,18 @@ def _to_trash(removed: Removed) -> None:
     originals = _originals(removed)
     if any(os.path.lexists(path) for path in originals):
         raise FileExistsError("something else has taken its place")
-    _move(removed.aside, removed.original, removed.parts)
+    _take_back(removed)
     for path in originals:
         send2trash.send2trash(path)
 
 
 def _originals(removed: Removed) -> tuple[Path, ...]:
     return tuple(removed.original / each for each in removed.parts) or (removed.original,)
+
+
+def _take_back(removed: Removed) -> None:
+    _move(removed.aside, removed.original, removed.parts)
+    _remove_empty(removed.aside.parent)
 
 
 def _move(source: Path, target: Path, parts: tuple[Path, ...]) -> None:

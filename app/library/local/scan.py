@@ -32,6 +32,13 @@ def find_models(cache: Path, folders: Sequence[Path], stop: Stop, stores: Sequen
             yield model
 
 
+def folders_to_search(folders: Sequence[Path], stop: Stop) -> Iterator[Path]:
+    """Where models may lie: beside each of a person's folders, which may be a model itself, in it, and below."""
+    for folder in folders:
+        yield folder.parent
+        yield from folders_below(folder, _DEPTH, stop)
+
+
 def _all(cache: Path, folders: Sequence[Path], stop: Stop, stores: Sequence[Store]) -> Iterator[LocalModel]:
     for root in sorted(cache.glob(f"{CACHE_PREFIX}*")) if cache.is_dir() else ():
         stop.check()

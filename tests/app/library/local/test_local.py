@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.hub.place import hub_place
+from app.library.local.local_models import _look
 from app.library.local.models import Home, LocalModel, find_prepared
 from app.library.local.removal import ASIDE, Removals, settle_leftovers
 from app.library.local.scan import find_models
@@ -258,3 +260,38 @@ def test_what_a_crash_left_aside_in_the_cache_is_removed_at_the_next_start(tmp_p
     settle_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["models--org--tiny"]
     assert json.loads((found(tmp_path)["org/tiny"].folder / "config.json").read_bytes())["model_type"] == "llama"
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., set[str]]:
+    """Names of the models that the first look of a session finds."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    return lambda *folders: {each.name for each in _look(tmp_path / "cache", folders, (), STOP, True).models}
+
+
+def test_what_a_crash_left_aside_in_a_folder_of_ones_own_is_put_back(
+    look: Callable[..., set[str]], tmp_path: Path
+) -> None:
+    shelf = tmp_path / "shelf"
+    lone = write(tmp_path / "lone", tiny())
+    deep = write(shelf / "owner" / "model", tiny())
+    write(shelf / "mixed", {"a-Q4_K_M.gguf": gguf(), "notes.txt": b"mine"})
+    removals = Removals()
+    removals.remove(lone, to_trash=True)
+    removals.remove(deep, to_trash=True)
+    removals.remove(shelf / "mixed", True, (shelf / "mixed" / "a-Q4_K_M.gguf",))
+    assert found(tmp_path / "none", shelf, lone) == {}
+    assert look(shelf, lone) == {"lone", "model", "a-Q4_K_M"}
+    assert {path.name for path in deep.iterdir()} == set(tiny())
+    assert [path for path in tmp_path.rglob("*") if path.name.startswith(ASIDE)] == []
+
+
+def test_what_a_crash_left_aside_is_not_put_over_what_took_its_place(
+    look: Callable[..., set[str]], tmp_path: Path
+) -> None:
+    model = write(tmp_path / "shelf" / "model", tiny())
+    removed = Removals().remove(model, to_trash=True)
+    write(model, {"config.json": b'{"model_type": "new"}'})
+    assert look(tmp_path / "shelf") == {"model"}
+    assert [path.name for path in model.iterdir()] == ["config.json"]
+    assert {path.name for path in removed.aside.iterdir()} == set(tiny())
