@@ -106,6 +106,7 @@ def read_gguf(
         files=files,
         parts=() if root else files,
         alias=alias,
+        resolved=str(files[0].resolve()),
     )
 
 

@@ -45,7 +45,8 @@ class LocalModel:
     `bytes`: on disk; `last_used`: seconds since 1970, as the file system knows it; `problem`: why it cannot be loaded,
     empty if nothing speaks against it; `format`: of its weights, as people call it; `files`: of a model in GGUF files,
     these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source that means it;
-    `is_head`: it drafts for another model, and is none by itself.
+    `is_head`: it drafts for another model, and is none by itself; `resolved`: its place without links, as prepared
+    copies name what they were made from.
     """
 
     source: str
@@ -62,6 +63,12 @@ class LocalModel:
     parts: tuple[Path, ...] = ()
     alias: str = ""
     is_head: bool = False
+    resolved: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every source that means it."""
+        return frozenset(filter(None, (self.source, self.alias, self.resolved)))
 
     @property
     def place(self) -> Path:
@@ -85,6 +92,7 @@ def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> 
         problem=problem or _missing(folder),
         format=stored,
         is_head=is_head,
+        resolved=str(folder.resolve()),
     )
 
 

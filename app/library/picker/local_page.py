@@ -203,6 +203,12 @@ class LocalPage(QWidget):
         self.delete.setEnabled(entry is not None and entry.can_be_deleted and not why)
         self.delete.setToolTip(tip(why))
 
+    def _is_in_use(self, entry: Entry) -> bool:
+        """Whether it is loaded under any of its names, or a copy of it, or what it was made from."""
+        names = entry.local.names if entry.local is not None else frozenset({entry.source})
+        same = (each.names for each in self._local_models.found.models if not names.isdisjoint(each.names))
+        return not self._in_use.isdisjoint(names.union(*same))
+
     def _on_add_folder(self) -> None:
         if folder := QFileDialog.getExistingDirectory(self, tr("A folder that holds models")):
             self.add_folder(folder)
@@ -287,7 +293,7 @@ class LocalPage(QWidget):
         if entry.local is not None and entry.local.home.is_of_another_app:
             app = entry.local.home.value
             return tr("It belongs to {app}, which shares it with Coppice: delete it there.").format(app=app)
-        if entry.can_be_deleted and entry.source in self._in_use:
+        if entry.can_be_deleted and self._is_in_use(entry):
             return tr("It is loaded")
         is_cached = entry.local is not None and entry.local.home is Home.HUB_CACHE
         return tr("It is being downloaded") if is_cached and split_source(entry.source)[0] in self._downloading else ""

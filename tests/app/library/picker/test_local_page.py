@@ -13,7 +13,9 @@ from app.library.picker.entry_list import ENTRY
 from app.library.picker.local_page import DAMAGED, SAID, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
+from app.system.paths import Folders
 from engine.protocol.options import OWN_HEADS, LoadOptions
+from engine.weights.store.manifest import Manifest, Recipe
 from tests.app.hub.repositories import REST, safetensors, shapes, tiny
 from tests.app.library.local.folders import cached, write
 from tests.app.library.picker.conftest import Desk, put_up
@@ -152,6 +154,27 @@ def test_what_is_being_downloaded_is_not_deleted(desk: Desk, page: LocalPage, hu
     hub.release()
     desk.wait(page.delete.isEnabled)
     assert desk.download("org/coming").state is State.DONE
+
+
+def test_neither_a_loaded_model_nor_its_prepared_copy_is_deleted(
+    desk: Desk, page: LocalPage, cache: Path, folders: Folders
+) -> None:
+    source = str(next((cache / "models--org--kept" / "snapshots").iterdir()).resolve())
+    copy = folders.cache / "prepared" / "kept-nf4"
+    copy.mkdir(parents=True)
+    Manifest(Recipe("org/kept", source, "f" * 64, "nf4", "bfloat16", 2), {}, True).write(copy)
+    desk.library.local_models.look()
+    desk.choose(f"prepared:{copy}")
+    assert page.delete.isEnabled()
+    page.show_in_use(frozenset({"org/kept"}))
+    assert not page.delete.isEnabled()
+    QTest.keyClick(page.view, Qt.Key.Key_Delete)
+    assert page.findChildren(QMessageBox) == []
+    desk.choose("org/kept")
+    page.show_in_use(frozenset({source}))
+    assert not page.delete.isEnabled()
+    page.show_in_use(frozenset({"org/other"}))
+    assert page.delete.isEnabled()
 
 
 def test_verifying_finds_damage_and_gets_just_that_file_again(
