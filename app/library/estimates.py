@@ -55,7 +55,7 @@ def in_words(found: Appraised) -> str:
             return tr("Cannot be used: {reason}").format(reason=translated(found.reason))
         return tr("Does not fit, because {reason}").format(reason=translated(found.reason))
     if found.verdict == "device":
-        words = tr("Runs on the GPU, about {rate}") if found.device == "cuda" else tr("Runs on the CPU, about {rate}")
+        words = tr("Runs on the GPU, about {rate}") if found.device != "cpu" else tr("Runs on the CPU, about {rate}")
     else:
         is_ram = found.verdict == "offload"
         words = tr("Streams from RAM, about {rate}") if is_ram else tr("Streams from SSD, about {rate}")

@@ -263,7 +263,7 @@ class DetailsPane(QFrame):
 
 def describe_tiers(price: Appraised) -> str:
     """Where the layers would be and what that takes, such as `GPU: 20 layers, 7.8 GB  ·  RAM: 44 layers, 22.0 GB`."""
-    places = _PLACES if price.device == "cuda" else _PLACES | {"device": tr("RAM, ready")}
+    places = _PLACES if price.device != "cpu" else _PLACES | {"device": tr("RAM, ready")}
     tiers = [
         tr("{place}: {layers}, {size}").format(
             place=places.get(each.tier, each.tier), layers=tr("%n layers", n=each.layers), size=size_text(each.bytes)

@@ -103,6 +103,7 @@ def test_strange_answers_are_not_taken(qtbot: QtBot, link: FakeLink, estimator: 
     ("found", "words"),
     [
         (Appraised(1, "device", "", "cuda", TIERS, tokens_per_second=51.2), "Runs on the GPU, about 51 tokens/s"),
+        (Appraised(1, "device", "", "xpu", TIERS, tokens_per_second=51.2), "Runs on the GPU, about 51 tokens/s"),
         (Appraised(1, "device", "", "cpu", TIERS, tokens_per_second=7.25), "Runs on the CPU, about 7.2 tokens/s"),
         (Appraised(1, "offload", "", "cuda", TIERS, tokens_per_second=9.44), "Streams from RAM, about 9.4 tokens/s"),
         (Appraised(1, "ssd", "", "cuda", TIERS, tokens_per_second=0.05), "Streams from SSD, about 0.05 tokens/s"),
@@ -121,6 +122,11 @@ def test_speeds_have_two_digits() -> None:
     assert [rate_text(each) for each in (123.4, 9.5, 9.44, 0.1, 0.012)] == [
         "123 tokens/s", "10 tokens/s", "9.4 tokens/s", "0.1 tokens/s", "0.01 tokens/s",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("device", "place"), [("cuda", "GPU"), ("xpu", "GPU"), ("cpu", "RAM, ready")])
+def test_layers_on_the_device_are_on_any_makers_gpu(device: str, place: str) -> None:
+    assert describe_tiers(Appraised(1, "device", "", device, TIERS)).startswith(f"{place}: 10 layers")
 
 
 def test_what_is_unusual_about_the_context_is_told_below_its_length() -> None:
