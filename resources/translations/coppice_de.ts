@@ -3111,11 +3111,6 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/installation/runtime/builds.py" />
-            <source>Apple (Metal)</source>
-            <translation>Apple (Metal)</translation>
-        </message>
-        <message>
-            <location filename="../../app/installation/runtime/builds.py" />
             <source>Found: a Mac with an Apple processor.</source>
             <translation>Gefunden: ein Mac mit einem Prozessor von Apple.</translation>
         </message>

@@ -38,7 +38,7 @@ NAMES = {
     Build.CPU: mark("Processor only"),
     Build.CUDA: mark("NVIDIA (CUDA)"),
     Build.ROCM: mark("AMD (ROCm)"),
-    Build.METAL: mark("Apple (Metal)"),
+    Build.METAL: mark("Processor only"),  # torch could use Metal, the engine does not: see engine/accelerator.py
 }
 
 

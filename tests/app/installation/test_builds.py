@@ -2,9 +2,10 @@
 
 import pytest
 
-from app.installation.runtime.builds import Build, BuildOffer, Proposal, propose
+from app.installation.runtime.builds import NAMES, Build, BuildOffer, Proposal, propose
 from app.installation.runtime.hardware import Hardware, NvidiaCard
 from app.installation.runtime.lock import Lock, Wheel
+from engine.accelerator import TYPES
 
 LINUX = {build: Lock(build.value, "3.11", 900, (Wheel(f"torch-{build}-x.whl", "", 100),)) for build in Build}
 CARD = NvidiaCard("RTX 4070", (8, 9))
@@ -84,6 +85,12 @@ def test_an_amd_card_that_rocm_has_no_kernels_for_gets_the_processor_and_the_rea
 
 def test_a_mac_gets_metal() -> None:
     assert best(proposal("metal", system="macos", machine="arm64")) is Build.METAL
+
+
+def test_only_builds_for_cards_that_the_engine_computes_on_are_named_after_one() -> None:
+    named = {build for build in Build if NAMES[build] != NAMES[Build.CPU]}
+    assert named == {Build.CUDA, Build.ROCM}, "both are devices of torch's type cuda"
+    assert TYPES == ("cuda", "xpu")
 
 
 def test_no_card_gets_the_processor() -> None:
