@@ -66,6 +66,13 @@ function Find-Python {
     return $null
 }
 
+function Test-Environment {
+    # Whether the environment runs: the Python that it was made with may have been removed.
+    if (-not ((Test-Path $python) -and (Test-Python $python))) { return $false }
+    try { & $python -c 'import pip' 2>$null | Out-Null } catch { return $false }
+    return $LASTEXITCODE -eq 0
+}
+
 function Get-PythonAdvice {
     if ($env:PYTHON) { return "PYTHON=$env:PYTHON is not a working 64-bit Python 3.11, 3.12 or 3.13. Give another one, or none." }
     return 'No working 64-bit Python 3.11, 3.12 or 3.13 was found. Install one (winget install Python.Python.3.13) and start again.'
@@ -100,7 +107,7 @@ function Test-Installed([string] $Kind) {
     if (-not ((Test-Path $python) -and (Test-Path $stamp))) { return $false }
     $words = (Get-Content $stamp -TotalCount 1) -split ' '
     if ($words.Count -ne 2 -or $words[1] -ne (Get-Fingerprint (Get-TorchChoice))) { return $false }
-    return $words[0] -eq 'dev' -or $Kind -eq 'run'
+    return ($words[0] -eq 'dev' -or $Kind -eq 'run') -and (Test-Environment)
 }
 
 function Get-FreeBytes {
@@ -119,7 +126,7 @@ function Install-Environment([string] $Kind) {
     if (-not (Test-Path $python) -and (Get-FreeBytes) -lt $neededBytes) {
         Stop-WithError "$venv needs 9 GB; less is free. Make room, or set COPPICE_VENV to a folder on another disk."
     }
-    if (-not (Test-Path $python)) {
+    if (-not (Test-Environment)) {
         # Making an environment empties the folder: never one that is somebody's.
         if ((Test-Path $venv) -and -not (Test-Path (Join-Path $venv 'pyvenv.cfg')) -and (Get-ChildItem $venv -Force)) {
             Stop-WithError "$venv is not a virtual environment and not empty. Set COPPICE_VENV to another folder."
@@ -182,7 +189,7 @@ function Invoke-Checks {
 function Show-State {
     $lacking = $false
     $found = Find-Python
-    if (Test-Path $python) { Write-Output "ok       virtual environment: $venv" }
+    if (Test-Environment) { Write-Output "ok       virtual environment: $venv" }
     elseif ($found) { Write-Output "ok       Python: $($found -join ' ')"; Write-Output "missing  virtual environment: $venv; 'run' and 'test' make it"; $lacking = $true }
     else { Write-Output "missing  $(Get-PythonAdvice)"; $lacking = $true }
     if (Test-Installed 'dev') { Write-Output 'ok       packages: installed, for running and testing' }

@@ -42,6 +42,22 @@ def test_both_scripts_read_the_same_environment() -> None:
         assert f"$env:{name}" in POWERSHELL
 
 
+def powershell_function(name: str) -> str:
+    """What a function of `bootstrap.ps1` does."""
+    found = re.search(rf"^function {name}\b.*?^\}}", POWERSHELL, re.MULTILINE | re.DOTALL)
+    return found[0] if found else ""
+
+
+def test_an_environment_that_does_not_run_is_made_anew() -> None:
+    assert re.search(r"^ensure_venv\(\) \{\n.*\n +venv_works && return", SHELL, re.MULTILINE)
+    assert "(Test-Python $python)" in powershell_function("Test-Environment")
+    assert "import pip" in powershell_function("Test-Environment")
+    assert "(Test-Environment)" in powershell_function("Test-Installed")
+    making = powershell_function("Install-Environment").partition("if (-not (Test-Environment)) {")[2]
+    assert "-m', 'venv', '--clear'" in making
+    assert "if (Test-Environment) {" in powershell_function("Show-State")
+
+
 def test_the_matrix_has_every_system_and_calls_the_scripts() -> None:
     systems = re.search(r"^ +system: \[(.+)\]$", WORKFLOW, re.MULTILINE)
     assert systems is not None
