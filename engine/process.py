@@ -9,6 +9,7 @@ import pickle
 import sys
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -75,13 +76,16 @@ class EngineProcess:
         self._reading = reading
         self._leave = leave
         self._sending = threading.Lock()
+        self._posted: deque[bytes] = deque()  # events that are sent as soon as nobody else sends
+        self._has_posted = threading.Event()
+        threading.Thread(target=self._deliver, name="events", daemon=True).start()
         self._desk = Desk()
-        self._appraisals = Answerer("appraisals", self._appraised, _failure, self._send)
-        self._counts = Answerer("counts", self._counted, _failure, self._send, SECONDS_TO_COUNT)
+        self._appraisals = Answerer("appraisals", self._appraised, _failure, self._post)
+        self._counts = Answerer("counts", self._counted, _failure, self._post, SECONDS_TO_COUNT)
         self._estimator: Estimator | None = None
         self._has_loaded = False  # or begun to: what libraries take can no longer be told from a pair
         self._cancellation = Cancellation()
-        self._server = ServerSwitch(self._desk, self._send, reading)
+        self._server = ServerSwitch(self._desk, self._post, reading)
         self._told_to_wait: set[int] = set()  # requests of windows
         self._watcher = Watcher(self._send)
         self._worker = Worker(self._desk, self._cancellation, self._watcher, reading, self._send)
@@ -125,7 +129,7 @@ class EngineProcess:
             self._watcher.watch(command)
         elif isinstance(command, Inspect):
             if inspected := self._watcher.answer(command):
-                self._send(inspected)
+                self._post(inspected)
         elif isinstance(command, Appraise):
             self._appraisals.put(command)
         elif isinstance(command, Count):
@@ -149,21 +153,21 @@ class EngineProcess:
         self._cancellation.cancel(through, asker)
         for job in self._desk.withdraw(asker, through):
             self._told_to_wait.discard(job.request.id)
-            job.tell(Finished(job.request.id, "cancelled"))
+            self._post(Finished(job.request.id, "cancelled"))
 
     def _moved(self, request: int, asker: str, ahead: int) -> None:
         """Only who waits behind others wants to know, and when that is over. The desk calls this in turn."""
         if ahead and self._desk.serves_others(asker):
             self._told_to_wait.add(request)
-            self._send(Queued(request, ahead))
+            self._post(Queued(request, ahead))
         elif not ahead and request in self._told_to_wait:
             self._told_to_wait.remove(request)
-            self._send(Queued(request, 0))
+            self._post(Queued(request, 0))
 
     def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)
         if isinstance(command, Load | Generate | Appraise | Count):
-            self._send(_failure(command, error))
+            self._post(_failure(command, error))
 
     def _appraised(self, question: Appraise) -> Appraised:
         self._reading.result()  # imports that meet in two threads can see each other half done
@@ -178,11 +182,38 @@ class EngineProcess:
         return engine.count(question) if engine else _no_count(question)
 
     def _send(self, event: Event) -> None:
+        """Send, and wait until it is taken: who answers cannot run ahead of the application."""
+        content = pickle.dumps(event)
         with self._sending:
+            self._send_posted()
+            self._write(content)
+
+    def _post(self, event: Event) -> None:
+        """Have it sent, without waiting.
+
+        The listening thread must go on reading: an application that is sending itself takes nothing meanwhile.
+        """
+        self._posted.append(pickle.dumps(event))
+        self._has_posted.set()
+
+    def _deliver(self) -> None:
+        while self._has_posted.wait():
+            self._has_posted.clear()
             try:
-                self._connection.send(event)
-            except OSError:  # the application is gone
-                self._leave(0)
+                with self._sending:
+                    self._send_posted()
+            except BaseException:  # noqa: BLE001  # costs one event; those that come next are sent
+                traceback.print_exc()
+
+    def _send_posted(self) -> None:
+        while self._posted:
+            self._write(self._posted.popleft())
+
+    def _write(self, content: bytes) -> None:
+        try:
+            self._connection.send_bytes(content)
+        except OSError:  # the application is gone
+            self._leave(0)
 
 
 def _failure(command: Load | Generate | Appraise | Count, error: BaseException) -> Event:

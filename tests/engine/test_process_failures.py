@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,10 @@ import pytest
 from engine.protocol.keeping import ForgetTexts, KeepTexts
 from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Count, Counted, Failed, Finished, Generate, Load, Ready
 from engine.protocol.options import GenerateOptions, LoadOptions
+from engine.protocol.watching import Inspect, Inspected
 from tests.engine.served import ERRORS, PATIENCE_SECONDS, Served, raises
+
+MORE_THAN_FITS = 1 << 20  # bytes, into what lies between two processes
 
 
 @pytest.fixture
@@ -106,6 +111,22 @@ def test_a_listener_that_cannot_read_says_why(
     assert served.gone.wait(PATIENCE_SECONDS)
     assert served.left == [UNHEARD_EXIT]
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_commands_are_read_while_an_event_waits_to_be_taken(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application that sends takes no events meanwhile: both would wait for ever."""
+    process = served.process
+    monkeypatch.setattr(process._watcher, "answer", lambda _: Inspected(2, 0, 0, (), (), ()))
+    sending = threading.Thread(target=process._send, args=(Failed(1, "x" * MORE_THAN_FITS, ""),), daemon=True)
+    sending.start()
+    while not process._sending.locked():
+        time.sleep(0.001)
+    served.ours.send(Inspect(2, 0, 0))  # which is answered by who listens
+    asking = threading.Thread(target=served.ours.send, args=(Count(3, (), ("x" * MORE_THAN_FITS,)),), daemon=True)
+    asking.start()
+    asking.join(PATIENCE_SECONDS)
+    assert not asking.is_alive(), "nobody reads commands"
+    assert [type(served.ours.recv()) for _ in range(3)] == [Failed, Inspected, Counted]
 
 
 def test_what_is_no_command_is_told_in_the_log(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,6 +41,21 @@ BEGINNERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "Th
 # ---- one scenario for each thread -----------------------------------------------------------------------------------
 
 
+def deliveries(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    """An event that cannot be written is told in the log; the next one is sent."""
+    process = (served := Served()).process
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "_write", raises(error))
+        process._post(Counted(1, 0, 0))
+        while process._posted:
+            time.sleep(0.001)
+        with process._sending:
+            pass
+    process._post(Counted(2, 0, 0))
+    assert served.ours.poll(PATIENCE_SECONDS)
+    assert served.ours.recv() == Counted(2, 0, 0)
+
+
 def commands(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
     """A command that cannot be handled fails alone; the next one is heard, and the end too."""
     served = Served()
@@ -339,6 +354,7 @@ def trial(_error: BaseException, monkeypatch: pytest.MonkeyPatch, folder: Path) 
 
 SCENARIOS: dict[str, Callable[[BaseException, pytest.MonkeyPatch, Path], None]] = {
     "process.py: self._listen": commands,
+    "process.py: self._deliver": deliveries,
     "process.py: _read_ahead": imports,
     "answerer.py: self._run": answers,
     "answerer.py: self._guard": guard,
