@@ -43,7 +43,8 @@ def _text_of(block: QTextBlock, begin: int, end: int) -> str:
         if copied_block(layout) is not None:
             return ""
         start = fragment.position()
-        text = fragment.text()[max(0, begin - start) : max(0, end - start)]
+        units = fragment.text().encode("utf-16-le", "surrogatepass")  # a position counts units, not letters
+        text = units[2 * max(0, begin - start) : 2 * max(0, end - start)].decode("utf-16-le", "surrogatepass")
         parts.append(text.replace(OBJECT, str(layout.property(SOURCE) or "")))
         pieces += 1
     return "".join(parts)

@@ -1,12 +1,13 @@
 """Blocks in a text document: written once, hostile text harmless, code coloured in both themes."""
 
 import pytest
-from PySide6.QtGui import QTextDocument
+from PySide6.QtGui import QTextCursor, QTextDocument
 from PySide6.QtWidgets import QApplication
 
 from app.chat.text import rendering
 from app.chat.text.blocks import Block
 from app.chat.text.rendering import BlockRenderer
+from app.chat.text.selection import selected_text
 from app.chat.typesetting.layout_cost import Budget
 from app.ui.theme import DARK, LIGHT
 from tests.app.chat.text.growing import Growing
@@ -161,3 +162,11 @@ def test_the_open_end_waits_for_its_own_turn() -> None:
     markdown.write(Budget(0.0))
     assert "open" in document.toPlainText()
     assert markdown.is_current
+
+
+def test_letters_behind_an_emoji_are_copied_as_they_are_selected(document: QTextDocument) -> None:
+    document.setPlainText("😀 hello world")
+    cursor = QTextCursor(document)
+    cursor.setPosition(3)
+    cursor.setPosition(8, QTextCursor.MoveMode.KeepAnchor)
+    assert selected_text(cursor) == "hello"
