@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.chat.text.markdown_parser import structure_parser
+from app.chat.text.markdown_parser import BEGUN, structure_parser
 from app.chat.typesetting.layout_cost import layout_cost, layout_cost_of_tokens, prefix_within
 
 CODE_LINES = 40
@@ -24,6 +24,12 @@ _LOOKED_AT_FIRST = 40  # lines that are parsed to find the first place to cut at
 _LOOKED_AT = 12_000  # characters of them
 _FENCE = re.compile(r"^ {0,3}(`{3,}(?![^\n]*`)|~{3,})")
 _FENCE_WITHIN = re.compile(r"^([ >]*)(?:[-*+]|\d{1,9}[.)])? {0,4}(`{3,}|~{3,})(.*)$", re.DOTALL)
+_GO_ON = (
+    "paragraph_close",
+    "bullet_list_close",
+    "ordered_list_close",
+    "blockquote_close",
+)  # a line without a mark continues them
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -108,8 +114,8 @@ def _cut_where_it_fits(tail: Block, lines: list[str], tokens: list[Token]) -> Cu
             return _piece_of_list(tail, lines, tokens)
         case "blockquote_open" if is_heavy:
             return _piece_of_quote(tail, lines, tokens)
-        case "paragraph_open" if is_heavy:
-            return _piece_of_text(tail)
+        case "paragraph_open" if layout_cost("".join(lines[: (tokens[0].map or [0, 0])[1]])) > _HEAVY:
+            return _piece_of_text(tail)  # never the formula that has begun behind it
         case "" if is_heavy:  # blank lines, and definitions of links that stand nowhere
             return _piece_of_lines(tail, tokens)
     return None
@@ -265,7 +271,10 @@ class BlockStream:
         source = self._tail.source
         complete = source.rfind("\n") + 1
         lines = lines_of(source[:complete])
-        starts = _block_starts(self._parser.parse(source[:complete]))
+        tokens = self._parser.parse(source[:complete])
+        starts = _block_starts(tokens)
+        if len(tokens) > 1 and tokens[-1].type == BEGUN and tokens[-2].type in _GO_ON:
+            starts.pop()  # if it proves to be no formula, its lines belong to the block above
         closed: list[Block] = []
         for start, end in itertools.pairwise([0, *starts[1:]]):
             closed.append(replace(self._tail, source="".join(lines[start:end])))

@@ -4,6 +4,8 @@ Formulas are `$x$` and `\\(x\\)` within a line, `$$x$$` and `\\[x\\]` standing a
 """
 
 import re
+from bisect import bisect_left
+from functools import partial
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -15,8 +17,10 @@ _MOST_QUOTES = 10  # within each other; for every line the parser needs the squa
 _MOST_BRACKETS = 150  # in one paragraph; each is a search for its partner through all others
 
 INLINE, DISPLAYED = "formula", "formula_displayed"
+BEGUN = "formula_begun"  # a displayed one that reaches the end of the text; only the structure parser tells of it
 _LONGEST_FORMULA = 2_000
 _MARKS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
+_ALTERNATIVES = ["paragraph", "reference", "blockquote", "list"]  # that a displayed formula ends
 _MATHS = re.compile(r"[\\^_={}+*/<>|]")
 
 
@@ -38,8 +42,12 @@ def markdown_parser() -> MarkdownIt:
 
 
 def structure_parser() -> MarkdownIt:
-    """The same without parsing the text inside blocks: it finds only which blocks there are."""
+    """The same without parsing the text inside blocks: it finds only which blocks there are.
+
+    The lines of a formula whose closing mark has not come yet are one block, of the kind `BEGUN`.
+    """
     parser = markdown_parser()
+    parser.block.ruler.at(DISPLAYED, partial(_displayed_formula, is_growing=True), {"alt": _ALTERNATIVES})
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
@@ -62,9 +70,7 @@ def _too_many_brackets(state: StateInline, silent: bool) -> bool:
 def math_syntax(parser: MarkdownIt) -> None:
     """Teach the parser both kinds; a formula is a token whose `content` is its LaTeX and `markup` its mark."""
     parser.inline.ruler.before("escape", INLINE, _inline_formula)
-    parser.block.ruler.before(
-        "fence", DISPLAYED, _displayed_formula, {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    )
+    parser.block.ruler.before("fence", DISPLAYED, _displayed_formula, {"alt": _ALTERNATIVES})
 
 
 def _inline_formula(state: StateInline, silent: bool) -> bool:
@@ -82,7 +88,7 @@ def _inline_formula(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _displayed_formula(state: StateBlock, line: int, last: int, silent: bool) -> bool:
+def _displayed_formula(state: StateBlock, line: int, last: int, silent: bool, is_growing: bool = False) -> bool:
     """A formula that begins a line and whose end ends one, with no blank line between."""
     if state.sCount[line] - state.blkIndent >= 4:
         return False
@@ -90,22 +96,30 @@ def _displayed_formula(state: StateBlock, line: int, last: int, silent: bool) ->
     mark = state.src[begin : begin + 2]
     if mark not in ("$$", "\\["):
         return False
-    end, here = -1, line
-    while here < last and not state.isEmpty(here) and state.eMarks[here] - begin <= _LONGEST_FORMULA:
-        stop = state.eMarks[here]
-        written = state.src[begin + 2 : stop].rstrip()
-        if written.endswith(_MARKS[mark]):
-            end = begin + 2 + len(written) - 2
-            break
-        here += 1
-    content = state.src[begin + 2 : end].strip() if end > 0 else ""
-    if not content or _MARKS[mark] in content:
+    end = _end_of_displayed(state.src, begin, mark)
+    is_begun = is_growing and end < 0 and last == len(state.eMarks) - 1 and (silent or state.level == 0)
+    here = bisect_left(state.eMarks, end + 2, line, last) if end >= 0 else last - 1
+    if not (end >= 0 or is_begun) or here == last or state.eMarks[here] - begin > _LONGEST_FORMULA:
+        return False
+    stop = state.eMarks[here]
+    content = state.src[begin + 2 : stop if is_begun else end].strip()
+    is_closed = content and _MARKS[mark] not in content and not state.src[end + 2 : stop].strip()
+    if not (is_closed or is_begun) or any(map(state.isEmpty, range(line, here + 1))):
         return False
     if not silent:
-        token = state.push(DISPLAYED, "", 0)
+        token = state.push(BEGUN if is_begun else DISPLAYED, "", 0)
         token.content, token.markup, token.block, token.map = content, mark, True, [line, here + 1]
         state.line = here + 1
     return True
+
+
+def _end_of_displayed(text: str, begin: int, mark: str) -> int:
+    """Where the closing mark of a displayed formula stands; -1 if there is none near enough."""
+    closing = _MARKS[mark]
+    end = text.find(closing, begin + 2, begin + _LONGEST_FORMULA)
+    while end >= 0 and text.startswith(closing, end + 1):
+        end += 1
+    return end
 
 
 def _mark_at(text: str, place: int) -> str:

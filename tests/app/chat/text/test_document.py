@@ -38,14 +38,27 @@ def plain(document: QTextDocument) -> list[str]:
     return [line for line in document.toPlainText().splitlines() if line.strip() and not line.endswith("Copy")]
 
 
-def test_growing_text_reads_like_the_whole(document: QTextDocument) -> None:
-    text = "# Title\n\nSome *text*.\n\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n```\n\n---\n\nend"
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            "# Title\n\nSome *text*.\n\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n```\n\n---\n\nend",
+            ["Title", "Some text.", "a", "b", "x", "y", "1", "2", "x = 1", "end"],
+        ),
+        ("\\[\nx\n=\ny\n\\]\n\nend", ["\\[x", "=", "y\\]", "end"]),
+        ("so\n$$\na\n+ b\n- c\n$$\nend\n", ["so", "$$a", "+ b", "- c$$", "end"]),
+        ("so\n$$\na\n\nb\n$$\n\nend", ["so $$ a", "b $$", "end"]),
+        ("so\n\\[1] one\n\\[2] two\n\nend", ["so [1] one [2] two", "end"]),
+    ],
+    ids=["all kinds", "brackets", "dollars", "blank line", "escaped"],
+)
+def test_growing_text_reads_like_the_whole(document: QTextDocument, text: str, lines: list[str]) -> None:
     growing = Growing(document, LIGHT)
     for character in text:
         growing.append(character)
     at_once = QTextDocument()
     Growing(at_once, LIGHT).append(text)
-    assert plain(document) == plain(at_once) == ["Title", "Some text.", "a", "b", "x", "y", "1", "2", "x = 1", "end"]
+    assert plain(document) == plain(at_once) == lines
     assert growing.text == text
 
 
