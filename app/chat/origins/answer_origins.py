@@ -1,14 +1,14 @@
 """What is known of the tokens of an answer, in every section that exists: a tint, and the round under the mouse."""
 
 from PySide6.QtCore import QObject, QPoint, QRect, QSize, Signal
-from PySide6.QtGui import QTextBlock, QTextFrame, QTextLayout
+from PySide6.QtGui import QTextBlock, QTextLayout
 from PySide6.QtWidgets import QWidget
 
 from app.chat.history.token_origins import TokenOrigin, TokenOrigins
 from app.chat.history.token_probabilities import TokenProbabilities
 from app.chat.origins.round_mark import PlacedWord, RoundMark, letters_of, positions_of, source_place, words_in
 from app.chat.origins.tint import TokenTint
-from app.chat.text.document import MarkdownDocument, place_of
+from app.chat.text.document import BlockFrame, MarkdownDocument
 from app.chat.text.document_style import CODE, Look, code_stretches
 from app.chat.text.markdown_view import MarkdownView, Shown
 from app.chat.text.message_text import MessageText
@@ -84,16 +84,16 @@ class OriginDisplay(QObject):
         if position < 0:
             return None
         block = self._text.document().findBlock(position)
-        frame = self._top_frame(position)
-        if frame is None or not block.text().strip():
+        own = self._block_frame_at(position)
+        if own is None or not block.text().strip():
             return None
-        first = self._text.document().findBlock(frame.firstPosition())
+        first = self._text.document().findBlock(own.frame.firstPosition())
         shown, place = "", 0
         while first.isValid() and first.position() <= block.position():
             place = len(shown) + letters_of(first.text(), position - first.position())
             shown += first.text() + "\n"
             first = first.next()
-        found = source_place(shown, place, self._markdown.text, place_of(frame))
+        found = source_place(shown, place, self._markdown.text, own.begin, own.end)
         return None if found is None else self._begin + found
 
     def _tint_all(self) -> None:
@@ -105,17 +105,16 @@ class OriginDisplay(QObject):
         is_tinted = self._look.tint != TINT_OFF
         if not is_tinted and self._tinted < 0:
             return
-        frames = self._text.document().rootFrame().childFrames()
         if self._tinted > self._markdown.blocks_written:
             self._tinted = 0
-        for frame in frames[self._tinted :]:
-            if not frame.frameFormat().hasProperty(CODE):
-                self._tint_frame(frame)
+        for each in self._markdown.block_frames(self._tinted):
+            if not each.frame.frameFormat().hasProperty(CODE):
+                self._tint_frame(each)
         self._tinted = self._markdown.blocks_written if is_tinted else -1
 
-    def _tint_frame(self, frame: QTextFrame) -> None:
+    def _tint_frame(self, own: BlockFrame) -> None:
         document = self._text.document()
-        for block, words in words_in(frame, document, self._markdown.text):
+        for block, words in words_in(own, document, self._markdown.text):
             block.layout().setFormats(self._formats(block, words) if self._look.tint != TINT_OFF else [])
             document.markContentsDirty(block.position(), block.length())
 
@@ -136,10 +135,10 @@ class OriginDisplay(QObject):
                 made.append(piece)
         return made
 
-    def _top_frame(self, position: int) -> QTextFrame | None:
-        for frame in self._text.document().rootFrame().childFrames():
-            if frame.firstPosition() <= position <= frame.lastPosition():
-                return frame
+    def _block_frame_at(self, position: int) -> BlockFrame | None:
+        for each in self._markdown.block_frames():
+            if each.frame.firstPosition() <= position <= each.frame.lastPosition():
+                return each
         return None
 
     def _on_hovered(self, position: int) -> None:

@@ -6,19 +6,20 @@ two positions, Python as one letter.
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from PySide6.QtCore import QRect
-from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextFrame
+from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextCursor, QTextDocument
 
-from app.chat.text.document import MarkdownDocument, place_of
+from app.chat.text.document import BlockFrame, MarkdownDocument
 from app.chat.text.message_text import MessageText
 from app.ui.theme import Colors
 
 _LAYER = "round"  # of what is marked in a text
 _STRENGTH = 80  # of 255, of the ground of what is marked
 _WORD = re.compile(r"\S+")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # Chinese and Japanese have no spaces
+_PIECE = re.compile(rf"{_UNSPACED.pattern}|[^\W{_UNSPACED.pattern[1:-1]}]+|\W")
 _FARTHEST = 4_000  # characters of markup that can stand between two shown words
 
 
@@ -29,45 +30,53 @@ class PlacedWord(NamedTuple):
     end: int
     place: int
 
+    @property
+    def stop(self) -> int:
+        """The place behind its last letter."""
+        return self.place + self.end - self.start
 
-def placed_words(shown: str, source: str, begin: int) -> list[PlacedWord]:
-    """The shown words that stand in `source` too, in order from its place `begin` on.
 
-    What markup changed (an escaped star, a list's number) has no place.
+def placed_words(shown: str, source: str, begin: int, end: int) -> list[PlacedWord]:
+    """The shown words that stand in `source` too, in order from its place `begin` to before `end`.
+
+    What markup changed (an escaped star, a list's number) has no place. Where there are no spaces, what is between
+    markup is a word.
     """
     found: list[PlacedWord] = []
     here = begin
     for word in _WORD.finditer(shown):
-        place = source.find(word[0], here, here + _FARTHEST)
-        if place >= 0:
-            found.append(PlacedWord(word.start(), word.end(), place))
-            here = place + len(word[0])
+        is_cut = _UNSPACED.search(word[0]) and source.find(word[0], here, min(end, here + _FARTHEST)) < 0
+        for piece in _PIECE.finditer(shown, *word.span()) if is_cut else [word]:
+            place = source.find(piece[0], here, min(end, here + _FARTHEST))
+            if place < 0:
+                continue
+            start, here = piece.start(), place + len(piece[0])
+            if found and (found[-1].end, found[-1].stop) == (start, place):
+                start, _, place = found.pop()
+            found.append(PlacedWord(start, piece.end(), place))
     return found
 
 
-def source_place(shown: str, letter: int, source: str, begin: int) -> int | None:
-    """The place in `source` of a shown letter, None if it has none."""
-    for word in _WORD.finditer(shown):
-        if word.start() <= letter < word.end():
-            places = {each.start: each.place for each in placed_words(shown[: word.end()], source, begin)}
-            return places[word.start()] + letter - word.start() if word.start() in places else None
-    return None
+def source_place(shown: str, letter: int, source: str, begin: int, end: int) -> int | None:
+    """The place in `source`, between `begin` and `end`, of a shown letter; None if it has none."""
+    words = placed_words(shown, source, begin, end)
+    return next((each.place + letter - each.start for each in words if each.start <= letter < each.end), None)
 
 
-def words_in(frame: QTextFrame, document: QTextDocument, source: str) -> Iterator[tuple[QTextBlock, list[PlacedWord]]]:
-    """The paragraphs of a block's frame, each with its words that stand in the Markdown."""
-    block = document.findBlock(frame.firstPosition())
-    here = place_of(frame)
-    while block.isValid() and block.position() <= frame.lastPosition():
-        found = placed_words(block.text(), source, here)
-        here = found[-1].place if found else here
+def words_in(own: BlockFrame, document: QTextDocument, source: str) -> Iterator[tuple[QTextBlock, list[PlacedWord]]]:
+    """The paragraphs of a block's frame, each with its words that stand in the block's Markdown."""
+    block = document.findBlock(own.frame.firstPosition())
+    here = own.begin
+    while block.isValid() and block.position() <= own.frame.lastPosition():
+        found = placed_words(block.text(), source, here, own.end)
+        here = found[-1].stop if found else here
         yield block, found
         block = block.next()
 
 
 def positions_of(text: str, letters: int) -> int:
     """How many positions the first `letters` of a text take in a document."""
-    return letters + sum(letter > "\uffff" for letter in text[:letters])
+    return len(text[:letters].encode("utf-16-le", "surrogatepass")) // 2
 
 
 def letters_of(text: str, positions: int) -> int:
@@ -124,14 +133,10 @@ class RoundMark:
 
     def _cursors(self, begin: int, end: int) -> Iterator[QTextCursor]:
         document = self._text.document()
-        frames = document.rootFrame().childFrames()
-        places = [*(place_of(frame) for frame in frames), len(self._markdown.text) + 1]
-        for frame, (here, following) in zip(frames, pairwise(places), strict=True):
-            if here < end and following > begin:
-                for block, words in words_in(frame, document, self._markdown.text):
-                    if marked := [
-                        each for each in words if each.place < end and each.place + each.end - each.start > begin
-                    ]:
+        for each in self._markdown.block_frames():
+            if each.begin < end and each.end > begin:
+                for block, words in words_in(each, document, self._markdown.text):
+                    if marked := [word for word in words if word.place < end and word.stop > begin]:
                         yield _cursor(block, marked, begin, end)
 
 

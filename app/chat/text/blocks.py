@@ -6,6 +6,7 @@ that grows without end is cut into pieces, so that what is drawn again stays sho
 
 import itertools
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 
 from markdown_it import MarkdownIt
@@ -227,11 +228,12 @@ class BlockStream:
     def __init__(self) -> None:
         self._parser = structure_parser()
         self._tail = Block("")
+        self._dropped: list[int] = []  # places of the carriage returns, in the text without them
 
     @property
     def tail(self) -> Block:
         """What is still open; its source can be empty."""
-        return self._tail
+        return self._placed(self._tail)
 
     @property
     def open_blocks(self) -> list[Block]:
@@ -245,7 +247,7 @@ class BlockStream:
             source = "".join(lines[start:end])
             blocks.append(replace(tail, source=source))
             tail = Block("", begin=_behind(blocks[-1]))
-        return [block for block in blocks if block.source.strip()]
+        return [self._placed(block) for block in blocks if block.source.strip()]
 
     def feed(self, text: str) -> list[Block]:
         """Add text; returns the blocks that it closed.
@@ -253,19 +255,29 @@ class BlockStream:
         A block is closed when another one has begun on a *complete* line after it: half a line can still turn out
         to continue what stands above it.
         """
-        source = self._tail.source + text.replace("\r", "")
+        source = self._tail.source + self._without_returns(text)
         begun = source.lstrip("\n")
         self._tail = replace(self._tail, source=begun, begin=self._tail.begin + len(source) - len(begun))
         closed = self._take_closed() if "\n" in text else []
         while (taken := take_piece(self._tail, self._parser)) is not None:
             closed.append(taken[0])
             self._tail = taken[1]
-        return closed
+        return [self._placed(block) for block in closed]
 
     def close(self) -> list[Block]:
         """The text has ended: returns what was open."""
         rest, self._tail = self.tail, Block("", begin=_behind(self._tail))
         return [rest] if rest.source.strip() else []
+
+    def _without_returns(self, text: str) -> str:
+        begin = _behind(self._tail)
+        places = (each.start() for each in re.finditer("\r", text))
+        self._dropped += (begin + place - number for number, place in enumerate(places))
+        return text.replace("\r", "")
+
+    def _placed(self, block: Block) -> Block:
+        """The block with its place in the text as it came."""
+        return replace(block, begin=block.begin + bisect_right(self._dropped, block.begin))
 
     def _take_closed(self) -> list[Block]:
         source = self._tail.source

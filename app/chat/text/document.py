@@ -1,6 +1,8 @@
 """A text document that shows a section of an answer: each block is written once, only the open end again and again."""
 
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QTextCursor, QTextDocument, QTextFrame, QTextFrameFormat, QTextLength
@@ -23,6 +25,14 @@ _GAP_ABOVE_HEADING = 20
 
 # The first paragraph that is inserted takes on the look of the place it comes to: this one does, and is taken away.
 _PLACEHOLDER = "<p>-</p>"
+
+
+class BlockFrame(NamedTuple):
+    """The frame of a block, and where the block's Markdown begins and ends in the text."""
+
+    frame: QTextFrame
+    begin: int
+    end: int
 
 
 class MarkdownDocument(QObject):
@@ -59,6 +69,12 @@ class MarkdownDocument(QObject):
     def text(self) -> str:
         """The Markdown of the whole answer so far; frames know their places in it."""
         return self._manuscript.text
+
+    def block_frames(self, first: int = 0) -> list[BlockFrame]:
+        """The frames from number `first` on, each with its place in the text."""
+        frames = self._document.rootFrame().childFrames()[first:]
+        places = [*map(_place_of, frames), self._manuscript.begin(self._section + 1)]
+        return [BlockFrame(frame, *ends) for frame, ends in zip(frames, pairwise(places), strict=True)]
 
     @property
     def is_current(self) -> bool:
@@ -197,8 +213,7 @@ class MarkdownDocument(QObject):
             self.fell_behind.emit()
 
 
-def place_of(frame: QTextFrame) -> int:
-    """Where the Markdown of a block's frame begins in the text."""
+def _place_of(frame: QTextFrame) -> int:
     return int(frame.frameFormat().property(_BEGIN) or 0)
 
 

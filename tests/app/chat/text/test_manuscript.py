@@ -93,10 +93,11 @@ def test_sections_are_all_of_the_text(name: str) -> None:
     assert "".join(manuscript.source(index) for index in range(manuscript.count)) == HOSTILE[name]
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("name", ["words", "table", "code", "list", "quotes"])
-def test_every_piece_knows_where_it_stood(name: str) -> None:
-    text = HOSTILE[name]
-    for block in blocks(hostile(name)):
+def test_every_piece_knows_where_it_stood(name: str, line_end: str) -> None:
+    text = HOSTILE[name].replace("\n", line_end)
+    for block in blocks(hostile(name) if line_end == "\n" else cut(text)):
         own = block.source[block.repeated :].split("\n")[0]
         assert text.startswith(own, block.begin)
 
