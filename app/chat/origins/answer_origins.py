@@ -1,5 +1,7 @@
 """What is known of the tokens of an answer, in every section that exists: a tint, and the round under the mouse."""
 
+from itertools import chain, repeat
+
 from PySide6.QtCore import QObject, QPoint, QRect, QSize, Signal
 from PySide6.QtGui import QTextBlock, QTextLayout
 from PySide6.QtWidgets import QWidget
@@ -29,7 +31,7 @@ class OriginDisplay(QObject):
         self._look = look
         self._known = TokenTint()
         self._begin = 0  # of the answer in what the model wrote
-        self._tinted = 0  # blocks of the document that keep their tint
+        self._tinted: list[int] | None = []  # lengths of the frames that keep their tint; None: nothing is tinted
         self._hovered: tuple[int, int] | None = None
         self._mark = RoundMark(text, markdown, look.colors)
         self._stretch: tuple[int, int] | None = None  # that is marked, in what the model wrote
@@ -97,20 +99,21 @@ class OriginDisplay(QObject):
         return None if found is None else self._begin + found
 
     def _tint_all(self) -> None:
-        self._tinted = 0
+        self._tinted = []
         self._tint()
 
     def _tint(self) -> None:
-        """Go over the frames that are new since the last time; the open ones are gone over every time."""
-        is_tinted = self._look.tint != TINT_OFF
-        if not is_tinted and self._tinted < 0:
+        """Go over the frames that are new, or in which formulas came; the open ones are gone over every time."""
+        if self._tinted is None:
             return
-        if self._tinted > self._markdown.blocks_written:
-            self._tinted = 0
-        for each in self._markdown.block_frames(self._tinted):
-            if not each.frame.frameFormat().hasProperty(CODE):
-                self._tint_frame(each)
-        self._tinted = self._markdown.blocks_written if is_tinted else -1
+        count = self._markdown.blocks_written
+        known = self._tinted if len(self._tinted) <= count else []
+        frames = self._markdown.block_frames()
+        lengths = [each.frame.lastPosition() - each.frame.firstPosition() for each in frames]
+        for own, length, before in zip(frames, lengths, chain(known, repeat(-1)), strict=False):
+            if length != before and not own.frame.frameFormat().hasProperty(CODE):
+                self._tint_frame(own)
+        self._tinted = lengths[:count] if self._look.tint != TINT_OFF else None
 
     def _tint_frame(self, own: BlockFrame) -> None:
         document = self._text.document()

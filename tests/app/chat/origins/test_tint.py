@@ -22,6 +22,7 @@ from app.ui.notices import NoticeStack
 from app.ui.theme import LIGHT
 from engine.protocol.messages import Round
 from tests.app.chat.history.test_token_origins import round_
+from tests.app.chat.typesetting.test_formulas import Drawer
 
 
 def probabilities_of(*pieces: tuple[str, float]) -> TokenProbabilities:
@@ -86,6 +87,24 @@ def test_an_answer_is_tinted_while_it_grows(qtbot: QtBot) -> None:
         view.change(message, f"w{number} ")
     view.change(replace(message, ending=AnswerEnding.COMPLETE), "")
     qtbot.waitUntil(lambda: list(grounds(view)) == ["w0", "w1", "w2", "w3"])
+
+
+def test_the_tint_stays_on_its_words_when_formulas_come(qtbot: QtBot) -> None:
+    pieces = (
+        ("As $a_1 + b_2$ says, the ", 0.99),
+        ("fox", 0.1),
+        (" ran.\n\nNo ", 0.99),
+        ("hen", 0.1),
+        (" did.\n\nend", 1.0),
+    )
+    message = Message("assistant", "".join(text for text, _ in pieces), probabilities=probabilities_of(*pieces))
+    formulas = Drawer()
+    view = AnswerView(message, Look(LIGHT, tint=TINT_CHANCE, smooth=False), formulas)
+    qtbot.addWidget(view)
+    qtbot.waitUntil(lambda: list(grounds(view)) == ["fox", "hen"])
+    formulas.finish("a_1 + b_2")
+    qtbot.waitUntil(lambda: "\ufffc" in view.text.document().toPlainText() and not view.body.is_behind)
+    assert list(grounds(view)) == ["fox", "hen"]
 
 
 def test_reasoning_before_the_answer_is_counted_but_not_tinted(qtbot: QtBot) -> None:
