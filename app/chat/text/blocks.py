@@ -117,7 +117,7 @@ def _cut_where_it_fits(tail: Block, lines: list[str], tokens: list[Token]) -> Cu
             return _piece_of_quote(tail, lines, tokens)
         case "paragraph_open" if layout_cost("".join(lines[: (tokens[0].map or [0, 0])[1]])) > _HEAVY:
             return _piece_of_text(tail)  # never the formula that has begun behind it
-        case "" if is_heavy:  # blank lines, and definitions of links that stand nowhere
+        case "" if is_heavy:  # blank lines
             return _piece_of_lines(tail, tokens)
     return None
 

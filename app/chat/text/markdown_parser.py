@@ -33,12 +33,13 @@ class _MarkdownParser(MarkdownIt):
 def markdown_parser() -> MarkdownIt:
     """CommonMark with tables, strikethrough and maths. HTML is text; an image is the link it is made from.
 
-    The parser drops what is nested deeper than `MAX_NESTING`: a renderer has to check for that.
+    The parser drops what is nested deeper than `MAX_NESTING`: a renderer has to check for that. The address of a
+    reference is text: blocks are parsed by themselves, and would not find it in another one.
     """
     parser = _MarkdownParser("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     parser.block.ruler.at("blockquote", _quote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.inline.ruler.before("link", "too_many_brackets", _too_many_brackets)
-    return parser.enable(["table", "strikethrough"]).disable("image").use(math_syntax)
+    return parser.enable(["table", "strikethrough"]).disable(["image", "reference"]).use(math_syntax)
 
 
 def structure_parser() -> MarkdownIt:

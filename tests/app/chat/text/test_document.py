@@ -127,6 +127,11 @@ def test_an_image_is_a_link(document: QTextDocument) -> None:
     assert "a picture" in document.toPlainText()
 
 
+def test_the_address_of_a_reference_stays_visible(document: QTextDocument) -> None:
+    Growing(document, LIGHT).append("see [a][1]\n\nmore\n\n[1]: https://e.org\n\nend\n")
+    assert plain(document) == ["see [a][1]", "more", "[1]: https://e.org", "end"]
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
