@@ -31,6 +31,7 @@ _TEXT_SHARE = 0.36  # of the side along which text and tree share the picture
 _BESIDE = 1.2  # width to height from which on the text stands beside the tree
 _LARGER = 1.2  # letters of the answer than those of the tree
 _TAIL = 1600  # characters of the answer that are laid out: more are not seen
+_LONGEST_WORD = 40  # letters; some languages have no spaces
 _TRANSPARENT_LINE = 90  # of 255
 
 
@@ -160,10 +161,11 @@ def _words(frame: Frame) -> str:
 
 
 def _tail(text: str) -> str:
-    """The end of a long text, from a whole word on."""
+    """The end of a long text, from a whole word on where there are spaces between words."""
     if len(text) <= _TAIL:
         return text
-    return "… " + text[-_TAIL:].partition(" ")[2]
+    end = text[-_TAIL:]
+    return "… " + end[end.find(" ", 0, _LONGEST_WORD) + 1 :]
 
 
 def _format(ink: Ink) -> QTextCharFormat:

@@ -22,7 +22,7 @@ from app.tree.exports.animations.encoding_program import FRAME, Encoded, Encoder
 from app.tree.exports.animations.film import Progress
 from app.tree.exports.animations.formats import FORMATS, AnimationFormat
 from app.tree.exports.animations.gif import GifEncoder
-from app.tree.exports.animations.scene import Scene
+from app.tree.exports.animations.scene import Scene, _tail
 from app.tree.exports.animations.story import Frame, added
 from app.tree.exports.animations.webp import WebpEncoder
 from app.tree.exports.choices import SAME_TIME, AnimationChoice
@@ -235,3 +235,9 @@ def test_encoders_write_only_what_has_changed(encoder: type[WebpEncoder] | type[
         times.append(read.info["duration"])
     assert sum(times) == pytest.approx(400, abs=4)
     assert times[0] == pytest.approx(208, abs=5)
+
+
+def test_the_end_of_a_long_answer_is_shown_from_a_whole_word_on() -> None:
+    assert _tail("word " * 1_000 + "end").startswith("… word word ")
+    assert len(_tail("字" * 5_000)) > 1_000
+    assert len(_tail("字" * 4_000 + " " + "字" * 1_000)) > 1_500
