@@ -46,7 +46,7 @@ class Block:
 
     source: str
     continues: bool = False
-    number: int = 0
+    number: int | None = None
     is_cut: bool = False
     splits_line: bool = False
     joint: str = "\n\n"
@@ -168,7 +168,8 @@ def _piece_of_list(tail: Block, lines: list[str], tokens: list[Token]) -> Cut | 
     items = [token.map[0] for token in tokens if token.type == "list_item_open" and token.level == 1 and token.map]
     if len(items) < 2:
         return None
-    first = tail.number or int(tokens[0].attrGet("start") or 1)
+    start = tokens[0].attrGet("start")
+    first = tail.number if tail.number is not None else int(1 if start is None else start)
     count = min(len(items) - 1, _LINES)
     piece = replace(tail, source="".join(lines[: items[count]]), number=first)
     return piece, Block("".join(lines[items[count] :]), continues=True, number=first + count, joint="\n")

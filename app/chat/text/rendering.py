@@ -73,7 +73,7 @@ class BlockRenderer:
                 _spread(token, columns)
             _take_formulas(token, formulas)
         first = tokens[0] if tokens else Token("", "", 0)
-        if block.number and first.type == "ordered_list_open":
+        if block.number is not None and first.type == "ordered_list_open":
             first.attrSet("start", block.number)
         self._codes = []
         html = str(self._parser.renderer.render(tokens, self._parser.options, {})).strip("\n")

@@ -42,11 +42,12 @@ def test_the_tail_stays_short(text: str) -> None:
         assert longest < LONGEST_TAIL
 
 
-def test_a_long_list_keeps_its_numbers() -> None:
-    blocks, stream, _ = fed("".join("1. item\n" for _ in range(100)))
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_a_long_list_keeps_its_numbers(first: int) -> None:
+    blocks, stream, _ = fed("".join(f"{first}. item\n" for _ in range(100)))
     numbers = [block.number for block in (*blocks, stream.tail)]
     counts = [block.source.count("item") for block in (*blocks, stream.tail)]
-    assert numbers == [1 + sum(counts[:place]) for place in range(len(counts))]
+    assert numbers == [first + sum(counts[:place]) for place in range(len(counts))]
     assert sum(counts) == 100
 
 
