@@ -25,6 +25,7 @@ _LOOKED_AT_FIRST = 40  # lines that are parsed to find the first place to cut at
 _LOOKED_AT = 12_000  # characters of them
 _FENCE = re.compile(r"^ {0,3}(`{3,}(?![^\n]*`)|~{3,})")
 _FENCE_WITHIN = re.compile(r"^([ >]*)(?:[-*+]|\d{1,9}[.)])? {0,4}(`{3,}|~{3,})(.*)$", re.DOTALL)
+_INDENT = re.compile(r" {4}| {0,3}\t")  # of code
 _GO_ON = (
     "paragraph_close",
     "bullet_list_close",
@@ -218,9 +219,9 @@ def _holds(place: list[int], line: int) -> bool:
 
 
 def _closes(line: str, mark: str) -> bool:
-    """Whether the line ends a code block that `mark` opened."""
+    """Whether the line ends a code block that `mark` opened; a mark behind a larger indent is code."""
     stripped = line.strip()
-    return len(stripped) >= len(mark) and set(stripped) == {mark[0]}
+    return len(stripped) >= len(mark) and set(stripped) == {mark[0]} and _INDENT.match(line) is None
 
 
 class BlockStream:

@@ -79,10 +79,12 @@ def test_a_long_code_block_is_cut_into_pieces_that_add_up() -> None:
     assert blocks[-1] == Block("after\n")
 
 
-def test_the_tail_of_an_endless_code_block_stays_short() -> None:
+@pytest.mark.parametrize("first", ["~~~\n", "```\n    ```\n", "```\n\t```\n"])
+def test_the_tail_of_an_endless_code_block_stays_short(first: str) -> None:
     stream = BlockStream()
+    stream.feed(first)
     for number in range(1000):
-        stream.feed(f"~~~\nx{number}\n" if number == 0 else f"x{number}\n")
+        stream.feed(f"x{number}\n")
         assert stream.tail.source.count("\n") <= 42
 
 
