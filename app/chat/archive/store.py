@@ -4,10 +4,10 @@ import logging
 import sqlite3
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.chat.archive import database_files, text_index
 from app.chat.archive.schema import open_database
@@ -28,6 +28,7 @@ from app.system import json_text as json
 from app.system.plain_text import well_formed
 
 _Result = TypeVar("_Result")
+_Rows = tuple[tuple[Any, ...], list[tuple[Any, ...]]]  # of a conversation, and of its messages
 _log = logging.getLogger("coppice.archive")
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
@@ -199,19 +200,19 @@ class Store:
 
     def save_all(self, conversations: Sequence[tuple[ConversationRecord, Sequence[MessageRecord]]]) -> None:
         """The same for several, all of them or none."""
-        rows = [
-            (row_of_conversation(each), [row_of_message(each.id, one) for one in messages])
-            for each, messages in conversations
-        ]
+        rows = [_rows_of(each, messages) for each, messages in conversations]
 
         def write() -> None:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
-                for conversation, messages in rows:
-                    self._connection.execute(_SAVE_CONVERSATION, conversation)
-                    self._connection.executemany(_SAVE_MESSAGE, messages)
+                self._write_rows(rows)
 
         self._repairing(write)
+
+    def _write_rows(self, rows: Iterable[_Rows]) -> None:
+        for conversation, messages in rows:
+            self._connection.execute(_SAVE_CONVERSATION, conversation)
+            self._connection.executemany(_SAVE_MESSAGE, messages)
 
     def delete(self, conversation: int) -> None:
         """Take it out of the list; `restore` brings it back as long as it is kept."""
@@ -244,11 +245,22 @@ class Store:
             replace(each, id=number[each.id], conversation=copy.id, parent=number.get(each.parent, 0))
             for each in originals
         ]
-        self.save(copy, copies)
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._rounds.copy(number)
+        self._save_copy(copy, copies, number)
         return copy
+
+    def _save_copy(
+        self, copy: ConversationRecord, messages: Sequence[MessageRecord], number: Mapping[int, int]
+    ) -> None:
+        """Save a copy with its rounds: the disk may be full before all of them are there."""
+        rows = _rows_of(copy, messages)
+
+        def write() -> None:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._write_rows([rows])
+                self._rounds.copy(number)
+
+        self._repairing(write)
 
     # ---- its rounds -------------------------------------------------------------------------------------------------
 
@@ -270,6 +282,10 @@ class Store:
     def read_rounds(self, keys: Sequence[RoundKey]) -> list[bytes | None]:
         """The rounds as they were packed; None for one that is not kept."""
         return self._noting(lambda: self._rounds.read(keys))
+
+
+def _rows_of(conversation: ConversationRecord, messages: Sequence[MessageRecord]) -> _Rows:
+    return row_of_conversation(conversation), [row_of_message(conversation.id, each) for each in messages]
 
 
 def _match(words: Sequence[str]) -> str:

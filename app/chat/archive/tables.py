@@ -1,7 +1,7 @@
 """Conversations, messages and rounds as rows of their tables; rounds are bounded for each conversation."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
@@ -99,7 +99,7 @@ class RoundTable:
         found = (self._connection.execute(_READ, key).fetchone() for key in keys)
         return [None if row is None else bytes(row[0]) for row in found]
 
-    def copy(self, messages: dict[int, int]) -> None:
+    def copy(self, messages: Mapping[int, int]) -> None:
         """Give the rounds of each message to another one as well."""
         self._connection.execute(_COPY, (json.dumps(messages),))
 

@@ -1,6 +1,7 @@
 """Rounds on disk: kept with their answers, copied and deleted with them, bounded, and added to files of before."""
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -134,6 +135,24 @@ def test_a_copy_has_the_rounds_of_all_its_branches(store: Store) -> None:
     assert {each.message for each in copied}.isdisjoint({answer.id, other.id})
     assert store.read_rounds([copied[1].key]) == [packed[1]]
     assert len(store.rounds(conversation.id)) == 5
+
+
+def test_a_copy_whose_rounds_do_not_fit_on_the_disk_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, answer = chat(store)
+    keep(store, conversation.id, places(answer.id, 2))
+
+    def fill(table: RoundTable, messages: Mapping[int, int]) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RoundTable, "copy", fill)
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError, match="full"):
+                store.duplicate(conversation)
+    assert [each.id for each in store.conversations()] == [conversation.id]
+    assert len(store.rounds(store.duplicate(conversation).id)) == 2
 
 
 def test_of_very_many_rounds_the_oldest_go(store: Store, tmp_path: Path) -> None:
