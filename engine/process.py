@@ -6,6 +6,7 @@ Started as `python -m engine.process` with COPPICE_ENGINE_ADDRESS and COPPICE_EN
 import gc
 import os
 import pickle
+import signal
 import sys
 import threading
 import traceback
@@ -246,6 +247,7 @@ def _read_ahead(reading: "Future[None]") -> None:
 
 def _configure_process() -> None:
     """Stay off the network, leave the application a core, end with it, and keep prompts out of core files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal is for the window
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one text at a time: threads of the library would have no work
     cores = psutil.cpu_count(logical=False) or 2

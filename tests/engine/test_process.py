@@ -24,6 +24,8 @@ def test_the_process_hears_commands_before_anything_heavy_is_read() -> None:
 def test_a_conversation_in_which_failures_are_events(lasting: Child) -> None:
     """From before the first load; how a busy engine ends when it is told is seen at the end of `lasting`."""
     assert_torch_is_read_while_nobody_has_asked_for_anything(lasting)
+    if sys.platform != "win32":  # where no process can send another SIGINT
+        lasting.process.send_signal(signal.SIGINT)  # Ctrl+C in a terminal is for the window
     lasting.connection.send(Generate(1, STORY, GenerateOptions()))
     assert lasting.until_the_end(1)[-1].message == "No model is loaded."
     events = lasting.load(2)
