@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from app.hub.place import hub_place
 from app.i18n.translation import tr
 from app.library.local.models import Home, LocalModel, PreparedCopy, find_prepared
-from app.library.local.other_apps import Store, stores_here
+from app.library.local.other_apps import stores_here
 from app.library.local.removal import Removals, Removed, put_back_leftovers, settle_leftovers
 from app.library.local.scan import find_models, folders_to_search
 from app.library.local.verification import Verifying, verify_model, verify_prepared
@@ -59,8 +59,7 @@ class LocalModels(QObject):
         if self._scan is not None:
             self._scan.cancel()
         folders, first = tuple(map(Path, self._folders())), self._is_first
-        self._is_first = False
-        self._scan = self._jobs.start(lambda stop: _look(self._cache, folders, stores_here(), stop, first))
+        self._scan = self._jobs.start(lambda stop: self._find(folders, stop, first))
         self._scan.done.connect(self._on_found)
         self._scan.failed.connect(self.failed)
 
@@ -114,6 +113,20 @@ class LocalModels(QObject):
         with self._removing:
             return work()
 
+    def _find(self, folders: Sequence[Path], stop: Stop, first: bool) -> Found:
+        if first:
+            self._end_leftovers(folders, stop)
+        return Found(tuple(find_models(hub_place().cache, folders, stop, stores_here())), find_prepared(self._cache))
+
+    def _end_leftovers(self, folders: Sequence[Path], stop: Stop) -> None:
+        """End what an earlier session had set aside when it was killed; the removals of this one are not over yet."""
+        for cache in (hub_place().cache, self._cache / "prepared"):
+            with self._removing:
+                settle_leftovers(cache, self._removals.waiting)
+        for folder in folders_to_search(folders, stop):
+            with self._removing:
+                put_back_leftovers(folder, self._removals.waiting)
+
     def _verify(self, key: str, what: LocalModel | PreparedCopy, stop: Stop) -> Verifying:
         steps: Iterator[Verifying] = (
             verify_model(what, stop) if isinstance(what, LocalModel) else verify_prepared(what, stop)
@@ -130,7 +143,7 @@ class LocalModels(QObject):
         return latest
 
     def _on_found(self, found: Found) -> None:
-        self._scan = None
+        self._scan, self._is_first = None, False  # not before: a look that is overtaken may not have come so far
         self.found, self.is_known = found, True
         self.changed.emit(found)
 
@@ -145,16 +158,6 @@ class LocalModels(QObject):
     def _on_verification_failed(self, key: str, error: CoppiceError) -> None:
         self._verifications.pop(key, None)
         self.verification_failed.emit(key, error)
-
-
-def _look(cache: Path, folders: Sequence[Path], stores: Sequence[Store], stop: Stop, first: bool) -> Found:
-    hub = hub_place().cache
-    if first:  # what an earlier session had set aside when it was killed
-        settle_leftovers(hub)
-        settle_leftovers(cache / "prepared")
-        for folder in folders_to_search(folders, stop):
-            put_back_leftovers(folder)
-    return Found(tuple(find_models(hub, folders, stop, stores)), find_prepared(cache))
 
 
 def _discard(model: LocalModel, names: Sequence[str]) -> None:

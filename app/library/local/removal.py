@@ -4,7 +4,7 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,24 +83,32 @@ class Removals:
         return freed
 
 
-def settle_leftovers(cache: Path) -> None:
-    """Finish removals that a crash interrupted, in a cache whose content can be had again."""
-    for aside in cache.glob(f"{ASIDE}*") if cache.is_dir() else ():
+def settle_leftovers(cache: Path, waiting: Iterable[Removed] = ()) -> None:
+    """Finish removals that a crash interrupted, in a cache whose content can be had again; not those that wait."""
+    for aside in _leftovers(cache, waiting) if cache.is_dir() else ():
         if not aside.is_symlink():
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def put_back_leftovers(folder: Path) -> None:
-    """Undo removals that a crash interrupted, in a folder of the person's; what has been replaced stays aside."""
+def put_back_leftovers(folder: Path, waiting: Iterable[Removed] = ()) -> None:
+    """Undo removals that a crash interrupted, in a folder of the person's; not those that wait.
+
+    What has been replaced stays aside.
+    """
     asides: list[Path] = []
     with suppress(OSError):  # a folder that is out of reach hinders nothing
-        asides += folder.glob(f"{ASIDE}*")
+        asides += _leftovers(folder, waiting)
     for aside in asides:
         try:
             if removed := _left_in(aside):
                 Removals([removed]).undo(removed)
         except (CoppiceError, OSError) as error:
             _log.warning("%s could not be put back: %s", aside, error)
+
+
+def _leftovers(folder: Path, waiting: Iterable[Removed]) -> list[Path]:
+    names = {each.aside.parent.name for each in waiting}  # unique, whichever way leads to the folder
+    return [path for path in folder.glob(f"{ASIDE}*") if path.name not in names]
 
 
 def _left_in(aside: Path) -> Removed | None:

@@ -2,17 +2,19 @@
 
 import json
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.hub.place import hub_place
-from app.library.local.local_models import _look
+from app.library.local.local_models import Found, LocalModels
 from app.library.local.models import Home, LocalModel, find_prepared
-from app.library.local.removal import ASIDE, Removals, settle_leftovers
+from app.library.local.removal import ASIDE, Removals, Removed, settle_leftovers
 from app.library.local.scan import find_models
 from app.library.local.verification import Verifying, verify_model, verify_prepared
 from app.system.background import Stop
@@ -24,6 +26,7 @@ from tests.app.hub.repositories import sharded, tiny
 from tests.app.library.local.folders import cached, write
 
 STOP = Stop()
+PATIENCE_SECONDS = 30
 
 
 def found(cache: Path, *folders: Path) -> dict[str, LocalModel]:
@@ -263,14 +266,29 @@ def test_what_a_crash_left_aside_in_the_cache_is_removed_at_the_next_start(tmp_p
 
 
 @pytest.fixture
-def look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., set[str]]:
-    """Names of the models that the first look of a session finds."""
+def session(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LocalModels]:
+    """A session of which nobody has looked what is there; it searches `lone` and `shelf`."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    return lambda *folders: {each.name for each in _look(tmp_path / "cache", folders, (), STOP, True).models}
+    monkeypatch.setattr("app.library.local.local_models.stores_here", lambda: ())
+    made = LocalModels(tmp_path / "cache", lambda: [str(tmp_path / "shelf"), str(tmp_path / "lone")])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def look(qtbot: QtBot, session: LocalModels) -> Callable[[], set[str]]:
+    """Names of the models that the session finds."""
+
+    def names() -> set[str]:
+        with qtbot.waitSignal(session.changed):
+            session.look()
+        return {each.name for each in session.found.models}
+
+    return names
 
 
 def test_what_a_crash_left_aside_in_a_folder_of_ones_own_is_put_back(
-    look: Callable[..., set[str]], tmp_path: Path
+    look: Callable[[], set[str]], tmp_path: Path
 ) -> None:
     shelf = tmp_path / "shelf"
     lone = write(tmp_path / "lone", tiny())
@@ -281,17 +299,56 @@ def test_what_a_crash_left_aside_in_a_folder_of_ones_own_is_put_back(
     removals.remove(deep, to_trash=True)
     removals.remove(shelf / "mixed", True, (shelf / "mixed" / "a-Q4_K_M.gguf",))
     assert found(tmp_path / "none", shelf, lone) == {}
-    assert look(shelf, lone) == {"lone", "model", "a-Q4_K_M"}
+    assert look() == {"lone", "model", "a-Q4_K_M"}
     assert {path.name for path in deep.iterdir()} == set(tiny())
     assert [path for path in tmp_path.rglob("*") if path.name.startswith(ASIDE)] == []
 
 
 def test_what_a_crash_left_aside_is_not_put_over_what_took_its_place(
-    look: Callable[..., set[str]], tmp_path: Path
+    look: Callable[[], set[str]], tmp_path: Path
 ) -> None:
     model = write(tmp_path / "shelf" / "model", tiny())
     removed = Removals().remove(model, to_trash=True)
     write(model, {"config.json": b'{"model_type": "new"}'})
-    assert look(tmp_path / "shelf") == {"model"}
+    assert look() == {"model"}
     assert [path.name for path in model.iterdir()] == ["config.json"]
     assert {path.name for path in removed.aside.iterdir()} == set(tiny())
+
+
+def test_what_a_crash_left_aside_is_put_back_even_if_the_first_look_is_overtaken(
+    qtbot: QtBot,
+    session: LocalModels,
+    look: Callable[[], set[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def settle(*_: object) -> None:
+        begun.set()
+        may_go_on.wait(PATIENCE_SECONDS)
+
+    monkeypatch.setattr("app.library.local.local_models.settle_leftovers", settle)
+    Removals().remove(write(tmp_path / "shelf" / "model", tiny()), to_trash=True)
+    session.look()
+    assert begun.wait(PATIENCE_SECONDS)
+    session.look()
+    may_go_on.set()
+    qtbot.waitUntil(lambda: session._jobs.idle)
+    assert look() == {"model"}
+    assert [path for path in tmp_path.rglob("*") if path.name.startswith(ASIDE)] == []
+
+
+@pytest.mark.parametrize("to_trash", [True, False])
+def test_the_first_look_leaves_what_can_still_be_put_back(
+    qtbot: QtBot, session: LocalModels, tmp_path: Path, to_trash: bool
+) -> None:
+    root = write(tmp_path / "shelf" / "model", tiny()) if to_trash else cached(tmp_path / "hub", "org/tiny", tiny())
+    removed: list[Removed] = []
+    session.removed.connect(lambda _key, each: removed.append(each))
+    with qtbot.waitSignal(session.changed):  # a look follows a removal
+        session.remove("key", root, to_trash)
+    assert session.found == Found()
+    with qtbot.waitSignal(session.changed):
+        session.undo(removed[0])
+    assert [each.root for each in session.found.models] == [root]
