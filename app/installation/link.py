@@ -122,7 +122,8 @@ class RuntimeLink(QObject):
 
     def resume(self) -> None:
         """Go on after a pause or a failure."""
-        if self.can_resume:
+        if self._installation is not None and self._thread is None:
+            self._installation.forget_stop()  # a cancel would take away what has arrived
             self._run()
 
     def remove(self) -> None:

@@ -55,6 +55,10 @@ class Installation:
         """Pause it, keeping what has arrived, or cancel it, forgetting that it was wanted; for any thread."""
         self._control.stop(kind)
 
+    def forget_stop(self) -> None:
+        """Take back a stop that a failure overtook; only while no thread runs it."""
+        self._control.clear()
+
     def leave(self) -> None:
         """Pause it because the program ends: the next start goes on by itself."""
         self._leaving = True

@@ -10,19 +10,26 @@ import threading
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.downloads.control import StopKind
+from app.installation.link import RuntimeLink
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.installation import Installation
 from app.installation.runtime.lock import Lock
+from app.installation.runtime.manager import RuntimeManager
 from app.installation.runtime.place import Installed, Wanted
 from app.installation.runtime.progress import Stage
 from app.installation.runtime.tools import InstallDependencies
+from engine.errors import InputError
 from tests.app.downloads.test_disk_full import TinyDisk
 from tests.app.installation.conftest import install, make_dependencies, with_disk
-from tests.app.installation.packages import BLOB, PackageIndex
+from tests.app.installation.packages import BLOB, TORCH, PackageIndex
+from tests.app.installation.tiny_tools import TinyTools
 from tests.campaigns.extent import choose
 from tests.hub import slow, stall
 
@@ -152,6 +159,35 @@ def test_cancelling_forgets_it_and_what_has_arrived(
     assert dependencies.place.wanted() is None
     assert not dependencies.wheels.exists()
     assert [path.name for path in dependencies.place.folder.iterdir()] == ["lock"]
+
+
+def test_a_stop_that_a_failure_overtook_is_over_when_it_is_tried_again(
+    qtbot: QtBot,
+    index: PackageIndex,
+    dependencies: InstallDependencies,
+    lock: Lock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index.fail(BLOB, stall(after=0), times=99)
+    assert install(dependencies, lock).progress.stage is Stage.FAILED
+    index.heal()
+    installation = Installation(dependencies, lock, Wanted("cpu"))
+    manager = SimpleNamespace(install=lambda _wanted: installation, propose=None, tidy=None)
+    link = RuntimeLink(cast(RuntimeManager, manager))
+    stages: list[Stage] = []
+    link.ended.connect(lambda progress: stages.append(progress.stage))
+
+    def fail(_tools: TinyTools) -> str:
+        installation.stop(StopKind.CANCEL)
+        raise InputError("Nobody says which package index to ask.")
+
+    with monkeypatch.context() as patch, qtbot.waitSignal(link.ended):
+        patch.setattr(TinyTools, "default_index", fail)
+        link.install(Wanted("cpu"))
+    with qtbot.waitSignal(link.ended):
+        link.resume()
+    assert stages == [Stage.FAILED, Stage.DONE]
+    assert len(index.asked(TORCH)) == 1, "what had arrived is kept"
 
 
 def test_a_disk_that_fills_up_while_wheels_arrive_pauses_it(
