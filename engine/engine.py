@@ -10,12 +10,12 @@ from engine.loading.learned import PairMeasurements
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import Pair
 from engine.observing.watcher import Watcher
-from engine.protocol.messages import ChatMessage, Count, Counted, Event, Finished, Generate, Loaded, Loading
+from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Loaded, Loading
 from engine.protocol.options import Constraint, GenerateOptions, LoadOptions
 from engine.protocol.reasoning import Marks
 from engine.protocol.tools import Tool
 from engine.text.grammars.constrained_answer import check_constraint
-from engine.text.prompt import Prompt, count_tokens, require_readable, write_prompt
+from engine.text.prompt import Prompt, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
 from engine.trial import trial_answers
 
@@ -160,10 +160,6 @@ class Engine:
         before, from another thread.
         """
         check_constraint(self.tokenizer, constraint)
-
-    def count(self, question: Count) -> Counted:
-        """How many tokens a conversation and texts have; may be called from any thread, whatever runs."""
-        return count_tokens(self._loaded.pair.tokenizer, question, self._loaded.context_tokens)
 
     def generate(
         self, request: int, prompt: Prompt, options: GenerateOptions, watcher: Watcher | None = None

@@ -178,9 +178,15 @@ class EngineProcess:
         return self._estimator.estimate(question)
 
     def _counted(self, question: Count) -> Counted:
-        """The engine is held no longer than this takes: what is unloaded must be free to go."""
+        """Counting may never end, and an engine that is unloaded meanwhile must be free to go: it is not held."""
         engine = self._desk.engine
-        return engine.count(question) if engine else _no_count(question)
+        if engine is None:
+            return _no_count(question)
+        from engine.text.prompt import count_tokens  # noqa: PLC0415  # what an engine has read by now
+
+        tokenizer, context_tokens = engine.tokenizer, engine.context_tokens
+        del engine
+        return count_tokens(tokenizer, question, context_tokens)
 
     def _send(self, event: Event) -> None:
         """Send, and wait until it is taken: who answers cannot run ahead of the application."""

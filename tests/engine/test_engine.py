@@ -10,7 +10,7 @@ from engine.errors import Cancellation, InputError
 from engine.loading.pair import open_pair
 from engine.protocol.messages import ChatMessage, Count, Event, Finished, Loaded, Loading, Prefilled, Round, Statistics
 from engine.protocol.options import GenerateOptions, LoadOptions, SamplingOptions, SpeculationOptions
-from engine.text.prompt import Prompt
+from engine.text.prompt import Prompt, count_tokens
 from tests.campaigns.extent import choose
 
 LENGTH = choose(44, 120)
@@ -254,8 +254,9 @@ def test_an_answer_begins_as_it_is_told_to(loads: Loads) -> None:
 
 
 def test_tokens_are_counted_as_they_will_be_read(loads: Loads) -> None:
-    counted = loads.engine.count(Count(7, STORY, ("Tell me", "")))
+    tokenizer, context_tokens = loads.engine.tokenizer, loads.engine.context_tokens
+    counted = count_tokens(tokenizer, Count(7, STORY, ("Tell me", "")), context_tokens)
     assert (counted.id, counted.context_tokens) == (7, loads.engine.describe(1, 0.0).context_tokens)
     assert counted.tokens == len(loads.engine.prompt(STORY).tokens)
     assert counted.texts[0] > 0 == counted.texts[1]
-    assert loads.engine.count(Count(8, ())).tokens == 0
+    assert count_tokens(tokenizer, Count(8, ()), context_tokens).tokens == 0

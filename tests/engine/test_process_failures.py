@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -44,7 +45,8 @@ def test_what_is_to_be_kept_and_forgotten_is_heard_without_an_answer(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgotten: list[tuple[str, ...]] = []
-    engine: Any = SimpleNamespace(forget=forgotten.append, count=raises(RuntimeError("boom")))
+    tokenizer = SimpleNamespace(encode_chat=raises(RuntimeError("boom")))
+    engine: Any = SimpleNamespace(forget=forgotten.append, tokenizer=tokenizer, context_tokens=100)
     served.ours.send(KeepTexts(5, "folder"))
     served.ours.send(ForgetTexts(("1",)))
     with monkeypatch.context() as patch:
@@ -61,7 +63,7 @@ def test_without_a_model_nothing_is_counted(served: Served) -> None:
 
 @pytest.mark.parametrize("error", ERRORS, ids=["Exception", "BaseException"])
 def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny: Any = SimpleNamespace(count=raises(error))
+    tiny: Any = SimpleNamespace(tokenizer=SimpleNamespace(encode_chat=raises(error)), context_tokens=100)
     with monkeypatch.context() as patch:
         patch.setattr(served.process._desk, "engine", tiny)
         assert served.ask(Count(1, (), ("a", "b"))) == Counted(1, 0, 0, (0, 0))
@@ -70,14 +72,13 @@ def test_a_count_fails_alone(served: Served, error: BaseException, monkeypatch: 
 
 def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its pattern gives up on some texts only."""
-    from engine.text.prompt import count_tokens, write_prompt
+    from engine.text.prompt import write_prompt
     from engine.text.tokenizer import Tokenizer
     from tests.engine.text.test_panics import FATAL, nasty_library
 
     nasty = Tokenizer(nasty_library("/models/nasty-1b"))
     loaded: Any = SimpleNamespace(
-        count=lambda question: count_tokens(nasty, question, 100),
-        prompt_of=lambda request: write_prompt(nasty, request.chat),
+        tokenizer=nasty, context_tokens=100, prompt_of=lambda request: write_prompt(nasty, request.chat)
     )
     monkeypatch.setattr(served.process._desk, "engine", loaded)
     fatal, fine = (ChatMessage("user", FATAL),), (ChatMessage("user", "a"),)
@@ -85,6 +86,47 @@ def test_a_tokenizer_that_panics_costs_one_answer(served: Served, monkeypatch: p
     assert served.ask(Count(2, fine)).tokens > 0
     assert served.ask(Generate(3, fatal, GenerateOptions())).message.startswith("The tokenizer of 'nasty-1b' failed: ")
     assert served.ask(Count(4, fine)).tokens > 0
+
+
+class Endless:
+    """A tokenizer whose pattern does not end before the test does."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = threading.Event(), threading.Event()
+
+    def encode_chat(self, chat: object) -> list[int]:
+        self.begun.set()
+        assert self.over.wait(PATIENCE_SECONDS)
+        return []
+
+
+class Counting:
+    """As much of an engine as counting needs."""
+
+    context_tokens = 100
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_count_that_never_ends_does_not_keep_what_is_unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.process.SECONDS_TO_COUNT", 0.2)
+    served, tokenizer = Served(), Endless()
+    served.begin()
+    engine: Any = Counting(tokenizer)
+    served.process._desk.engine, unloaded = engine, ref(engine)
+    del engine
+    try:
+        assert served.ask(Count(1)) == Counted(1, 0, 0)
+        assert tokenizer.begun.wait(PATIENCE_SECONDS)
+        served.process._worker._unload()
+        assert unloaded() is None
+    finally:
+        tokenizer.over.set()
+        served.close()
 
 
 def test_an_event_that_cannot_be_sent_is_a_failure(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
