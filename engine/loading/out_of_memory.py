@@ -111,12 +111,18 @@ def give_back_large_blocks() -> bool:
     return mallopt is not None and bool(mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES))
 
 
-def let_gpu_segments_grow(environment: MutableMapping[str, str] = os.environ) -> None:
+def let_gpu_segments_grow(
+    environment: MutableMapping[str, str] = os.environ, kernel_release: str | None = None
+) -> None:
     """Have torch's allocator on a GPU map more memory behind what it has, instead of a new block for every new size.
 
     Every tree is of another size, and so are the logits of its pass: blocks of all of these sizes are memory that is
     free and too small. Only before torch is imported, and only on Linux: elsewhere torch warns that it cannot
-    (c10/cuda/CUDAAllocatorConfig.h). Whoever has set anything of this allocator has decided.
+    (c10/cuda/CUDAAllocatorConfig.h). Not within Windows (WSL), where with some drivers the first allocation fails then.
+    Whoever has set anything of this allocator has decided. `kernel_release`: of `uname -r`, this machine's by default.
     """
-    if sys.platform == "linux" and not any(name in environment for name in ALLOCATOR_VARIABLES):
+    if sys.platform != "linux" or any(name in environment for name in ALLOCATOR_VARIABLES):
+        return
+    release = os.uname().release if kernel_release is None else kernel_release
+    if "microsoft" not in release.lower():
         environment[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"

@@ -125,5 +125,13 @@ def test_segments_grow_where_torch_can_and_nobody_decided_otherwise(
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     environment = dict(before)
-    let_gpu_segments_grow(environment)
+    let_gpu_segments_grow(environment, "6.8.0-60-generic")
     assert environment == after
+
+
+@pytest.mark.parametrize("release", ["5.15.167.4-microsoft-standard-WSL2", "4.4.0-19041-Microsoft"])
+def test_no_segments_grow_on_linux_within_windows(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    environment: dict[str, str] = {}
+    let_gpu_segments_grow(environment, release)
+    assert not environment
