@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.loading.out_of_memory import let_gpu_segments_grow
+
 LAST_WORDS_SECONDS = 10.0
 LEAST_SECONDS = 5.0  # a step with less does not begin: no command here is done sooner
 
@@ -79,11 +81,16 @@ def run_steps(
 def run_limited(command: Sequence[str], seconds: float, output: Path) -> Ended:
     """Run a command, its words going to the file `output`; after so many seconds end it and all that it started.
 
-    It is interrupted first, as by Ctrl+C, and may say what it knows: pytest tells which tests failed.
+    It is interrupted first, as by Ctrl+C, and may say what it knows: pytest tells which tests failed. Its memory on a
+    GPU comes from the allocator that the engine's process has: torch reads the setting when it is imported.
     """
     begin = time.monotonic()
+    environment = dict(os.environ)
+    let_gpu_segments_grow(environment)
     with output.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True, env=environment
+        )
         try:
             code: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -1,6 +1,8 @@
 """The first run on a GPU, rehearsed without one: its steps, its share of time, and its page."""
 
 import json
+import os
+import platform
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from engine.loading.out_of_memory import ALLOCATOR_VARIABLES, let_gpu_segments_grow
 from engine.model.gguf.block_types import TYPES
 from tests.bench import cuda, first_light, formats
 from tests.bench.cuda import ModelRun
@@ -145,6 +148,18 @@ def test_a_command_ends_with_its_time_and_what_it_said_is_kept(tmp_path: Path) -
     assert run_limited([sys.executable, "-S", "-c", "raise SystemExit('no')"], 60, tmp_path / "o").trouble == (
         "ended with 1: no"
     )
+
+
+def test_a_command_has_the_allocator_of_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ALLOCATOR_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    expected: dict[str, str] = {}
+    let_gpu_segments_grow(expected)
+    words = f"import os; print({{name: os.environ[name] for name in {ALLOCATOR_VARIABLES} if name in os.environ}})"
+    ended = run_limited([sys.executable, "-S", "-c", words], 60, tmp_path / "output.txt")
+    assert ended.output.strip() == str(expected)
+    assert bool(expected) == (sys.platform == "linux" and "microsoft" not in platform.release().lower())
+    assert ALLOCATOR_VARIABLES[0] not in os.environ, "only the command's environment changes"
 
 
 def test_as_many_layers_as_memory_disk_and_time_allow() -> None:
