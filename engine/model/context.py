@@ -165,15 +165,20 @@ class Context:
     @on_own_stream
     @torch.inference_mode()
     def text_in_place(self) -> KeptText:
-        """All that is committed, most of it where it lies: for whoever is done with it before the next pass."""
+        """All that is committed, most of it where it lies: for whoever is done with it before the next pass.
+
+        It may be read on any stream: what `keep` moved is in its place when this returns.
+        """
         cache, length = self._cache, self._cache.whole(self.length)
-        return KeptText(
+        found = KeptText(
             tuple(self.tokens[:length]),
             cache.slots(length),
             cache.hidden.first(length) if cache.hidden else None,
             cache.states.copied(),
             None if self._turned is None else self._turned.copied(length),
         )
+        accelerator.wait_for_current_stream(self.network.device)
+        return found
 
     @on_own_stream
     @torch.inference_mode()

@@ -365,3 +365,13 @@ def test_a_pass_waits_for_the_device_once(family: str, tmp_path: Path) -> None:
         context.score([5, 6, 7], [-1, 0, 0])
         context.keep([0, 2])
         assert sum(gpu.syncs.values()) <= 1, gpu.places
+
+
+def test_a_text_in_place_is_written_before_other_streams_read_it(tmp_path: Path) -> None:
+    with played_gpu():
+        stream, target = PlayedStream(), torch.zeros(1)
+        context = Context(loaded(llama(tmp_path / "model"), CUDA), 64, stream=stream)
+        context.prefill(PROMPT)
+        stream.copy(torch.ones(1), target)  # as slots that `keep` moves: it waits for nothing
+        context.text_in_place()
+        assert target.item() == 1
