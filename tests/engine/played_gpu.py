@@ -220,7 +220,7 @@ def _call(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     if getattr(kwargs.get("generator"), "is_played", goes) != goes:
         raise WrongDeviceError(f"{func}: a generator of the other device")
     if func in (torch.tensor, torch.as_tensor) and goes and not isinstance(first, OnDevice):
-        return func(*args, **{**kwargs, "device": HOST}).to(PLAYED)
+        return func(*args, **{**kwargs, "device": HOST}).to(PLAYED)  # which waits
     if isinstance(first, OnDevice):
         if special := _HOST_CALLS.get(func):
             return special(first)
@@ -271,7 +271,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     goes = _is_played(wanted) if wanted is not None else bool(here)
     if not here and not goes:
         return func(*args, **kwargs)
-    _count(name, args, goes, len(here) < len(tensors))
+    _count(name, args, kwargs, goes, len(here) < len(tensors))
     if here and len(here) < len(tensors) and name not in CROSSING:
         _refuse_strangers(func, args if name in INDEXED else (), tensors)
     if name == "histc" and not args[0].is_floating_point():  # the host counts no whole numbers
@@ -307,7 +307,7 @@ def _refuse_strangers(func: Any, indexed: tuple[Any, ...], tensors: list[Tensor]
             raise WrongDeviceError(f"{func}: {', '.join(shapes)}")
 
 
-def _count(name: str, args: tuple[Any, ...], goes: bool, has_strangers: bool) -> None:
+def _count(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], goes: bool, has_strangers: bool) -> None:
     played = _playing[-1]
     if name in WAITED_FOR or (name == "repeat_interleave" and len(args) > 1 and isinstance(args[1], Tensor)):
         played.sync(name)
@@ -317,6 +317,8 @@ def _count(name: str, args: tuple[Any, ...], goes: bool, has_strangers: bool) ->
             played.sync("to the host")
         elif has_strangers:
             played.upload(name)
+            if not kwargs.get("non_blocking", name == "copy_" and len(args) > 2 and args[2]):
+                played.sync(f"{name} to the device")
     elif name in INDEXED:
         for index in args[1]:
             if index is not None and not isinstance(index, OnDevice):

@@ -355,15 +355,15 @@ def test_what_a_device_refuses_and_what_the_host_waits_for() -> None:
         assert gpu.uploads == {}
 
 
-@pytest.mark.parametrize("family", ["llama", *choose((), ("jamba", "qwen3_5_text", "glm_moe_dsa"))])
+@pytest.mark.parametrize("family", ["llama", "jamba", *choose((), ("qwen3_5_text", "lfm2", "glm_moe_dsa"))])
 def test_a_pass_waits_for_the_device_once(family: str, tmp_path: Path) -> None:
     save_tiny(family, tmp_path)
     with played_gpu() as gpu:
         context = Context(loaded(open_checkpoint(str(tmp_path)), CUDA), 64)
         context.prefill(PROMPT)
         gpu.forget()
-        context.score([5, 6, 7], [-1, 0, 0])
-        context.keep([0, 2])
+        context.score([5, 6, 7, 8], [-1, 0, 0, 2])
+        context.keep([0, 2], rest=[3])
         assert sum(gpu.syncs.values()) <= 1, gpu.places
 
 

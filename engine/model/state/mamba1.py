@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine import accelerator
 from engine.model.state.tree_paths import Generation
 from engine.model.state.writes import Writes
 
@@ -57,7 +58,7 @@ def _walk(writes: Writes, a: Tensor, c: Tensor, root: Tensor, generations: Seque
 def mamba1_advance(a: Tensor, state: Tensor, writes: Writes, path: Sequence[int]) -> Tensor:
     """The state behind `path`, nodes from a child of the root downwards; float32 [batch, channels, state size]."""
     found = state.float()[:, None]
-    for node in torch.tensor(path, dtype=torch.int64, device=state.device)[:, None]:
+    for node in accelerator.sent(path, state.device)[:, None]:
         found = _step(found, writes, node, a, slice(None))
     return found[:, 0]
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from engine import accelerator
+
 
 def short_convolution_tree(
     inputs: Tensor, tail: Tensor, windows: Tensor, weight: Tensor, bias: Tensor | None = None
@@ -25,5 +27,5 @@ def short_convolution_tree(
 
 def short_convolution_advance(tail: Tensor, inputs: Tensor, path: Sequence[int]) -> Tensor:
     """The tail behind `path`, as long as before; inputs: [batch, n, channels], of all pending nodes."""
-    index = torch.tensor(path, dtype=torch.int64, device=inputs.device)
+    index = accelerator.sent(path, inputs.device)
     return torch.cat([tail, inputs.index_select(1, index)], 1)[:, -tail.shape[1] :]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
+from engine import accelerator
 from engine.model.state.short_convolution import short_convolution_advance, short_convolution_tree
 from engine.model.state.tree_paths import Generation, TreePaths
 from engine.model.state.writes import Writes, advance
@@ -205,7 +206,7 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
         tail, inputs = self.root.further[number], self.further.get(number)
         if inputs is None:
             return tail
-        index = torch.tensor(path, dtype=torch.int64, device=inputs.device)
+        index = accelerator.sent(path, inputs.device)
         return torch.cat([tail, inputs.index_select(-1, index)], -1)[..., -tail.shape[-1] :]
 
     def move(self, root: LayerState, rest: Sequence[int] = ()) -> None:
@@ -226,10 +227,10 @@ class StateLayer(LinearAttentionCacheLayerMixin):  # type: ignore[misc]  # trans
             self.inputs = self.writes = None
             self.further = {}
         for number, inputs in self.further.items():
-            index = torch.tensor(nodes, dtype=torch.int64, device=inputs.device)
+            index = accelerator.sent(nodes, inputs.device)
             self.further[number] = inputs.index_select(-1, index)
         if self.inputs is not None:
-            index = torch.tensor(nodes, dtype=torch.int64, device=self.inputs.device)
+            index = accelerator.sent(nodes, self.inputs.device)
             self.inputs = self.inputs.index_select(1, index)
         if self.writes is not None:
             self.writes = self.writes.select(nodes)

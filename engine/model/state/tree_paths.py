@@ -74,7 +74,7 @@ class TreePaths:
         for nodes in torch.split(numbers, sizes):
             place[nodes] = torch.arange(len(nodes), device=order.device)
         places = torch.where(parents < 0, 0, place[parents.clamp(min=0)])[numbers]
-        both = (torch.split(found.to(self.ancestors.device), sizes) for found in (numbers, places))
+        both = (torch.split(found.to(self.ancestors.device, non_blocking=True), sizes) for found in (numbers, places))
         return list(zip(*both, strict=True))
 
     def windows(self, width: int) -> Tensor:

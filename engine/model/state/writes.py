@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine import accelerator
 from engine.model.state.tree_paths import SMALLEST_LOG_DECAY
 
 
@@ -42,7 +43,7 @@ class Writes:
 
     def select(self, nodes: Sequence[int]) -> "Writes":
         """Only `nodes`, in this order."""
-        index = torch.tensor(nodes, dtype=torch.int64, device=self.keys.device)
+        index = accelerator.sent(nodes, self.keys.device)
         return Writes(*(tensor.index_select(1, index) for tensor in self._tensors()))
 
     def _tensors(self) -> tuple[Tensor, Tensor, Tensor]:
