@@ -12,6 +12,7 @@ from engine.model.decoding.lookup import sixteen_levels, unpack
 
 KINDS = ("nf4", "fp4")
 KERNEL_WEIGHTS = 1 << 30  # per call: the kernel counts in 32 bits
+LEAST_CAPABILITY = (6, 0)  # of the cards that bitsandbytes' kernels are built for
 TRIED_TYPES = (torch.float32, torch.bfloat16, torch.float16)
 TRIED_BLOCK = 64
 
@@ -23,7 +24,17 @@ one device: writes level times absmax, multiplied in float32 and rounded once to
 @lru_cache
 def unpacking_for(kind: str, device: torch.device) -> Unpack:
     """The fastest way to unpack on a device; bitsandbytes is imported only for CUDA."""
-    return unpack_by_kernel if device.type == "cuda" and kernel_agrees(kind, device) else unpack_by_table
+    return unpack_by_kernel if has_kernel(device) and kernel_agrees(kind, device) else unpack_by_table
+
+
+def has_kernel(device: torch.device) -> bool:
+    """Whether bitsandbytes' kernels are surely built for a device: where they are not, a launch ends the process.
+
+    On AMD's cards it depends on the build, so none is tried there.
+    """
+    if device.type != "cuda" or torch.version.hip:
+        return False
+    return torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
 
 
 def unpack_by_table(kind: str, block: int, codes: Tensor, absmax: Tensor, out: Tensor) -> None:

@@ -116,6 +116,28 @@ def test_the_kernel_is_used_where_it_is_there_and_right(
     assert four_bits.unpacking_for(kind, cpu) is four_bits.unpack_by_table
 
 
+@pytest.mark.parametrize(
+    ("hip", "capability", "is_used"),
+    [(None, (8, 0), True), (None, (6, 0), True), (None, (5, 2), False), ("7.0", (10, 3), False)],
+)
+def test_no_kernel_is_launched_on_a_card_that_it_may_not_be_built_for(
+    hip: str | None, capability: tuple[int, int], is_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bitsandbytes ends the process there; nothing is raised."""
+    tried: list[str] = []
+
+    def agrees(kind: str, _device: torch.device) -> bool:
+        tried.append(kind)
+        return True
+
+    monkeypatch.setattr(torch.version, "hip", hip)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device=None: capability)
+    monkeypatch.setattr(four_bits, "kernel_agrees", agrees)
+    found = four_bits.unpacking_for.__wrapped__("nf4", torch.device("cuda"))
+    assert found is (four_bits.unpack_by_kernel if is_used else four_bits.unpack_by_table)
+    assert bool(tried) == is_used
+
+
 def test_a_kernel_whose_fault_shows_only_behind_it_is_not_used(
     functional: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
