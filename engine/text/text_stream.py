@@ -5,6 +5,7 @@ around them, and it has no end that gives back what it holds.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from engine.protocol.reasoning import COMMON
@@ -68,6 +69,15 @@ class Decoder(Protocol):
 
     def writes_text(self, token: int) -> bool:
         """Whether the token can appear in text at all."""
+
+
+def channel_of(header: Sequence[int], decoder: Decoder) -> str:
+    """The first word of a message's header; empty where it has none.
+
+    What follows says of which type the content is: `final <|constrain|>json`, also without the space.
+    """
+    words = decoder.decode([*takewhile(decoder.writes_text, header)]).split()
+    return words[0] if words else ""
 
 
 class TextStream:
@@ -204,7 +214,7 @@ class ReasoningStream:
                     self._headers.add(self._decoder.decode(header))
                 return ""
             case Sign.MESSAGE:
-                return self._message(self._decoder.decode(header))
+                return self._message(header)
             case Sign.THOUGHT:
                 return self._think()
             case Sign.NAMED_THOUGHT:
@@ -213,11 +223,10 @@ class ReasoningStream:
             case Sign.ANSWER:
                 return self._answer()
 
-    def _message(self, header: str) -> str:
-        name = header.strip()
+    def _message(self, header: Sequence[int]) -> str:
         if self._headers is None:
-            return self._think() if name and name != ANSWER_CHANNEL else self._answer()
-        self._headers.add(header)
+            return self._answer() if channel_of(header, self._decoder) in ("", ANSWER_CHANNEL) else self._think()
+        self._headers.add(self._decoder.decode(header))
         is_thought, mark = self._headers.take()
         return self._think() if is_thought else self._answer() + mark
 

@@ -56,7 +56,7 @@ def _before_answer(tokenizer: Tokenizer, prompt: Prompt, answer: AnswerState) ->
     tail = "".join(map(tokenizer.piece, asked[-TAIL:])).rstrip()
     if reasoning.own == CHANNELS:
         is_answer = tail.endswith("<|message|>") and ANSWER_CHANNEL in tail.rpartition("<|channel|>")[2]
-        return answer if is_answer else Channels(signs, tokenizer.decode, answer, header=())
+        return answer if is_answer else Channels(signs, tokenizer, answer, header=())
     masks = tokenizer.grammar_masks
     behind = Gap(masks, answer)
     if reasoning.is_control:

@@ -1,12 +1,13 @@
 """Where a constraint of the answer begins: behind the model's reasoning, which is free. States, as a grammar's."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
 from engine.text.grammars.grammar import NOTHING, AnswerState
 from engine.text.grammars.vocabulary import GrammarVocabulary
 from engine.text.reasoning import ANSWER_CHANNEL, LONGEST_HEADER, Sign
+from engine.text.text_stream import Decoder, channel_of
 
 GAP = 2  # tokens of line breaks between reasoning and answer, which are part of neither
 
@@ -198,7 +199,7 @@ class Channels:
     """
 
     signs: Mapping[int, Sign]
-    decode: Callable[[Sequence[int]], str]
+    decoder: Decoder
     answer: AnswerState
     header: tuple[int, ...] | None = None
     is_possible = True
@@ -206,12 +207,12 @@ class Channels:
     def follow(self, token: int) -> AnswerState:
         """A header ends where its message begins."""
         sign = self.signs.get(token)
-        if sign is Sign.MESSAGE and self.header is not None and self.decode(self.header).strip() == ANSWER_CHANNEL:
+        if sign is Sign.MESSAGE and channel_of(self.header or (), self.decoder) == ANSWER_CHANNEL:
             return self.answer
         header: tuple[int, ...] | None = () if sign is Sign.HEADER else None
         if sign is None and self.header is not None and len(self.header) < LONGEST_HEADER:
             header = (*self.header, token)
-        return Channels(self.signs, self.decode, self.answer, header)
+        return Channels(self.signs, self.decoder, self.answer, header)
 
     def allowed(self) -> bytes | None:
         """Anything."""

@@ -191,7 +191,7 @@ def opened(template: str | None = None, control: tuple[str, ...] = (), kind: str
 
 TEXT_MARKS = "{{ messages }}{% if think %}<think>{% endif %}</think>"
 CONTROL_MARKS = "<|START_THINKING|>", "<|END_THINKING|>", "<|end|>"
-OF_CHANNELS = "<|start|>", "<|channel|>", "<|message|>", "<|end|>"
+OF_CHANNELS = "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>"
 BOOLEAN = Constraint("regex", "true|false")
 
 
@@ -241,7 +241,8 @@ def test_an_answer_in_channels_begins_in_that_of_answers() -> None:
     thought = write(tokenizer, state, "<|channel|>analysis<|message|>anything<|end|><|start|>assistant")
     for each in (state, thought):
         assert each.allowed() is None
-        assert refuses(tokenizer, write(tokenizer, each, "<|channel|>final<|message|>"), "no")
+        for header in ("final", "final <|constrain|>json", "final<|constrain|>json"):
+            assert refuses(tokenizer, write(tokenizer, each, f"<|channel|>{header}<|message|>"), "no")
     begun = prompt_of(tokenizer, "Well?<|start|>assistant<|channel|>final<|message|>", "tru")
     assert not refuses(tokenizer, state_of_answer(tokenizer, begun, BOOLEAN), "e")
 

@@ -15,7 +15,7 @@ QUESTION = ChatMessage("user", "Hello!")
 # In the manner of gpt-oss: every message names its channel; earlier reasoning is left out.
 HARMONY = Family(
     "byte level",
-    ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>"),
+    ("<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|return|>"),
     "{% for m in messages %}{{ '<|start|>' + m.role + ('<|channel|>final' if m.role == 'assistant' else '') }}"
     "{% if '<|channel|>' in m.content %}{{ raise_exception('channels are not for the content') }}{% endif %}"
     "{{ '<|message|>' + m.content + '<|end|>' }}{% endfor %}"
@@ -117,6 +117,13 @@ def test_several_messages_of_reasoning_are_one_thought_and_other_channels_belong
     )
     text = said(tokenizer, new_prompt(tokenizer), tokenizer.encode(written))
     assert text == "<think>one\n\ntwo</think>Yes"
+
+
+@pytest.mark.parametrize("header", ["final <|constrain|>json", "final<|constrain|>json", "final json"])
+def test_an_answer_whose_header_names_the_type_of_its_content_is_one(header: str) -> None:
+    tokenizer = tokenizer_of(HARMONY)
+    written = f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>{header}<|message|>{{}}"
+    assert said(tokenizer, new_prompt(tokenizer), tokenizer.encode(written)) == "<think>hm</think>{}"
 
 
 def test_a_header_without_an_end_is_not_lost() -> None:
