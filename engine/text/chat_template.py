@@ -9,7 +9,7 @@ from engine.protocol.messages import ChatMessage
 from engine.protocol.sentences import say
 from engine.text.backend import complaint_of
 from engine.text.template_renderer import TemplateRefusal
-from engine.text.tools.turns import map_message
+from engine.text.tools.turns import join_user_turns, map_message
 
 # Tokens that steer the model, though many tokenizers do not flag them as special.
 CONTROL_SHAPE = re.compile(r"<[|｜].+[|｜]>")
@@ -116,14 +116,17 @@ def write_plain(messages: Sequence[ChatMessage]) -> str:
 
 
 def _without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The conversation with all system messages put before the text of the first user message."""
+    """The conversation with all system messages put before the text of the first user message.
+
+    Users' messages that a system message parted are one turn then.
+    """
     system = [turn.content for turn in messages if turn.role == "system"]
     others = [turn for turn in messages if turn.role != "system"]
     first = next((index for index, turn in enumerate(others) if turn.role == "user"), None)
     if first is None:  # a tool answers what nobody asked
         return [ChatMessage("user", "\n\n".join(system)), *others] if system else others
     others[first] = ChatMessage("user", "\n\n".join([*system, others[first].content]))
-    return others
+    return join_user_turns(others) if system else others
 
 
 def place_of_answer(opening: str, whole: str, mark: str, has_control: Callable[[str], bool]) -> tuple[str, str]:

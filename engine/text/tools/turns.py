@@ -46,6 +46,7 @@ def in_plain_words(messages: Sequence[ChatMessage], tools: Sequence[Tool]) -> li
             turns.append(ChatMessage("user", "\n".join(_response(message) for message in run)))
         else:
             turns.extend(ChatMessage(message.role, _with_calls(message)) for message in run)
+    turns = join_user_turns(turns)
     if not tools:
         return turns
     listed = "\n".join(json.dumps(function_of(tool), ensure_ascii=False) for tool in tools)
@@ -53,6 +54,17 @@ def in_plain_words(messages: Sequence[ChatMessage], tools: Sequence[Tool]) -> li
     if turns and turns[0].role == "system":
         return [ChatMessage("system", f"{turns[0].content}\n\n{told}"), *turns[1:]]
     return [ChatMessage("system", told), *turns]
+
+
+def join_user_turns(turns: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Turns of the user that follow each other as one: many templates refuse roles that do not alternate."""
+    joined: list[ChatMessage] = []
+    for turn in turns:
+        if turn.role == "user" and joined and joined[-1].role == "user":
+            joined[-1] = ChatMessage("user", f"{joined[-1].content}\n\n{turn.content}")
+        else:
+            joined.append(turn)
+    return joined
 
 
 def texts_of(message: ChatMessage) -> Iterator[str]:

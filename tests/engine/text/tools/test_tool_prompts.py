@@ -116,6 +116,19 @@ def test_a_template_that_knows_no_tools_is_told_in_words(tokenizer: Tokenizer) -
     )
 
 
+def test_neighbouring_messages_of_the_user_are_one_turn_for_a_template_without_tools() -> None:
+    """Some refuse turns that do not alternate."""
+    tokenizer = NO_TOOLS.tokenizer
+    seen = shown(tokenizer, tokenizer.encode_chat([*BOTH, ChatMessage("user", "And?")], TOOLS))
+    assert seen.endswith(
+        '<start_of_turn>user\n<tool_response>\n{"sky": "blue"}\n</tool_response>\n<tool_response>\nnoon\n'
+        "</tool_response>\n\nAnd?<end_of_turn>\n<start_of_turn>model\n"
+    )
+    later = [ChatMessage("user", "Hello!"), ChatMessage("system", "Be brief."), ChatMessage("user", "Well?")]
+    seen = shown(tokenizer, tokenizer.encode_chat(later))
+    assert seen == "<s><start_of_turn>user\nBe brief.\n\nHello!\n\nWell?<end_of_turn>\n<start_of_turn>model\n"
+
+
 @pytest.mark.parametrize("name", FORGETFUL)
 def test_a_template_that_forgets_calls_is_told_in_words_where_arguments_are_no_json(name: str) -> None:
     family = FORGETFUL[name]
