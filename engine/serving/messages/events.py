@@ -120,7 +120,7 @@ class MessageWriter:
 def _object(text: str) -> dict[str, Any]:
     """The arguments of a call, which may have been cut off, or hold what JSON can say but nobody can send again."""
     try:
-        arguments = json.loads(text or "{}")
+        arguments = json.loads(text)
         json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return {NO_JSON: text}

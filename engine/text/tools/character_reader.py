@@ -37,6 +37,16 @@ class CharacterReader:
         self._space = ""
         self._pieces: list[Piece] = []
 
+    @property
+    def calls(self) -> int:
+        """How many calls have begun."""
+        return self._place + 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the end of the text was met; what was given back may be left."""
+        return self._is_over
+
     def take(self) -> Reading[str]:
         """The next character; empty at the end of the text, again and again."""
         if self._ahead:
@@ -108,6 +118,11 @@ class CharacterReader:
     def forget(self) -> None:
         """What was read since the last piece says nothing, such as a mark."""
         self._read.clear()
+
+    def forget_rest(self) -> None:
+        """The end cut this off: neither what was read nor what is left says anything."""
+        self.forget()
+        self._ahead.clear()
 
     def begin(self, name: str, own_id: str = "") -> None:
         """A call begins here. `own_id`: what the model calls it, if it does."""

@@ -28,7 +28,8 @@ class IgnoredMark:
 class CallDivider:
     """Finds the calls by the marks before them; a `Divider`.
 
-    What is no call is content, to the last character: calls that are malformed, and marks that nothing follows.
+    What is no call is content, to the last character: calls that are malformed, and marks that nothing follows. Of a
+    call that was cut off by the end, nothing is.
     """
 
     def __init__(
@@ -72,11 +73,14 @@ class CallDivider:
         characters.end()
 
     def _calls(self, reader: Reader) -> Reading[None]:
-        characters = self._characters
+        characters, before = self._characters, self._characters.calls
         try:
             yield from reader.read(characters, self._tools)
         except Malformed:
-            characters.say_what_was_read()
+            if characters.is_over and characters.calls > before:
+                characters.forget_rest()
+            else:
+                characters.say_what_was_read()
             return
         if reader is not IGNORED_MARK:
             yield from self._close()

@@ -51,7 +51,7 @@ class Tagged:
         character = yield from characters.skip_space()
         characters.give_back(character)
         found = yield from characters.match((self.key_open, self.call_close))
-        if not found and character:
+        if not found and character and not characters.is_over:
             characters.write("}" if count else "{}")
         if not found:
             raise Malformed

@@ -210,7 +210,7 @@ def test_a_failure_in_the_middle_is_an_event(kind: Any, words: str, code: str) -
     assert (item.status, item.content[0].text) == ("incomplete", "Ye"), "what was told"
 
 
-@pytest.mark.parametrize("arguments", ['{"at": "th', "[1]", "[" * 9999, r'{"at": "\ud800"}', '{"at": 1e999}'])
+@pytest.mark.parametrize("arguments", ["", '{"at": "th', "[1]", "[" * 9999, r'{"at": "\ud800"}', '{"at": 1e999}'])
 def test_arguments_that_cannot_be_an_object_are_passed_on_as_text(arguments: str) -> None:
     writer = MessageWriter("model", (), shows_thoughts=True)
     events_of(writer, steps_of([CallBegun(0, "call_7", "look"), CallArguments(0, arguments)], "length"))

@@ -44,6 +44,18 @@ def said(pieces: Sequence[Piece]) -> Said:
     return found
 
 
+def content_of(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, Content))
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
 def test_calls_are_found(recorded: Recorded) -> None:
     assert said(divided(recorded.format, [recorded.text])) == recorded.said
@@ -74,6 +86,18 @@ def test_a_text_that_stops_anywhere_loses_nothing_of_its_content(recorded: Recor
             for mark in (mark for mark, reader in recorded.format.readers.items() if reader is IGNORED_MARK):
                 text = text.replace(mark, "")
             assert pieces == ([Content(text)] if text else [])
+
+
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+def test_a_call_that_was_cut_off_leaves_nothing_in_the_content(recorded: Recorded) -> None:
+    whole = divided(recorded.format, [recorded.text])
+    for end in range(len(recorded.text)):
+        pieces = divided(recorded.format, [recorded.text[:end]])
+        begun = sum(isinstance(piece, CallBegun) for piece in pieces)
+        complete = [piece for piece in pieces if isinstance(piece, CallArguments) and is_json(piece.text)]
+        assert complete == [piece for piece in whole if isinstance(piece, CallArguments)][: len(complete)]
+        if begun > len(complete):
+            assert content_of(whole).startswith(content_of(pieces)), recorded.text[:end]
 
 
 MALFORMED = {
