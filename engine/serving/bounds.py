@@ -15,6 +15,8 @@ MOST_TOKENS = 1 << 31
 Text = Annotated[str, StringConstraints(max_length=1 << 24)]
 Name = Annotated[str, StringConstraints(max_length=256)]
 GivenName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+# Of tools that are offered. Calls are read again out of text, where names end at spaces, brackets and quotes.
+ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/-]{1,256}$")]
 
 
 def at_most(entries: int) -> BeforeValidator:

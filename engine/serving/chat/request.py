@@ -7,7 +7,7 @@ from pydantic import Field
 
 from engine.protocol.options import MOST_TOP_LOG_PROBS, GenerateOptions
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Text
+from engine.serving.bounds import MOST_TOOLS, MOST_TURNS, GivenName, Text, ToolName
 from engine.serving.chat.turns import Message
 from engine.serving.endpoints.chunked_fields import ChunkedFields
 from engine.serving.endpoints.sampling_fields import Asked, TokensField
@@ -16,7 +16,7 @@ from engine.serving.endpoints.sampling_fields import Asked, TokensField
 class FunctionField(Asked):
     """A function of the client; `parameters`: the JSON schema of its arguments."""
 
-    name: GivenName
+    name: ToolName
     description: Text | None = None
     parameters: dict[str, Any] | None = None
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from engine.protocol.options import Constraint
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, ToolName
 from engine.serving.endpoints.constraint_fields import FlatSchemaFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import MOST_STOPS, Asked, SamplingFields, Stop
 from engine.serving.messages.blocks import MessageField, TextBlock
@@ -17,7 +17,7 @@ class OfferedTool(Asked):
     """A tool that the answer may call, and the client runs."""
 
     type: Literal["custom"] | None = None
-    name: Name
+    name: ToolName
     description: Text | None = None
     input_schema: dict[str, Any]
 

@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.protocol.options import Constraint
 from engine.protocol.sentences import say
 from engine.protocol.tools import Tool, ToolChoice
-from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, at_most
+from engine.serving.bounds import MOST_TOKENS, MOST_TOOLS, MOST_TURNS, GivenName, Name, Text, ToolName, at_most
 from engine.serving.endpoints.constraint_fields import TextConfigFormat, TextFormat, constraint_of_format
 from engine.serving.endpoints.sampling_fields import Asked, SamplingFields
 from engine.serving.responses.input_items import InputItem
@@ -22,7 +22,7 @@ class FunctionTool(Asked):
     """A function that the answer may call."""
 
     type: Literal["function"]
-    name: Name
+    name: ToolName
     description: Text | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None

@@ -131,7 +131,7 @@ KIMI = Format(
     {
         "<|tool_calls_section_begin|>": IGNORED_MARK,
         "<|tool_call_begin|>": Headed(
-            re.compile(r"\s*(?P<id>(?:functions\.)?(?P<name>[^\s:<>{}]+)(?::\d+)?)\s*<\|tool_call_argument_begin\|>\s*"),
+            re.compile(r"\s*(?P<id>(?:functions\.)?(?P<name>[^\s<>{}]+?)(?::\d+)?)\s*<\|tool_call_argument_begin\|>\s*"),
             ("<|tool_call_end|>",),
         ),
         "<|tool_calls_section_end|>": IGNORED_MARK,

@@ -1,6 +1,7 @@
 """Schemas and tools through OpenAI's own client, with the grammars and parsers behind them."""
 
 import json
+from functools import partial
 from typing import Any
 
 import openai
@@ -75,6 +76,18 @@ def test_a_call_is_streamed_in_parts(client: OpenAI) -> None:
 def test_what_nothing_can_be_held_to_is_refused(client: OpenAI, fields: dict[str, Any]) -> None:
     with pytest.raises(openai.BadRequestError):
         ask(client, **fields)
+
+
+@pytest.mark.parametrize("name", ["", "get weather", "<tool_call>", "x" * 257])
+def test_names_that_no_call_could_be_read_with_are_refused_by_every_address(client: OpenAI, name: str) -> None:
+    refused = partial(pytest.raises, openai.BadRequestError, match="name")
+    with refused():
+        ask(client, tools=[{"type": "function", "function": {"name": name}}])
+    with refused():
+        client.responses.create(model="", input=STORY, tools=[{"type": "function", "name": name}])
+    body = {"messages": [{"role": "user", "content": STORY}], "max_tokens": 1}
+    with refused():
+        client.post("/messages", body={**body, "tools": [{"name": name, "input_schema": {}}]}, cast_to=object)
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "fly"}])

@@ -89,6 +89,13 @@ def test_forced_calls_are_valid(name: str) -> None:
             jsonschema_rs.validate(json.loads(tools[call.name].parameters), given)
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if name != REASONING])
+def test_names_with_colons_are_read_again(name: str) -> None:
+    tool, family = Tool("srv:get", "", '{"type": "object", "properties": {}}'), ALL[name]
+    pieces = answered(family, drawn(family, [tool], ToolChoice("required", tool.name), 1), tools=(tool,))
+    assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == ["srv:get"]
+
+
 @pytest.mark.parametrize("name", TAGGED)
 def test_arguments_between_tags_are_valid_however_their_schema_tells_of_strings(name: str) -> None:
     family = ALL[name]
