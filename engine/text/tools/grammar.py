@@ -86,7 +86,8 @@ class CallGrammar:
 
 def _closed(schema: Schema) -> dict[str, Any]:
     """What goes without saying: arguments are an object, and have no names but those that the schema tells of."""
-    is_plain = "properties" in schema and not schema.keys() & COMBINED
+    names, required = _properties(schema)
+    is_plain = "properties" in schema and not schema.keys() & COMBINED and all(name in names for name in required)
     return {"type": "object", **({"additionalProperties": False} if is_plain else {})}
 
 

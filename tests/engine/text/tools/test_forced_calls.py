@@ -96,6 +96,14 @@ def test_names_with_colons_are_read_again(name: str) -> None:
     assert [piece.name for piece in pieces if isinstance(piece, CallBegun)] == ["srv:get"]
 
 
+def test_arguments_may_be_required_that_no_property_tells_of() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city", "days"]}
+    tokenizer, tool = ALL["Hermes"].tokenizer, Tool("look", "", json.dumps(schema))
+    constraint = tool_constraint(tokenizer, [tool], ToolChoice("required"))
+    assert constraint
+    assert state_of_answer(tokenizer, write_prompt(tokenizer, QUESTION, [tool]), constraint).is_possible
+
+
 @pytest.mark.parametrize("name", TAGGED)
 def test_arguments_between_tags_are_valid_however_their_schema_tells_of_strings(name: str) -> None:
     family = ALL[name]
