@@ -80,6 +80,8 @@ SAFE_WITHOUT = {
     "app/tree/exports/pictures/formats.py": "SVG that Qt has written, which is well-formed",
     "app/chat/sidebar/model.py": "numbers",
     "app/chat/text/plain_text_view.py": "with halves, to count them",
+    "app/chat/text/selection.py": "with halves, to cut them",
+    "app/chat/origins/round_mark.py": "with halves, to count them",
     "app/shell/faults/crash.py": "lines read from files with errors replaced",
     "app/engine/remote/wire.py": "JSON",
     "app/engine/remote/answer.py": "text that was decoded with errors replaced",

@@ -83,8 +83,9 @@ def test_names_that_no_call_could_be_read_with_are_refused_by_every_address(clie
     refused = partial(pytest.raises, openai.BadRequestError, match="name")
     with refused():
         ask(client, tools=[{"type": "function", "function": {"name": name}}])
+    tool: Any = {"type": "function", "name": name}
     with refused():
-        client.responses.create(model="", input=STORY, tools=[{"type": "function", "name": name}])
+        client.responses.create(model="", input=STORY, tools=[tool])
     body = {"messages": [{"role": "user", "content": STORY}], "max_tokens": 1}
     with refused():
         client.post("/messages", body={**body, "tools": [{"name": name, "input_schema": {}}]}, cast_to=object)
