@@ -389,7 +389,7 @@ class WayTold:
 class Appraised:
     """What a pair would take and give. `verdict` is the slowest place a pass depends on, `no` if it does not fit.
 
-    `reason` says so in a sentence. `device` is where it would compute: `cpu`, `cuda` or `xpu`; `parameters` and
+    `reason` says so in a sentence. `device` is where it would compute, `cpu` or `cuda`; `parameters` and
     `context_tokens` are the target's. `heads`: the target comes with heads that could be its draft (`OWN_HEADS`). Where
     the pair cannot be planned at all, only verdict and reason say anything.
 
