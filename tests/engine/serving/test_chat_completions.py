@@ -194,8 +194,9 @@ def test_a_slow_prompt_is_bridged_by_comments(
         raw = client.chat.completions.with_streaming_response.create(model="", **body)  # type: ignore[call-overload]
         response = raw.__enter__()
         lines = response.iter_lines()
-        first = [next(lines) for _ in range(3)]
-    assert first == [": 0 ahead", "", ": 0 ahead"]
+        comments = (line for line in lines if line)
+        first = next(line for line in comments if line != ": 1 ahead")  # the answer before it may just be ending
+        assert [first, next(comments)] == [": 0 ahead", ": 0 ahead"]
     rest = [line for line in lines if line.startswith("data: ")]
     assert rest[-1] == "data: [DONE]"
     assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
