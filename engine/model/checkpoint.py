@@ -299,8 +299,9 @@ def read_config(folder: ModelFolder) -> dict[str, object]:
     path = folder.file(CONFIG)
     config = read_json_object(path, MAX_CONFIG_BYTES)
     config = eagle_config(config) if is_eagle3(config) else config
-    model_type = config.get("model_type")
-    if not isinstance(model_type, str) or not model_type:
+    model_type, text = config.get("model_type"), config.get("text_config")
+    inner = text.get("model_type") if isinstance(text, dict) else None
+    if not isinstance(model_type, str) or not model_type or not isinstance(inner, str | None):
         raise ModelError(
             say("{file} names no model_type.", file=path), say("Give the folder of a model in the transformers format.")
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.text.tools.call_syntax import HARMONY_MARK, PLACE, CallSyntax
-from engine.text.tools.schemas import DEFINITIONS, Schema, argument, types, values_of
+from engine.text.tools.schemas import Schema, alone, argument, types, values_of
 
 # As templates write JSON, which is how Python does; free whitespace would have no end.
 PYTHON_JSON = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -130,7 +130,7 @@ def _value(part: Schema, whole: Schema) -> str:
     if any(isinstance(value, str) for value in values):
         words = dict.fromkeys(value if isinstance(value, str) else json.dumps(value) for value in values)
         return f"({' | '.join(map(_quoted, words))})"
-    return _json({**{key: whole[key] for key in DEFINITIONS if key in whole}, **part})
+    return _json(alone(part, whole))
 
 
 def _json(schema: Mapping[str, Any]) -> str:

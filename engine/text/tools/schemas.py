@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from engine.errors import InputError
 from engine.protocol.sentences import say
@@ -11,7 +12,7 @@ from engine.protocol.tools import Tool
 Schema = Mapping[str, Any]
 
 DEEPEST = 64
-DEFINITIONS = ("$defs", "definitions")
+WHOLE = "tool"  # the name of all parameters among the definitions of one
 CHOICES = ("anyOf", "oneOf")
 WORDS = {"true": "true", "false": "false", "none": "null", "null": "null"}
 PYTHON = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
@@ -40,8 +41,9 @@ def is_shallow(value: object, room: int = DEEPEST) -> bool:
 
 
 def schemas_of(tools: Iterable[Tool]) -> dict[str, Schema]:
-    """The parameters of each tool, by its name."""
-    return {tool.name: parameters_of(tool) for tool in tools}
+    """The parameters of each tool, by its name; where they refer to a part of themselves, that part beside the rest."""
+    wholes = {tool.name: parameters_of(tool) for tool in tools}
+    return {name: _without_reference(whole) | _followed(whole, whole) for name, whole in wholes.items()}
 
 
 def argument(schema: Schema, name: str) -> Schema:
@@ -49,6 +51,24 @@ def argument(schema: Schema, name: str) -> Schema:
     properties = schema.get("properties")
     found = properties.get(name) if isinstance(properties, Mapping) else None
     return _followed(found, schema) if isinstance(found, Mapping) else {}
+
+
+def alone(part: Schema, whole: Schema) -> Schema:
+    """A part as a schema of its own: what it refers to inside of the whole is a definition of it."""
+    if '"$ref"' not in json.dumps(part):
+        return part
+    return {**_moved(part), "$defs": {WHOLE: _moved(whole)}}
+
+
+def _moved(value: Any) -> Any:
+    """A value of a schema whose references lead into the definition of the whole."""
+    if isinstance(value, list):
+        return [_moved(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    moved = {key: _moved(each) for key, each in value.items()}
+    name = value.get("$ref")
+    return {**moved, "$ref": f"#/$defs/{WHOLE}{name[1:]}"} if isinstance(name, str) and name[:1] == "#" else moved
 
 
 def types(part: Schema, whole: Schema) -> frozenset[str]:
@@ -85,19 +105,32 @@ def _choices(part: Schema, whole: Schema) -> list[Schema]:
     return [_followed(choice, whole) for choice in next(found, ()) if isinstance(choice, Mapping)]
 
 
-def _followed(part: Schema, whole: Schema) -> Schema:
-    """What a schema refers to among the definitions of the whole, with what it says beside; itself elsewhere."""
+def _followed(part: Schema, whole: Schema) -> dict[str, Any]:
+    """What a schema refers to inside of the whole, with what it says beside; itself where it refers to nothing."""
     seen: set[str] = set()
     while isinstance(name := part.get("$ref"), str) and name not in seen:
         seen.add(name)
-        root, _, key = name.removeprefix("#/").partition("/")
-        definitions = whole.get(root) if name.startswith("#/") and root in DEFINITIONS else None
-        found = definitions.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(definitions, Mapping) else None
+        found = _at(name, whole)
         if not isinstance(found, Mapping):
             break
-        beside = {key: value for key, value in part.items() if key != "$ref"}
-        part = {**found, **beside} if beside else found
-    return part
+        part = {**found, **_without_reference(part)}
+    return {**part}
+
+
+def _without_reference(part: Schema) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != "$ref"}
+
+
+def _at(pointer: str, whole: Schema) -> object:
+    """What lies at `#/path/inside`; None where nothing does."""
+    root, *keys = pointer.split("/")
+    found: object = whole if root == "#" else None
+    for key in (unquote(key).replace("~1", "/").replace("~0", "~") for key in keys):
+        if isinstance(found, list):
+            found = found[int(key)] if key.isdecimal() and int(key) < len(found) else None
+        else:
+            found = found.get(key) if isinstance(found, Mapping) else None
+    return found
 
 
 def to_json(text: str, kinds: frozenset[str]) -> str:

@@ -165,6 +165,10 @@ CONFIG_BREAKERS: dict[str, tuple[Breaker, str]] = {
     "config too large": (lambda folder: (folder / "config.json").write_bytes(b" " * (17 << 20)), "larger than 4 MB"),
     "no model_type": (lambda folder: edit_json(folder / "config.json", model_type=None), "names no model_type"),
     "model_type of a number": (lambda folder: edit_json(folder / "config.json", model_type=7), "names no model_type"),
+    "text of a list": (
+        lambda folder: edit_json(folder / "config.json", text_config={"model_type": ["llama"]}),
+        "names no model_type",
+    ),
     "config as a folder": (
         lambda folder: _make_folder(folder / "config.json"),
         "not an ordinary file",

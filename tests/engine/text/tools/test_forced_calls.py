@@ -1,5 +1,6 @@
 """An answer that has to call a tool is one that is read as calls, with arguments that are valid by their schemas."""
 
+import itertools
 import json
 import random
 from collections.abc import Sequence
@@ -38,6 +39,14 @@ WORDS = Tool(
     ' "ink": {"anyOf": [{"$ref": "#/$defs/pen"}, {"type": "null"}]}, "short": {"$ref": "#/definitions/a~1b"},'
     ' "any": {}}, "required": ["const", "typed", "mixed", "typed_mixed", "pen", "ink", "short", "any"],'
     ' "additionalProperties": false}',
+)
+REFERRING = Tool(
+    "referring",
+    "",
+    '{"$ref": "#/definitions/all", "definitions": {"all": {"type": "object", "properties": {"size": {"enum": [3, 4]},'
+    ' "two": {"type": "array", "items": {"$ref": "#/definitions/all/properties/size"}, "minItems": 2, "maxItems": 2},'
+    ' "word": {"$ref": "#/x-parts/0"}}, "required": ["size", "two", "word"], "additionalProperties": false}},'
+    ' "x-parts": [{"type": "string", "maxLength": 4}]}',
 )
 UNBOUNDED = [{"minLength": 4, "maxLength": 2}, {"minLength": -1}, {"minLength": "3"}, {"maxLength": 1.5}]
 ALL = {**KNOWING, **FORGETFUL, "No tools": NO_TOOLS, "Phi": PHI_MINI}
@@ -107,10 +116,10 @@ def test_arguments_may_be_required_that_no_property_tells_of() -> None:
 @pytest.mark.parametrize("name", TAGGED)
 def test_arguments_between_tags_are_valid_however_their_schema_tells_of_strings(name: str) -> None:
     family = ALL[name]
-    for seed in range(choose(3, 20)):
-        pieces = answered(family, drawn(family, [WORDS], ToolChoice("required", "words"), seed), tools=(WORDS,))
+    for seed, tool in itertools.product(range(choose(2, 10)), (WORDS, REFERRING)):
+        pieces = answered(family, drawn(family, [tool], ToolChoice("required", tool.name), seed), tools=(tool,))
         (given,) = [json.loads(piece.text) for piece in pieces if isinstance(piece, CallArguments)]
-        jsonschema_rs.validate(json.loads(WORDS.parameters), given)
+        jsonschema_rs.validate(json.loads(tool.parameters), given)
 
 
 @pytest.mark.parametrize("bounds", UNBOUNDED, ids=str)
