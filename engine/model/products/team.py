@@ -13,6 +13,7 @@ from typing import Any
 from engine.model.products.layouts import Array
 
 AWAKE_SECONDS = 1e-3  # that helpers wait for more in a pass of few rows: about what lies between two batches of it
+BETWEEN_SECONDS = 1.0  # inside a program, which wakes nobody: longer than any step that one thread does alone
 ASLEEP_SECONDS = 2e-5  # and elsewhere, where torch's own threads want the processors
 MEASURED_LOOKS = 20_000
 
@@ -63,7 +64,7 @@ class Team:
             return
         is_over = False
         try:
-            self._call_helpers(threads, AWAKE_SECONDS)
+            self._call_helpers(threads, BETWEEN_SECONDS)
             step = go_on(self._address, place, 0, count, looks, False)
             while step:
                 self._settle()
@@ -72,8 +73,7 @@ class Team:
         finally:
             if not is_over:  # what interrupts comes when compiled code has ended
                 self._settle()
-            if not more_follow:
-                self._be_patient(ASLEEP_SECONDS)
+            self._be_patient(AWAKE_SECONDS if more_follow else ASLEEP_SECONDS)
             self._is_free.release()
 
     def _call_helpers(self, threads: int, patience: float) -> None:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +77,26 @@ def test_helpers_sleep_when_nothing_follows_and_wake_again() -> None:
         while any(helper.is_awake for helper in ours._helpers):
             assert time.monotonic() < until, "a helper spins for ever"
             time.sleep(0.001)
+
+
+def test_helpers_stay_awake_while_one_thread_does_a_long_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would wake them for the shares behind it."""
+    ours, go_on, seen = Team(), native().go_on, list[bool]()
+
+    def slow(*arguments: Any) -> Any:
+        until = time.monotonic() + 30
+        while not ours.is_awake and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(0.05)
+        seen.append(ours.is_awake)
+        return go_on(*arguments)
+
+    monkeypatch.setattr(native(), "go_on", slow)
+    steps = np.zeros((1, native().steps.STEP), np.int64)
+    steps[0, 0] = native().steps.GATE  # of no numbers
+    for more_follow in (False, True):
+        ours.run_steps(steps.ctypes.data, 1, 2, more_follow)
+    assert seen == [True, True]
 
 
 def test_who_finds_the_team_at_work_does_all_alone() -> None:
