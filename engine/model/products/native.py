@@ -204,11 +204,16 @@ def _attended(share: Any, _matrix: Any) -> None:
     attending.attend(_look(share + 8 * MATRIX), _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
-@lru_cache(maxsize=1)
-def attention_loop() -> int:
-    """The address of the loop for heads of an attention; what is told of it lies at `MATRIX`."""
-    made = callback(types.void(types.int64, types.CPointer(types.int64)), _attended)
-    _loops["attention",] = made
+def _gated(share: Any, _matrix: Any) -> None:
+    begin = _look(share + 8 * BEGIN)
+    steps.gate(_look(share + 8 * X) + 4 * begin, _look(share + 8 * Y) + 4 * begin, _look(share + 8 * END) - begin)
+
+
+@lru_cache
+def loop_for(work: str) -> int:
+    """The address of the loop for heads of an "attention", told at `MATRIX`, or for a "gate" of numbers at X and Y."""
+    loop = {"attention": _attended, "gate": _gated}[work]
+    made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)
 
 

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from engine.model.products.layouts import Array
-from engine.model.products.product import Stored, native, shares_of
+from engine.model.products.product import SHARES, Stored, native, shares_of
 from engine.model.products.team import team
 from engine.own_thread import computes_alone, threads_allowed
 
 LINE = 16  # numbers of a line of the cache, at which parts of the room begin
+WORTH_SPREADING = 1 << 16  # numbers of a gate that threads share: one takes some fifty microseconds for them
 ROOM_NUMBERS = 1 << 20  # of the first room
 
 
@@ -118,6 +119,24 @@ class Steps:
         """Do the shares of a table; `kept` holds what they point to."""
         self._kept.append((table, kept))
         return self.add(native().steps.SHARES, table.ctypes.data, len(table))
+
+    def spread(self, work: str, count: int, step: int, kept: Any, matrix: int = 0, x: int = 0, y: int = 0) -> int:
+        """Do the work that `native.loop_for` has for `count` of something, `step` at a time; `kept`: what is read."""
+        loop, begins = native(), np.arange(0, count, step)
+        table = np.zeros((len(begins), loop.SHARE), np.int64)
+        for field, numbers in (loop.LOOP, loop.loop_for(work)), (loop.MATRIX, matrix), (loop.X, x), (loop.Y, y):
+            table[:, field] = numbers
+        table[:, loop.BEGIN], table[:, loop.END] = begins, np.minimum(begins + step, count)
+        return self.share(table, kept)
+
+    def gate(self, x: Tensor, y: Tensor) -> None:
+        """Write x / (1 + e to the power of -x) * y into x, both of one shape; all threads do where it is much."""
+        count = x.numel()
+        if self.threads < 2 or count < WORTH_SPREADING:
+            self.add(native().steps.GATE, x, y, count)
+            return
+        step = -(-count // (SHARES * self.threads * LINE)) * LINE
+        self.spread("gate", count, step, (x, y), x=x.data_ptr(), y=y.data_ptr())
 
     def finish(self) -> None:
         """No more steps follow."""

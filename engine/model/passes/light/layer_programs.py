@@ -192,11 +192,7 @@ class LayerBuilder:
         told.view(np.float32)[2 * loop.SCALE] = self._layer.self_attn.scaling
         told[loop.NARROW] = not self._is_wide
         step = max(1, heads // (SHARES_OF_HEADS * self._steps.threads))
-        table = np.zeros((-(-heads // step), self._loop.SHARE), np.int64)
-        table[:, self._loop.LOOP], table[:, self._loop.MATRIX] = self._loop.attention_loop(), told.ctypes.data
-        table[:, self._loop.BEGIN] = np.arange(0, heads, step)
-        table[:, self._loop.END] = np.minimum(table[:, self._loop.BEGIN] + step, heads)
-        return told, self._steps.share(table, told)
+        return told, self._steps.spread("attention", heads, step, told, matrix=told.ctypes.data)
 
     def _sinks_of(self, attention: Any, told: Any) -> Any:
         if not self._known.has_sinks:
@@ -209,7 +205,7 @@ class LayerBuilder:
     def _network(self, products: Sequence[Stored], inner: Tensor) -> Tensor:
         """What a gated network makes of normed rows."""
         gate, up = self._multiplied(NETWORK, products[NETWORK : NETWORK + 2], inner)
-        self._steps.add(self._loop.steps.GATE, gate, up, gate.numel())
+        self._steps.gate(gate, up)
         return self._multiplied(NETWORK + 2, products[NETWORK + 2 :], gate)[0]
 
     def _mixed(self, program: LayerProgram, products: Sequence[Stored], inner: Tensor, found: Tensor) -> Tensor | None:
