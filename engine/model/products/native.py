@@ -4,7 +4,7 @@ A share is a line of numbers: where its loop is, where the matrix is told, what 
 reached by their addresses, so that one batch may hold matrices of any layouts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -144,9 +144,9 @@ def _one_row(share: Any, matrix: Any) -> None:
 
 def _several_rows(share: Any, matrix: Any) -> None:
     parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
+    packed = numba.carray(floats(_look(share + 8 * X)), rows * columns)
     y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
-    kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    kernels.several_rows(parts, packed, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
 def _one_row_apart(share: Any, matrix: Any) -> None:
@@ -209,10 +209,19 @@ def _gated(share: Any, _matrix: Any) -> None:
     steps.gate(_look(share + 8 * X) + 4 * begin, _look(share + 8 * Y) + 4 * begin, _look(share + 8 * END) - begin)
 
 
+def _packed(share: Any, _matrix: Any) -> None:
+    rows, columns = _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
+    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
+    packed = numba.carray(floats(_look(share + 8 * Y)), rows * columns)
+    kernels.pack(x, packed, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 @lru_cache
 def loop_for(work: str) -> int:
-    """The address of the loop for heads of an "attention", told at `MATRIX`, or for a "gate" of numbers at X and Y."""
-    loop = {"attention": _attended, "gate": _gated}[work]
+    """The address of the loop for heads of an "attention", told at `MATRIX`, for a "gate" of numbers at X and Y, or to
+    "pack" blocks of the columns of x at X into Y, see `kernels.pack`.
+    """
+    loop = {"attention": _attended, "gate": _gated, "pack": _packed}[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)
 
@@ -225,8 +234,8 @@ def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
 def loop_of(parts: Any, kind: str) -> int:
     """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several" rows, or "tiled".
 
-    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, and tiles as `in_tiles`
-    does.
+    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, tiles as `in_tiles`
+    does, and several rows as `kernels.pack` does where `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
     key = type(parts), kind, *fields
@@ -238,6 +247,21 @@ def loop_of(parts: Any, kind: str) -> int:
         loop = {"alone": alone, "several": several, "tiled": _tiled_rows}[kind]
         _loops[key] = _compiled_loop(numba.typeof(parts), loop)
     return int(_loops[key].address)
+
+
+def reads_packed(parts: Any) -> bool:
+    """Whether loops for matrices of such a layout read several rows of x as `kernels.pack` writes them."""
+    return type(parts) not in APART
+
+
+def packings(jobs: Sequence[tuple[int, int, int, int]], most: int) -> Array:
+    """Lines of shares that pack rows: where they lie and where to, how many, and their columns; of `most` numbers."""
+    loop, lines = loop_for("pack"), list[tuple[int, ...]]()
+    for x, packed, rows, columns in jobs:
+        blocks, step = -(-columns // kernels.BLOCK), max(1, most // (rows * kernels.BLOCK))
+        for begin in range(0, blocks, step):
+            lines.append((loop, 0, x, packed, rows, columns, 0, 0, begin, min(begin + step, blocks)))
+    return np.array(lines, np.int64)
 
 
 def shares(products: Array, whole: int, count: int, together: int) -> Array:

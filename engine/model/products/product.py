@@ -27,6 +27,7 @@ SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by tor
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 WORTH_A_SHARE = 1 << 16  # the same where threads are awake
+LINE = 64  # bytes that come from memory together
 TOGETHER = 32  # rows whose words may lie in one line of the cache, or that loops take together
 BLOCK_NUMBERS, BLOCK_ROWS = 1 << 20, 64  # decoded before they are multiplied: they stay in a cache; a multiple of these
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
@@ -64,8 +65,9 @@ class Batch:
         self._products: list[tuple[Stored, int, int, int, int]] = []  # with the places of x and y, rows, and y's width
         self._tiled: list[tuple[int, ...]] = []  # lines of products of tiles
         self._tiles: list[tuple[Tensor, Tensor]] = []
-        self._kept: list[Tensor] = []
+        self._kept: list[Any] = []
         self._whole: dict[tuple[int, int], layouts.Array] = {}  # rows of x by their place and columns
+        self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
 
     def tiles_of(self, x: Tensor) -> int:
         """Where x lies as tiles, see `in_tiles`; made once for all that are handed the same x."""
@@ -109,11 +111,32 @@ class Batch:
     def _multiply_all(self, threads: int) -> None:
         products = list(self._tiled)
         for matrix, x, y, rows, width in self._products:
-            place = self._in_whole_numbers(x, matrix.columns) if rows == 1 and matrix.has_whole_numbers() else x
+            if rows == 1:
+                place = self._in_whole_numbers(x, matrix.columns) if matrix.has_whole_numbers() else x
+            else:
+                place = self._place_of_packed(x, rows, matrix.columns) if matrix.reads_packed() else x
             products.append(matrix.line(place, y, rows, width=width))
         more_follow = computes_alone()
+        if self._packed:
+            self._pack_all(threads)
         shares = shares_of(products, threads, more_follow)
         team().run(shares, min(threads, len(shares)), more_follow)
+
+    def _place_of_packed(self, x: int, rows: int, columns: int) -> int:
+        """Where several rows of x will lie as loops read them; packed once for all that are handed them."""
+        key = x, rows, columns
+        if key not in self._packed:
+            room = np.empty(4 * rows * columns + LINE, np.uint8)
+            self._kept.append(room)
+            place = room.__array_interface__["data"][0]
+            self._packed[key] = place + -place % LINE
+        return self._packed[key]
+
+    def _pack_all(self, threads: int) -> None:
+        jobs = [(x, place, rows, columns) for (x, rows, columns), place in self._packed.items()]
+        shares = native().packings(jobs, WORTH_A_SHARE)
+        is_much = sum(rows * columns for _, _, rows, columns in jobs) > WORTH_A_SHARE
+        team().run(shares, min(threads, len(shares)) if is_much else 1, more_follow=True)  # the products do
 
     def _in_whole_numbers(self, x: int, columns: int) -> int:
         """Where a row of x lies as loops for whole numbers read it; written once for all that are handed it."""
@@ -185,6 +208,10 @@ class Stored:
     def has_whole_numbers(self) -> bool:
         """Whether one row is multiplied in whole numbers, see `loops.whole_numbers`."""
         return bool(native().whole_numbers.has_loop(self.parts))
+
+    def reads_packed(self) -> bool:
+        """Whether several rows are multiplied as `loops.kernels.pack` writes them."""
+        return bool(native().reads_packed(self.parts))
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Product`."""

@@ -96,13 +96,21 @@ class Steps:
         rows, place = len(x), x.data_ptr()
         if rows == 1 and any(matrix.has_whole_numbers() for matrix, _ in products):
             (digits,) = self.in_whole_numbers(x, room)
+        if rows > 1 and any(matrix.reads_packed() for matrix, _ in products):
+            packed = self._packed(x, room)
         lines = []
         for matrix, y in products:
-            is_whole = rows == 1 and matrix.has_whole_numbers()
-            lines.append(matrix.line(digits if is_whole else place, y.data_ptr(), rows))
+            is_whole, is_packed = rows == 1 and matrix.has_whole_numbers(), rows > 1 and matrix.reads_packed()
+            lines.append(matrix.line(digits if is_whole else packed if is_packed else place, y.data_ptr(), rows))
         table = shares_of(lines, self.threads, self.more_follow)
         self.share(table, products)
         return table
+
+    def _packed(self, x: Tensor, room: Room) -> int:
+        """Where loops for several rows read x [rows, columns]."""
+        packed, most = room.take(x.numel()), max(WORTH_SPREADING, -(-x.numel() // (SHARES * self.threads)))
+        self.share(native().packings([(x.data_ptr(), packed.data_ptr(), *x.shape)], most), (x, packed))
+        return packed.data_ptr()
 
     def in_whole_numbers(self, x: Tensor, room: Room) -> list[int]:
         """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once."""

@@ -75,15 +75,15 @@ def one_row(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
 
 
 @compiled
-def several_rows(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
-    """The same for x of two rows and more: a block of the matrix is decoded once for all of them.
+def several_rows(parts: Any, packed: Array, y: Array, begin: int, end: int) -> None:
+    """The same for x of two rows and more, which lies as `pack` writes it; y is [rows of x, all rows].
 
-    Partial sums of a group of rows are kept from block to block: [quad, row of x, row of the quad, `WIDE`].
+    A block of the matrix is decoded once for all rows of x. Partial sums of a group of rows are kept from block to
+    block: [quad, row of x, row of the quad, `WIDE`].
     """
-    rows, columns = x.shape
-    threes = rows // 3 - (rows % 3 == 1)  # tiles of three rows of x; two more rows, or four, are in tiles of two
-    packed = _packed(x, threes)
-    group = GROUP if rows * columns <= FEW_NUMBERS else WIDER * GROUP
+    rows = len(y)
+    columns = len(packed) // rows
+    group = GROUP if len(packed) <= FEW_NUMBERS else WIDER * GROUP
     weights, scales = _numbers(group * BLOCK), np.empty(SHARED, np.float32)
     sums = _numbers(group * rows * WIDE)
     size = bytes_of_a_row(parts)
@@ -95,24 +95,25 @@ def several_rows(parts: Any, x: Array, y: Array, begin: int, end: int) -> None:
                 out = each // 4 * 4 * width + each % 4 * WIDE
                 _decode_block(parts, min(row + each, end - 1), block, width, scales, weights, out)
             place = parts[0], (row + group) * size + group * size * block // columns, group * size * width // columns
-            _multiply_block(weights, packed, rows * block, sums, rows, width // WIDE, threes, *place)
+            _multiply_block(weights, packed, rows * block, sums, rows, width // WIDE, *place)
         _write_totals(parts, sums, y, row, min(row + group, end))
 
 
 @compiled
-def _numbers(count: int) -> Array:
-    """Room for float32 numbers that begins at a line of the cache: so none that are read together lie in two."""
-    room = np.empty(count + LINE // 4, np.float32)
-    return room[-room.ctypes.data % LINE // 4 :]
+def _threes(rows: int) -> int:
+    """How many tiles of three rows of x there are; two more rows, or four, are in tiles of two."""
+    return rows // 3 - (rows % 3 == 1)
 
 
 @compiled
-def _packed(x: Array, threes: int) -> Array:
-    """x as tiles read it, one number behind the other: [block, tile, columns by `WIDE`, row of the tile, `WIDE`]."""
+def pack(x: Array, packed: Array, begin: int, end: int) -> None:
+    """Write blocks [begin, end) of the columns of x [rows, columns] as tiles read them, one number behind the other.
+
+    `packed` is [block, tile, columns by `WIDE`, row of the tile, `WIDE`], and begins at a line of the cache.
+    """
     rows, columns = x.shape
-    packed = _numbers(rows * columns)
-    at = 0
-    for block in range(0, columns, BLOCK):
+    threes, at = _threes(rows), rows * BLOCK * begin
+    for block in range(BLOCK * begin, min(BLOCK * end, columns), BLOCK):
         r = 0
         while r < rows:
             after = r + (3 if r < 3 * threes else 2)
@@ -121,7 +122,13 @@ def _packed(x: Array, threes: int) -> Array:
                     wide_store(packed, at, wide_numbers(x[each], i))
                     at += WIDE
             r = after
-    return packed
+
+
+@compiled
+def _numbers(count: int) -> Array:
+    """Room for float32 numbers that begins at a line of the cache: so none that are read together lie in two."""
+    room = np.empty(count + LINE // 4, np.float32)
+    return room[-room.ctypes.data % LINE // 4 :]
 
 
 @compiled
@@ -145,7 +152,6 @@ def _multiply_block(
     sums: Array,
     rows: int,
     steps: int,
-    threes: int,
     matrix: Array,
     ahead: int,
     bytes_ahead: int,
@@ -154,7 +160,8 @@ def _multiply_block(
 
     Between the tiles memory is asked for a part of what lies `ahead` in the matrix.
     """
-    twos, quads = (rows - 3 * threes) // 2, len(weights) // (4 * BLOCK)
+    threes, quads = _threes(rows), len(weights) // (4 * BLOCK)
+    twos = (rows - 3 * threes) // 2
     part = bytes_ahead // (quads * (threes + twos))
     s = 0
     for quad in range(quads):

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -66,10 +67,13 @@ def test_any_range_of_rows_is_multiplied_with_the_same_bits(case: str) -> None:
     _, multiply, _ = made(case)
     assert isinstance(multiply, product.Stored)
     loops, x = product._kernels(), torch.randn(5, SHAPE[1], generator=torch.Generator().manual_seed(3))
-    for rows, loop in ((1, loops.one_row), (5, loops.several_rows)):
+    packed = np.full(x.numel(), np.nan, np.float32)
+    for begin, end in ((0, 1), (1, -(-SHAPE[1] // loops.BLOCK))):
+        loops.pack(x.numpy(), packed, begin, end)
+    for rows, loop, given in ((1, loops.one_row, x[:1].numpy()), (5, loops.several_rows, packed)):
         found = torch.full((rows, SHAPE[0]), 7.0)
         for begin, end in ((0, 1), (1, 4), (4, 27), (27, 1020), (1020, SHAPE[0] - 2)):
-            loop(multiply.parts, x[:rows].numpy(), found.numpy(), begin, end)
+            loop(multiply.parts, given, found.numpy(), begin, end)
         assert torch.equal(found[:, :-2], multiply(x[:rows].clone())[:, :-2])
         assert (found[:, -2:] == 7).all(), "nothing is written beside the range"
 

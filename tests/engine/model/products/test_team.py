@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from engine.model.products import product
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, native, plain, times_all
+from engine.model.products.programs import WORTH_SPREADING, Steps
 from engine.model.products.team import Team
 from engine.own_thread import computes_alone, in_own_thread
 
@@ -35,10 +37,10 @@ def matrix(seed: int) -> Stored:
 
 
 def table_of(matrices: list[Stored], x: Tensor, found: list[Tensor], rows: int = 16) -> Array:
-    """Shares of so many rows of each matrix."""
+    """Shares of so many rows of each matrix; x is as loops read it."""
     return np.array(
         [
-            (*each.line(x.data_ptr(), y.data_ptr(), len(x)), begin, begin + rows)
+            (*each.line(x.data_ptr(), y.data_ptr(), len(y)), begin, begin + rows)
             for each, y in zip(matrices, found, strict=True)
             for begin in range(0, ROWS, rows)
         ],
@@ -51,13 +53,17 @@ def table_of(matrices: list[Stored], x: Tensor, found: list[Tensor], rows: int =
 def test_all_shares_are_done_with_the_bits_of_one_thread(count: int, more_follow: bool) -> None:
     ours, matrices, x = Team(), [matrix(seed) for seed in range(4)], torch.randn(count, COLUMNS)
     expected = [torch.zeros(count, ROWS) for _ in matrices]
-    alone = table_of(matrices, x, expected)
+    read = torch.empty(count * COLUMNS) if count > 1 else x
+    if count > 1:
+        packing = native().packings([(x.data_ptr(), read.data_ptr(), count, COLUMNS)], 1)
+        native().do_all(packing.ctypes.data, len(packing))
+    alone = table_of(matrices, read, expected)
     native().do_all(alone.ctypes.data, len(alone))
     for one, other in zip(expected, matrices, strict=True):
         torch.testing.assert_close(one, x @ other_numbers(other).T, rtol=1e-4, atol=1e-4)
     for threads in (1, 2, 3) * 20:
         found = [torch.full((count, ROWS), torch.nan) for _ in matrices]
-        ours.run(table_of(matrices, x, found), threads, more_follow)
+        ours.run(table_of(matrices, read, found), threads, more_follow)
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
@@ -97,6 +103,21 @@ def test_helpers_stay_awake_while_one_thread_does_a_long_step(monkeypatch: pytes
     for more_follow in (False, True):
         ours.run_steps(steps.ctypes.data, 1, 2, more_follow)
     assert seen == [True, True]
+
+
+def test_a_gate_that_threads_share_has_the_bits_of_one() -> None:
+    count, found = WORTH_SPREADING + 24, list[Tensor]()
+    x, y = torch.randn(2, count, generator=torch.Generator().manual_seed(0))
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        steps, gated = Steps(), x.clone()
+        steps.gate(gated, y)
+        steps.finish()
+        assert (steps.program[0, 0] == native().steps.SHARES) == (threads > 1)
+        steps.run(0, len(steps))
+        found.append(gated)
+    assert torch.equal(*found)
+    torch.testing.assert_close(found[0], functional.silu(x) * y)
 
 
 def test_who_finds_the_team_at_work_does_all_alone() -> None:
