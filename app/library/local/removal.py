@@ -168,9 +168,17 @@ def _move(source: Path, target: Path, parts: tuple[Path, ...]) -> None:
     except OSError:
         for part in moved:
             (target / part).rename(source / part)
-        _remove_empty(target)
+        _remove_emptied(target, parts)
         raise
-    _remove_empty(source)
+    _remove_emptied(source, parts)
+
+
+def _remove_emptied(folder: Path, parts: Iterable[Path]) -> None:
+    """Remove a folder and those in it that hold nothing now that parts of it are gone; others stay, empty or not."""
+    emptied = {parent for part in parts for parent in part.parents}
+    for parent in sorted(emptied, key=lambda each: len(each.parts), reverse=True):
+        with suppress(OSError):
+            (folder / parent).rmdir()
 
 
 def _remove_empty(folder: Path) -> None:

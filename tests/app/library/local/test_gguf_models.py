@@ -74,6 +74,7 @@ def test_a_file_in_ones_own_folder_goes_to_the_trash_alone(tmp_path: Path, monke
     trashed: list[Path] = []
     monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=trashed.append))
     folder = write(tmp_path / "mine", FILES | {"notes.txt": b"keep"})
+    (folder / "for later" / "on").mkdir(parents=True)
     models = found(tmp_path / "none", tmp_path)
     assert set(models) == {str(folder / name) for name in FILES}
     model = models[str(folder / "Tiny-Q8_0.gguf")]
@@ -83,7 +84,9 @@ def test_a_file_in_ones_own_folder_goes_to_the_trash_alone(tmp_path: Path, monke
     assert not (folder / "Tiny-Q8_0.gguf").exists()
     removals.settle()
     assert trashed == [folder / "Tiny-Q8_0.gguf"]
-    assert sorted(path.name for path in folder.iterdir()) == ["Tiny-Q4_K_M.gguf", "Tiny-Q8_0.gguf", "notes.txt"]
+    left = ["Tiny-Q4_K_M.gguf", "Tiny-Q8_0.gguf", "for later", "notes.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == left
+    assert (folder / "for later" / "on").is_dir()
 
 
 def test_a_file_that_was_put_there_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
