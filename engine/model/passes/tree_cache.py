@@ -432,7 +432,7 @@ class TreeMasks:
         if self._attention != tree_attention.NAME or not sight.is_causal or span.kind == INDEXED:
             return False
         if sight.rows == 1 and len(self.spans) > 1:  # by kinds; else transformers makes the mask of a window itself
-            return True
+            return not span.is_bounded or span.oldest(sight.oldest_query) <= sight.base  # or pending ones lie before it
         return not span.is_bounded and (sight.rows in {1, sight.slots} or is_accelerator(self._device))
 
 

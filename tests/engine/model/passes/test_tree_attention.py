@@ -121,6 +121,20 @@ def test_masks_are_those_of_every_slot(attention: str, as_on_gpu: bool, monkeypa
             assert mask.stride(-2) % tree_attention.ALIGNMENT == 0 or not as_on_gpu or attention != tree_attention.NAME
 
 
+@pytest.mark.parametrize("pending", [1, 6, 12])
+def test_one_row_sees_no_farther_than_its_window_whatever_is_pending(pending: int) -> None:
+    chain, base = PendingTree(), 2
+    chain.append([1] * pending, [-1, *range(pending - 1)])
+    visible, positions, cache = chain.visible()[-1:], chain.positions(base), TreeCache(SPANS, 64)
+    found = TreeMasks(SPANS, tree_attention.NAME, torch.float32, CPU).build(Sight(base, 1, positions, visible), cache)
+    assert isinstance(found, dict)
+    for span, layer in zip(SPANS, cache.attention, strict=True):
+        expected, mask = dense(span, visible, positions, base), found[span.kind]
+        seen = torch.ones(1, base + pending - layer.start, dtype=torch.bool) if mask is None else mask[0, 0]
+        assert torch.equal(seen, expected[:, layer.start :])
+        assert not expected[:, : layer.start].any()
+
+
 def test_a_text_needs_no_mask_where_the_attention_sees_it_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     masks, cache = TreeMasks((Span(),), tree_attention.NAME, torch.float32, CPU), TreeCache((Span(),), 64)
     chain = Sight(19, 3, torch.arange(19, 22), torch.ones(3, 3, dtype=torch.bool).tril())
