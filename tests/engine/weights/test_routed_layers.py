@@ -19,7 +19,7 @@ from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Member
 from engine.model.products.loops.routing import choose as chosen_by_loop
 from engine.model.products.loops.routing import choose_scored
-from engine.model.products.product import Stored, plain
+from engine.model.products.product import plain
 from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.streaming.experts.routing import RoutingRecord
@@ -182,30 +182,21 @@ def members(count: int) -> tuple[Tensor, list[Member]]:
     return stack, [Member((each,)) for each in found if each is not None]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_a_stack_is_told_of_each_expert(count: int) -> None:
-    _, every = members(count)
-    stack = Stack.of(every.__getitem__, count, ())
+@pytest.mark.parametrize("order", [(0,), (1, 0), (0, 1, 3, 2, 4, 6, 5, 7)])
+def test_a_stack_is_told_of_each_expert_in_whatever_order_they_lie(order: tuple[int, ...]) -> None:
+    _, every = members(len(order))
+    stack = Stack.of(lambda number: every[order[number]], len(order), ())
     assert stack
-    for record, member in zip(stack.records, every, strict=True):
-        assert (record[0] == member.pieces[0].told).all()
-    assert stack.places[:, 0].tolist() == [
-        stack.records.ctypes.data + record * stack.records.strides[0] for record in range(count)
-    ]
+    assert stack.places[:, 0].tolist() == [every[place].pieces[0].told.ctypes.data for place in order]
+    assert list(stack.members) == [every[place] for place in order], "kept, as loops are told of what they hold"
 
 
-def test_no_stack_is_made_of_matrices_here_and_there() -> None:
+def test_no_stack_is_made_of_matrices_that_take_several_loops() -> None:
     _, every = members(7)
-    _, others = members(7)
-    assert Stack.of([*every[:6], others[6]].__getitem__, 7, ()) is None
-    assert Stack.of([every[0], others[1], *every[2:]].__getitem__, 7, ()) is None
-
-
-def test_no_stack_is_made_of_matrices_with_numbers_of_their_own() -> None:
-    codes, absmax = torch.ones(4, 64, 64, dtype=torch.int8), torch.ones(4, 64)
-    every = [product.integers(codes[each], absmax[each], 127.0) for each in range(4)]
-    assert all(isinstance(each, Stored) for each in every)
-    assert Stack.of(lambda number: Member((every[number],)), 4, ()) is None  # type: ignore[arg-type]
+    narrow = plain(torch.randn(64, 32).half())
+    assert narrow
+    assert Stack.of([*every[:6], Member((narrow,))].__getitem__, 7, ()) is None
+    assert Stack.of([*every[:3], None, *every[4:]].__getitem__, 7, ()) is None
 
 
 def test_a_router_that_differs_in_a_word_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,40 +113,36 @@ def _shares(steps: Steps, members: Sequence[Member], sources: Sequence[int], fou
 class Stack:
     """The matrices of all experts of a layer, and what loops are told of each of their pieces: its address, int64.
 
-    `first` is that of one of them, to which all are alike; `biases`: of each expert float32 [rows], or none at all.
+    `biases`: of each expert float32 [rows], or none at all.
     """
 
-    first: Member
+    members: Sequence[Member]
     places: Array  # [experts, pieces]
-    records: Array  # where these lead
     biases: Sequence[Tensor]
     bias_places: Array  # int64 [experts, 1]
 
     @classmethod
     def of(cls, member: Callable[[int], Member | None], experts: int, biases: Sequence[Tensor]) -> "Stack | None":
-        """Of what `member` gives for the number of an expert, a few of which are asked for.
+        """Of what `member` gives for the number of an expert; None unless one loop multiplies with all of them.
 
-        None unless they lie at even distances, and differ in nothing but where they lie.
+        Every one is asked for: a file may hold them in any order.
         """
-        looked_at = sorted({0, min(1, experts - 1), experts // 2, experts - 1})
-        found = [member(number) for number in looked_at]
-        some = [each for each in found if each is not None]
-        if len(some) < len(found) or any(map(_has_own_numbers, some)):
+        found = [each for each in map(member, range(experts)) if each is not None]
+        if len(found) < experts or len(set(map(_kind, found))) != 1:
             return None
-        told = [np.stack([native().told(piece.parts) for piece in each.pieces]) for each in some]
-        step = told[1] - told[0] if experts > 1 else np.zeros_like(told[0])
-        if any((each != told[0] + number * step).any() for number, each in zip(looked_at, told, strict=True)):
-            return None
-        records = told[0] + np.arange(experts)[:, None, None] * step
-        pieces = records.shape[1]
-        places = records.ctypes.data + records.strides[1] * np.arange(experts * pieces)
+        places = [[piece.places("alone")[1] for piece in each.pieces] for each in found]
         bias_places = np.array([[bias.data_ptr()] for bias in biases], np.int64)
-        return cls(some[0], places.reshape(experts, pieces), records, biases, bias_places)
+        return cls(found, np.array(places, np.int64), biases, bias_places)
+
+    @property
+    def first(self) -> Member:
+        """One of them, to which all are alike."""
+        return self.members[0]
 
 
-def _has_own_numbers(member: Member) -> bool:
-    """Whether loops are told a number of a matrix that may be another one for each."""
-    return any(isinstance(field, np.floating) for piece in member.pieces for field in piece.parts)
+def _kind(member: Member) -> tuple[object, ...]:
+    """What members have in common that one loop multiplies with: it, and the sizes."""
+    return member.is_woven, *((piece.places("alone")[0], piece.rows, piece.columns) for piece in member.pieces)
 
 
 @dataclass(frozen=True, slots=True)
