@@ -18,7 +18,7 @@ from app.shell.faults.thread_faults import ThreadFaults
 from app.shell.instance import Instance
 from app.system.command_line import CommandParser
 from app.system.files import become_private
-from app.system.paths import Folders, chosen_folders
+from app.system.paths import Folders, chosen_folders, is_file
 from app.system.plain_text import well_formed
 from app.ui.theme import application_icon
 from engine import __version__
@@ -84,7 +84,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("a model source is empty; give 'embedded', a model folder or a hub id")
     if options.data_dir and str(options.data_dir) != well_formed(str(options.data_dir)):
         parser.error("the name of the folder after --data-dir is not UTF-8; give another folder")
-    if options.recording and not options.recording.is_file():
+    if options.recording and not is_file(options.recording):
         parser.error(f"there is no file {options.recording}; give a recording of rounds, or nothing")
     return options
 

@@ -4,7 +4,6 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
 from app.downloads.control import StopKind
@@ -16,6 +15,7 @@ from app.i18n.units import size_text, time_text
 from app.system import json_text as json
 from app.system.background import start
 from app.system.command_line import BAD_INPUT, INTERRUPTED, CommandParser, print_line, print_note
+from app.system.paths import expanded
 
 _REPO_HELP = "the model's name on the hub, such as Qwen/Qwen3-0.6B; with a variant of its GGUF files: org/name:Q4_K_M"
 _LOOK_SECONDS = 0.1
@@ -38,7 +38,7 @@ class Reporter(Protocol):
 def run(arguments: Sequence[str], dependencies: Dependencies | None = None) -> int:
     """The exit code: 0 when the model is there, 2 when it cannot be had, 130 when interrupted."""
     options = _build_parser().parse_args(arguments)
-    to = str(Path(options.to).expanduser().absolute()) if options.to else ""
+    to = str(expanded(options.to).absolute()) if options.to else ""
     download = Download(
         1, Request.of(options.repo, options.revision, to), dependencies or Dependencies(token=Tokens().secret)
     )

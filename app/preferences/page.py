@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
@@ -23,6 +22,7 @@ from app.preferences.editors import (
 )
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole, options_of
 from app.settings.store import Settings
+from app.system.paths import expanded, is_file
 from app.ui.widgets import label, page_body
 
 _RECORD = "generation"
@@ -114,7 +114,7 @@ class OptionRow(QWidget):
 def refusal(option: Option, value: Any) -> str:
     """What is wrong with a value, in a sentence; empty where nothing is."""
     match option:
-        case Folder() if value and Path(value).expanduser().is_file():
+        case Folder() if value and is_file(expanded(value)):
             return tr("This is a file. Give a folder.")
         case _ if option.allows(value):
             return ""

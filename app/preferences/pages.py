@@ -22,7 +22,7 @@ from app.preferences.memory_page import KeptController, MemoryPage
 from app.preferences.page import OptionsPage
 from app.settings.preferences import ADVANCED, APPEARANCE, CHAT, MODELS, NETWORK, SERVER, SPECULATION
 from app.settings.store import SettingsFile
-from app.system.paths import Folders
+from app.system.paths import Folders, is_folder
 from app.ui.widgets import fill, label, row_of
 
 
@@ -55,7 +55,7 @@ class PlaceRow(QWidget):
 
     def _on_open(self) -> None:
         """The nearest folder that is there: some are made only when they are needed."""
-        there = next((each for each in (self.path, *self.path.parents) if each.is_dir()), self.path)
+        there = next((each for each in (self.path, *self.path.parents) if is_folder(each)), self.path)
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(there)))
 
 

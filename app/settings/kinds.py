@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from pathlib import Path
 from typing import Any, TypeVar
 
 from app.i18n.wording import mark
+from app.system.paths import expanded
 
 _OPTION, _FORM = "option", "form"  # what a field is in Preferences, and in a form of its own
 _Value = TypeVar("_Value")
@@ -145,7 +145,7 @@ class Folder(Option):
 
     def allows(self, value: object) -> bool:
         """Nothing, or a path that means the same from everywhere; the folder need not be there yet."""
-        return isinstance(value, str) and (not value or Path(value).expanduser().is_absolute())
+        return isinstance(value, str) and (not value or expanded(value).is_absolute())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

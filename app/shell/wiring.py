@@ -20,7 +20,7 @@ from app.shell.engine_setup import EngineSetup
 from app.shell.lifecycle import Lifecycle
 from app.shell.program import Program
 from app.shell.window import MainWindow
-from app.system.paths import Folders
+from app.system.paths import Folders, expanded, is_folder
 from app.system.plain_text import well_formed
 from app.ui.theme import Theme
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
@@ -88,7 +88,7 @@ def with_prepared(folders: Folders, prepared: str) -> Folders:
     """The folders with the one for prepared models that a person has set; ours, where that one cannot be made."""
     if not prepared:
         return folders
-    wanted = replace(folders, cache=Path(prepared).expanduser())
+    wanted = replace(folders, cache=expanded(prepared))
     try:
         wanted.create()
     except OSError as error:
@@ -116,6 +116,6 @@ def _absolute(source: str) -> str:
     So do the engine's own words, though a folder beside may be called like one of them.
     """
     name = source.removesuffix(WITH_HEADS)
-    path = Path(name).expanduser()
-    is_folder = path.is_dir() and source not in _NO_FOLDERS
-    return f"{path.absolute()}{source[len(name) :]}" if is_folder else well_formed(source)
+    path = expanded(name)
+    is_path = is_folder(path) and source not in _NO_FOLDERS
+    return f"{path.absolute()}{source[len(name) :]}" if is_path else well_formed(source)

@@ -67,9 +67,33 @@ class Folders:
         return self.config, self.data, self.cache, self.logs
 
 
+def expanded(path: str | Path) -> Path:
+    """The path with its `~` filled in; as it stands, and so no full one, where that names nobody on this computer."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file; not, where nobody may look, or where a share has gone."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """The same for a folder."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def folders_below(data_dir: Path) -> Folders:
     """All four folders inside one that was named on the command line."""
-    root = data_dir.expanduser().absolute()
+    root = expanded(data_dir).absolute()
     return Folders(root / "config", root / "data", root / "cache", root / "logs")
 
 

@@ -52,6 +52,11 @@ def test_values_out_of_range_are_defaults(path: Path, wrong: dict[str, object]) 
     assert SettingsFile(path).current == Settings(target="/kept")
 
 
+def test_a_folder_of_somebody_whom_this_computer_does_not_know_is_the_default(path: Path) -> None:
+    path.write_text(json.dumps({"target": "/kept", "prepared_folder": "~nobody-of-this-name/models"}))
+    assert SettingsFile(path).current == Settings(target="/kept")
+
+
 def test_whole_numbers_that_no_decimal_can_hold_are_defaults(path: Path) -> None:
     content = {"target": "/kept", "vram_limit_gb": 10**400, "generation": {"temperature": -(10**400)}}
     path.write_text(json.dumps(content))

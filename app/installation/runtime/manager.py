@@ -12,7 +12,7 @@ from app.installation.runtime.environment import engine_environment
 from app.installation.runtime.place import Installed, RuntimePlace, Wanted
 from app.system.background import attempt
 from app.system.bundle import RuntimeParts, runtime_parts
-from app.system.paths import Folders
+from app.system.paths import Folders, expanded, is_folder
 from engine.errors import CoppiceError
 from engine.protocol.sentences import say
 
@@ -115,9 +115,7 @@ class RuntimeManager:
         dependencies = self._dependencies
         if not wanted.wheels:
             return Installation(dependencies, lock, wanted)
-        return Installation(
-            dependencies, lock, replace(wanted, wheels=str(Path(wanted.wheels).expanduser().absolute()))
-        )
+        return Installation(dependencies, lock, replace(wanted, wheels=str(expanded(wanted.wheels).absolute())))
 
     def repair(self, wheels: str = "") -> "Installation":
         """The same build made anew beside the old one, which is used until the new one is verified."""
@@ -125,7 +123,7 @@ class RuntimeManager:
 
         here, wanted = self.installed(), self.to_resume()
         build = here.build if here else wanted.build if wanted else Build.CPU.value
-        if not wheels and here is not None and here.wheels and Path(here.wheels).is_dir():
+        if not wheels and here is not None and here.wheels and is_folder(Path(here.wheels)):
             wheels = here.wheels
         return self.install(Wanted(build, wheels))
 

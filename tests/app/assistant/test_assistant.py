@@ -51,6 +51,14 @@ def test_a_folder_of_wheels_must_be_named_first(assistant: EngineAssistant, whee
     assert "nothing is downloaded" in assistant.proposal.choices[0].accessibleDescription()
 
 
+def test_a_folder_of_somebody_whom_this_computer_does_not_know_is_said_not_to_be_there(
+    qtbot: QtBot, runtime: RuntimeLink
+) -> None:
+    with qtbot.waitSignal(runtime.ended):
+        runtime.install(Wanted("cpu", "~nobody-of-this-name/wheels"))
+    assert "~nobody-of-this-name" in runtime.progress.message
+
+
 def test_return_installs_and_the_last_page_offers_what_comes_next(
     qtbot: QtBot, assistant: EngineAssistant, runtime: RuntimeLink, wheels: Path
 ) -> None:

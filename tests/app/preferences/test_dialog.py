@@ -190,6 +190,7 @@ def test_minimising_keeps_what_was_typed(dialog: PreferencesDialog, qtbot: QtBot
         ("endpoint", "ftp://hub", "https://"),
         ("prepared_folder", "not/absolute", "full path"),
         ("prepared_folder", __file__, "a file"),
+        ("prepared_folder", "~nobody-of-this-name/models", "full path"),
     ],
 )
 def test_what_cannot_be_used_is_said_beside_its_field_and_not_kept(
@@ -205,6 +206,17 @@ def test_what_cannot_be_used_is_said_beside_its_field_and_not_kept(
     assert dialog.focusWidget() is row(dialog, name).editor.field
     row(dialog, name).editor.show_value("")
     assert not row(dialog, name).error.isVisible()
+    dialog.accept()
+    assert not dialog.isVisible()
+    assert settings.current.theme == "dark"
+
+
+def test_a_folder_that_cannot_be_looked_at_keeps_no_other_option_from_being_changed(
+    dialog: PreferencesDialog, settings: SettingsFile
+) -> None:
+    settings.change(prepared_folder=f"/{'x' * 300}")  # to look at it is an error, as behind a share that has gone
+    dialog.load()
+    row(dialog, "theme").editor.show_value("dark")
     dialog.accept()
     assert not dialog.isVisible()
     assert settings.current.theme == "dark"
