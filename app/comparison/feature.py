@@ -79,8 +79,8 @@ class ComparisonFeature(QObject):
         if "session" in vars(self):
             self.session.on_engine_state(state)
 
-    def _on_asked(self, _request: int, _chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
-        self.session.on_asked(options)
+    def _on_asked(self, _request: int, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
+        self.session.on_asked(chat, options)
 
     def set_theme(self, colors: Colors) -> None:
         """Change the colours."""

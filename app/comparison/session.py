@@ -1,7 +1,7 @@
 """Which two answers are compared, and what is still to be written for it; the conversation never hears of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal
 
@@ -19,6 +19,15 @@ from app.settings.generation import RANDOM_SEED
 from app.telemetry.comparison import ENGINE_BUSY, NOT_ASKED, STILL_ANSWERING, with_method
 from engine.protocol.messages import ChatMessage
 from engine.protocol.options import GenerateOptions
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAnswer:
+    """What an answer began with, before more was written to it. `is_continued`: its end was asked for by itself."""
+
+    chat: tuple[ChatMessage, ...]
+    options: GenerateOptions
+    is_continued: bool = False
 
 
 @dataclass(slots=True)
@@ -54,7 +63,7 @@ class ComparisonSession(QObject):
         super().__init__(parent)
         self._chat, self._run, self._archive, self._save = chat, run, archive, save
         self._engine = EngineState()
-        self._asked: dict[int, GenerateOptions] = {}  # by answer, of this conversation and this start
+        self._asked: dict[int, AskedAnswer] = {}  # by answer, of this conversation and this start
         self._drawn: dict[int, GenerateOptions] = {}  # the same for answers of other days
         self._written: dict[tuple[str, str], Transcript] = {}  # by candidate and who wrote it
         self._answer: Message | None = None
@@ -143,9 +152,15 @@ class ComparisonSession(QObject):
 
     @property
     def has_same_seed(self) -> bool:
-        """Whether tokens are drawn as they were for the answer; of one of another day a random seed is not kept."""
-        if self._answer is None or self._answer.id in self._asked:
+        """Whether tokens are drawn as they were for the answer: one that was continued was drawn with two seeds.
+
+        Of an answer of another day a random seed is not kept.
+        """
+        if self._answer is None:
             return True
+        asked = self._asked.get(self._answer.id)
+        if asked is not None:
+            return not (asked.is_continued and asked.options.sampling.temperature)
         return self._chat.generation.seed != RANDOM_SEED or not self._chat.generation.temperature
 
     def catch_up(self) -> None:
@@ -155,11 +170,13 @@ class ComparisonSession(QObject):
 
     @property
     def temperature(self) -> float | None:
-        """At which both sides were drawn; None where other models make any difference, or nobody knows."""
+        """At which both sides were drawn; None where models or questions differ too, or nobody knows."""
         transcripts = [side.transcript for side in self.sides]
         if self._answer is None or None in transcripts or len({each.answerer for each in transcripts if each}) > 1:
             return None
-        return self._options(self._answer).sampling.temperature
+        one, other = (self._asked_for(side.candidate.message or self._answer) for side in self.sides)
+        is_same = one.chat == other.chat and one.options.sampling.temperature == other.options.sampling.temperature
+        return one.options.sampling.temperature if is_same and not (one.is_continued or other.is_continued) else None
 
     # ---- what happens elsewhere -------------------------------------------------------------------------------------
 
@@ -176,11 +193,12 @@ class ComparisonSession(QObject):
                     self.choose(number, next(same, self.candidates[0]))
         self._tell_all()
 
-    def on_asked(self, options: GenerateOptions) -> None:
-        """Remember how the answer that begins was asked for."""
+    def on_asked(self, chat: tuple[ChatMessage, ...], options: GenerateOptions) -> None:
+        """Remember how the answer that begins was asked for; or that it goes on."""
         answer = self._chat.conversation.last_answer
         if answer is not None:
-            self._asked[answer.id] = options
+            before = self._asked.get(answer.id)
+            self._asked[answer.id] = replace(before, is_continued=True) if before else AskedAnswer(chat, options)
         self._tell_all()
 
     def _on_replaced(self) -> None:
@@ -263,16 +281,17 @@ class ComparisonSession(QObject):
 
     def _question(self, candidate: Candidate) -> tuple[tuple[ChatMessage, ...], GenerateOptions]:
         assert self._answer is not None
-        options = self._options(self._answer)
-        method = candidate.method or options.speculation.method
-        prompt = self._chat.conversation.prompt_of(self._answer.id, self._chat.generation.system_prompt)
-        return prompt, with_method(options, method, self.total)
+        asked = self._asked_for(self._answer)
+        method = candidate.method or asked.options.speculation.method
+        return asked.chat, with_method(asked.options, method, self.total)
 
-    def _options(self, answer: Message) -> GenerateOptions:
-        """Those that it was asked with; of an answer of another day, those of its chat."""
+    def _asked_for(self, answer: Message) -> AskedAnswer:
+        """What it was asked with; of an answer of another day, as its chat would ask for it now."""
         if answer.id in self._asked:
             return self._asked[answer.id]
-        return self._drawn.setdefault(answer.id, self._chat.next_options)  # one seed for all that stands beside it
+        prompt = self._chat.conversation.prompt_of(answer.id, self._chat.generation.system_prompt)
+        options = self._drawn.setdefault(answer.id, self._chat.next_options)  # one seed for all that stands beside it
+        return AskedAnswer(prompt, options)
 
     def _tell_all(self) -> None:
         for number in range(len(self.sides)):

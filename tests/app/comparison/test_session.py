@@ -303,6 +303,42 @@ def test_a_continued_answer_is_shown_as_it_is_by_now(
     assert transcript.text == "A larch is tall and old"
 
 
+def test_a_changed_system_prompt_is_not_that_of_the_answer(window: MainWindow, link: FakeLink) -> None:
+    window.chat.change_settings(replace(window.chat.generation, system_prompt="Answer in English."))
+    answer(window, link)
+    asked = link.last_question
+    window.chat.change_settings(replace(window.chat.generation, system_prompt="Antworte auf Deutsch."))
+    window.actions_.compare.trigger()
+    session = window.comparison.session
+    session.start(1)
+    assert link.last_question.chat == asked.chat
+    write(link, ("Eine", " Lärche"))
+    assert session.temperature == asked.options.sampling.temperature
+    window.actions_.regenerate.trigger()
+    link.answer(Finished(link.last_question.id, "stop", "Eine Lärche", SLOW))
+    window.actions_.compare.trigger()
+    assert [side.candidate.message is None for side in session.sides] == [False, False]
+    assert session.temperature is None, "two questions are reason enough to differ"
+
+
+def test_a_continued_answer_is_asked_for_from_its_beginning_and_has_no_one_seed(
+    window: MainWindow, link: FakeLink
+) -> None:
+    window.chat.change_settings(replace(window.chat.generation, temperature=0.6))
+    window.chat.ask("Which tree?")
+    asked = link.last_question
+    link.answer(*rounds(asked.id, WORDS, 2, 0.5), Finished(asked.id, "length", "", FAST))
+    window.actions_.continue_answer.trigger()
+    request = link.last_question.id
+    link.answer(*rounds(request, (" and", " old"), 2, 0.5), Finished(request, "stop", "", FAST))
+    window.actions_.compare.trigger()
+    session = window.comparison.session
+    assert not session.has_same_seed
+    session.start(1)
+    again = link.last_question
+    assert (again.chat, again.options.sampling) == (asked.chat, asked.options.sampling)
+
+
 def test_another_question_in_its_place_closes_the_comparison(
     session: ComparisonSession, dialog: ComparisonDialog, window: MainWindow
 ) -> None:
