@@ -1,5 +1,6 @@
 """Recordings: the rounds of a conversation in a file, written and read in steps."""
 
+import logging
 import math
 import time
 from array import array
@@ -21,6 +22,8 @@ from engine.errors import InputError
 from engine.files import Replacement
 from engine.protocol.messages import Round, Seconds, Tree
 from engine.protocol.watching import TargetLogProbs
+
+_log = logging.getLogger(__name__)
 
 LARGEST_BYTES = 2 << 30
 _LONGEST_LINE = 16 << 20
@@ -209,10 +212,9 @@ class Saving(QObject):
                     self._player.want(self._next)
                     break
                 kept = history.round(self._next)
-                if kept is not None:
-                    self._file.write(recording_line(kept).encode("utf-8", "replace"))
-                    self._written += 1
                 self._next += 1
+                if kept is not None:
+                    self._write(self._file, kept)
             if self._next >= self._count:
                 self._finish()
                 return
@@ -221,6 +223,16 @@ class Saving(QObject):
             return
         self.progressed.emit(self._next, self._count)
         self._timer.start(_AGAIN_MS if history.missing(self._next, self._next + 1) else 0)
+
+    def _write(self, file: Replacement, kept: Round) -> None:
+        """One round; one whose tree is malformed could not be read again, and counts as lost."""
+        try:
+            line = recording_line(kept)
+        except MalformedTreeError as error:
+            _log.warning("Round %d is left out: %s", kept.index, error)
+            return
+        file.write(line.encode("utf-8", "replace"))
+        self._written += 1
 
     def _finish(self) -> None:
         assert self._file is not None, "only what was begun ends"

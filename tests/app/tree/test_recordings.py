@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.tree.bars import RecordingBar, Timeline
 from app.tree.panel import TreePanel
-from app.tree.rounds.recording import recording_line
+from app.tree.rounds.recording import read_recording, recording_line
 from engine.protocol.messages import Round
 from tests.app.tree.panels import canvas, caption, image, news, shown
 from tests.app.tree.trees import random_round, round_of
@@ -145,6 +145,15 @@ def test_live_ends_the_saving_of_a_recording_and_tells_it(qtbot: QtBot, panel: T
     qtbot.wait(100)
     assert news(panel).words.text() == "The recording was not saved: other rounds are shown now."
     assert [each.name for each in long_recording.parent.iterdir()] == [long_recording.name]
+
+
+def test_a_malformed_round_is_left_out_of_what_is_saved(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    arrive(panel, FORK, replace(FORK, index=1, accepted=(0, 99)), replace(FORK, index=2))
+    panel.exports.save_to(tmp_path / "rounds.coppice")
+    words = "2 rounds were saved in rounds.coppice. 1 are not kept any more."
+    qtbot.waitUntil(lambda: news(panel).words.text() == words)
+    assert not panel.exports.recordings.saving.is_running
+    assert [each.index for each in read_recording(tmp_path / "rounds.coppice")] == [0, 2]
 
 
 def test_what_is_no_recording_is_said_and_changes_nothing(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:

@@ -48,8 +48,11 @@ def _follows(before: Key, after: Key) -> bool:
 
 
 def added(of: Round) -> tuple[str, str]:
-    """What a round has added to the answer: the text of the accepted guesses, and that of the bonus token."""
-    pieces = [of.tree.pieces[node] for node in of.accepted[1:]][: of.new_tokens]
+    """What a round has added to the answer: the text of the accepted guesses, and that of the bonus token.
+
+    It does not trust the tree, as rounds whose tree cannot be shown have added something, too.
+    """
+    pieces = [of.tree.pieces[node] for node in of.accepted[1:] if node < len(of.tree.pieces)][: of.new_tokens]
     has_bonus = of.new_tokens > len(pieces)
     return "".join(pieces), of.bonus_piece if has_bonus else ""
 

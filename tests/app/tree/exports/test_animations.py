@@ -88,6 +88,15 @@ def test_an_answer_becomes_an_animation(qtbot: QtBot, panel: TreePanel, tmp_path
     assert panel.player.is_live
 
 
+def test_a_malformed_round_is_left_out(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    first, bad, last = answer(3)
+    dialog = dialog_of(panel, [first, replace(bad, accepted=(0, 99)), last], replace(CHOICE, grows=False))
+    with qtbot.waitSignal(dialog.finished, timeout=20_000):
+        dialog.begin(tmp_path / "a.webp")
+    _, times = opened(tmp_path / "a.webp")
+    assert len(times) == 2
+
+
 def test_cancelling_leaves_what_was_there(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
     dialog = dialog_of(panel, answer(40))
     path = tmp_path / "a.webp"
