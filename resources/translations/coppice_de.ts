@@ -7912,6 +7912,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/exports/recordings.py" />
+            <source>Another recording is still being saved. Save this one when that is done.</source>
+            <translation>Eine andere Aufzeichnung wird noch gespeichert. Speichern Sie diese, wenn das fertig ist.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/exports/recordings.py" />
             <source>Open recording</source>
             <translation>Aufzeichnung öffnen</translation>
         </message>

@@ -43,6 +43,8 @@ class Recordings(QObject):
 
     def save(self) -> None:
         """Ask where to, and write all rounds."""
+        if self._is_saving():
+            return
         if not len(self._player.history):
             self.told.emit(tr("There is no round to save yet."))
             return
@@ -51,8 +53,9 @@ class Recordings(QObject):
             self.save_to(path)
 
     def save_to(self, path: Path) -> None:
-        """Write all rounds that are kept; `told` says when that is done."""
-        self.saving.begin(path)
+        """Write all rounds that are kept; `told` says when that is done, or that another one comes first."""
+        if not self._is_saving():
+            self.saving.begin(path)
 
     def open(self) -> None:
         """Ask which, and show its rounds."""
@@ -87,6 +90,12 @@ class Recordings(QObject):
         self.saving.stop()
 
     # ---- inside ------------------------------------------------------------------------------------------------------
+
+    def _is_saving(self) -> bool:
+        """Whether another one is being written, which is told then: it is not given up for the next."""
+        if self.saving.is_running:
+            self.told.emit(tr("Another recording is still being saved. Save this one when that is done."))
+        return self.saving.is_running
 
     def _read_on(self) -> None:
         """For a moment; then the window has its turn."""

@@ -184,7 +184,7 @@ class Saving(QObject):
 
     def begin(self, path: Path) -> None:
         """Write all rounds that there are now to this place."""
-        self._discard()
+        assert self._file is None, "one at a time"
         self._path, self._history = path, self._player.history
         self._next = self._written = 0
         self._count = len(self._history)

@@ -147,6 +147,21 @@ def test_live_ends_the_saving_of_a_recording_and_tells_it(qtbot: QtBot, panel: T
     assert [each.name for each in long_recording.parent.iterdir()] == [long_recording.name]
 
 
+def test_a_recording_that_is_being_saved_is_not_given_up_for_another(
+    qtbot: QtBot, panel: TreePanel, tmp_path: Path
+) -> None:
+    arrive(panel, *(replace(FORK, index=index) for index in range(LONG)))
+    panel.exports.save_to(tmp_path / "first.coppice")
+    said: list[str] = []
+    panel.exports.told.connect(said.append)
+    panel.exports.save_to(tmp_path / "second.coppice")
+    assert said == ["Another recording is still being saved. Save this one when that is done."]
+    qtbot.waitUntil(lambda: said[-1] == "2,500 rounds were saved in first.coppice.")
+    assert [each.name for each in tmp_path.iterdir()] == ["first.coppice"]
+    panel.exports.save_to(tmp_path / "second.coppice")
+    qtbot.waitUntil(lambda: said[-1] == "2,500 rounds were saved in second.coppice.")
+
+
 def test_a_malformed_round_is_left_out_of_what_is_saved(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
     arrive(panel, FORK, replace(FORK, index=1, accepted=(0, 99)), replace(FORK, index=2))
     panel.exports.save_to(tmp_path / "rounds.coppice")
