@@ -1,5 +1,6 @@
 """The programs that an installation runs: uv, the new Python, and the proof that the engine works with it."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -19,6 +20,8 @@ from app.system import json_text as json
 from app.system.bundle import RuntimeParts, python_of
 from engine.errors import InputError
 from engine.protocol.sentences import say
+
+_log = logging.getLogger(__name__)
 
 INDEX_VARIABLE = "COPPICE_INDEX"
 """The address of the package index to use instead of the one that uv is set to."""
@@ -69,7 +72,19 @@ class Tools:
                 say("Set {name}, or use a wheel folder.", name=INDEX_VARIABLE),
             )
         command: list[str | Path] = [self.uv, "pip", "compile", "--quiet", "--no-deps", "--emit-index-url", os.devnull]
-        told = subprocess.run(
+        lines = [line.split() for line in _printed(command).splitlines()]
+        index = next((words[1] for words in lines if len(words) == 2 and words[0] == "--index-url"), "")
+        if not index:
+            raise InputError(
+                say("uv does not say which package index to ask."), say("Set {name}, or check uv.", name=INDEX_VARIABLE)
+            )
+        return index
+
+
+def _printed(command: Sequence[str | Path]) -> str:
+    """What a short command says on standard output; nothing where it cannot be run, or does not end."""
+    try:
+        return subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -78,14 +93,10 @@ class Tools:
             check=False,
             stdin=subprocess.DEVNULL,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-        lines = [line.split() for line in told.stdout.splitlines()]
-        index = next((words[1] for words in lines if len(words) == 2 and words[0] == "--index-url"), "")
-        if not index:
-            raise InputError(
-                say("uv does not say which package index to ask."), say("Set {name}, or check uv.", name=INDEX_VARIABLE)
-            )
-        return index
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _log.warning("%s cannot be asked: %s", command[0], error)
+        return ""
 
 
 def tools_of(parts: RuntimeParts) -> Tools:
@@ -95,12 +106,26 @@ def tools_of(parts: RuntimeParts) -> Tools:
     return Tools(uv, parts.python_home if parts.python.is_file() else None)
 
 
+class _NotCopiedError(Exception):
+    """Carries an error past `copytree`, which would go on, as on a full disk, and raise all in one without a number."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 def _copy(home: Path, folder: Path, check: Check) -> None:
     def copy(source: str, target: str) -> str:
         check()
-        return str(shutil.copy2(source, target))
+        try:
+            return str(shutil.copy2(source, target))
+        except OSError as error:
+            raise _NotCopiedError(error) from error
 
-    shutil.copytree(home, folder, symlinks=True, copy_function=copy)
+    try:
+        shutil.copytree(home, folder, symlinks=True, copy_function=copy)
+    except _NotCopiedError as stopped:
+        raise stopped.error from None
     for externally in folder.rglob("EXTERNALLY-MANAGED"):
         externally.unlink()
 

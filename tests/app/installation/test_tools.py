@@ -1,5 +1,6 @@
 """What really makes a runtime: a Python that is copied, a virtual environment, uv and pip."""
 
+import errno
 import os
 import shutil
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.downloads.control import Control, StopKind, Stopped
+from app.downloads.disk import is_full
 from app.installation.runtime.environment import clean_environment
 from app.installation.runtime.lock import Lock
 from app.installation.runtime.progress import Stage
@@ -78,6 +80,25 @@ def test_copying_stops_when_asked(tmp_path: Path) -> None:
         Tools(home=tmp_path / "home").make_python(tmp_path / "copy", control.check)
 
 
+def test_copying_ends_with_the_first_error_which_keeps_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home" / "bin").mkdir(parents=True)
+    for name in ("python3", "pip3", "idle3"):
+        (tmp_path / "home" / "bin" / name).write_text("")
+    tried = []
+
+    def full(source: str, target: str) -> None:
+        tried.append(source)
+        raise OSError(errno.ENOSPC, "No space left on device", target)
+
+    monkeypatch.setattr("app.installation.runtime.tools.shutil.copy2", full)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        Tools(home=tmp_path / "home").make_python(tmp_path / "copy", lambda: None)
+    assert is_full(raised.value), "the installation pauses, and goes on when there is room"
+    assert len(tried) == 1
+
+
 def test_the_index_is_the_named_one_or_uvs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(INDEX_VARIABLE, raising=False)
     uv = tmp_path / "uv"
@@ -93,7 +114,7 @@ def test_without_any_index_it_says_what_to_do(tmp_path: Path, monkeypatch: pytes
     uv = tmp_path / "uv"
     uv.write_text("#!/bin/sh\nexit 3\n")
     uv.chmod(0o755)
-    for tools in (Tools(), Tools(uv)):
+    for tools in (Tools(), Tools(uv), Tools(tmp_path / "gone")):
         with pytest.raises(InputError, match=INDEX_VARIABLE):
             tools.default_index()
 
