@@ -10,7 +10,8 @@ from app.system.plain_text import tip
 from app.ui.widgets import WheellessChoice, label, make_room
 
 PACES = (0.25, 1.0, 4.0, 16.0)
-_MILLI = 1000  # the slider counts milliseconds
+_MILLI = 1000  # the slider counts milliseconds, where its largest number is enough
+_LARGEST = 2**31 - 1
 _STEPS = 20  # of the slider's keys, over the whole race
 
 
@@ -57,18 +58,23 @@ class RaceBar(QWidget):
     def _on_moved(self, value: int) -> None:
         self._playback.pause()
         most = self.slider.maximum()
-        self._playback.go_to(self._playback.duration if value >= most else value / _MILLI)
+        self._playback.go_to(self._playback.duration if value >= most else value / self._steps_a_second)
+
+    @property
+    def _steps_a_second(self) -> float:
+        """Engines elsewhere may tell of any times."""
+        return min(_MILLI, _LARGEST / max(1.0, self._playback.duration))
 
     def _show(self) -> None:
         playback = self._playback
         self.setEnabled(playback.duration > 0)
         self.play.setText(tr("Pause") if playback.is_playing else tr("Replay"))
-        whole = round(playback.duration * _MILLI)
+        whole = round(playback.duration * self._steps_a_second)
         self.slider.blockSignals(True)
         self.slider.setRange(0, whole)
         self.slider.setSingleStep(max(1, whole // (5 * _STEPS)))
         self.slider.setPageStep(max(1, whole // _STEPS))
-        self.slider.setValue(round(playback.seconds * _MILLI))
+        self.slider.setValue(round(playback.seconds * self._steps_a_second))
         self.slider.blockSignals(False)
         words = tr("{now:.2f} of {whole:.2f} s")
         self.time.setText(words.format(now=Number(playback.seconds), whole=Number(playback.duration)))

@@ -44,8 +44,9 @@ def of_message(message: Message, times: TokenTimes | None = None) -> Transcript:
 
 def of_run(answer: SideAnswer, answerer: str) -> Transcript:
     """What was asked for beside the conversation, as far as it is there."""
-    times = answer.times if answer.times.count else _even_times(answer.text, answer.statistics)
-    return Transcript(answer.text, times, answer.statistics, answerer)
+    told = plausible(answer.statistics) if answer.statistics else None
+    times = answer.times if answer.times.count else _even_times(answer.text, told)
+    return Transcript(answer.text, times, told, answerer)
 
 
 def _even_times(text: str, told: Statistics | None) -> TokenTimes:

@@ -139,6 +139,18 @@ def test_the_race_shows_both_at_their_own_speed(
     assert dialog.columns[1].pane.marked[-1] == " is tall", "it is pale"
 
 
+@pytest.mark.parametrize("seconds", [2.5, 3e6, 1e15])
+def test_a_race_of_any_length_can_be_moved(dialog: ComparisonDialog, seconds: float) -> None:
+    dialog.playback.set_duration(seconds)
+    dialog.playback.go_to(seconds / 2)
+    slider = dialog.race.slider
+    assert slider.value() == pytest.approx(slider.maximum() / 2, abs=1)
+    slider.setValue(slider.maximum() // 4)
+    assert dialog.playback.seconds == pytest.approx(seconds / 4, rel=0.001)
+    slider.setValue(slider.maximum())
+    assert dialog.playback.is_at_end
+
+
 def test_a_run_is_cancelled_by_its_button_and_by_closing(
     session: ComparisonSession, dialog: ComparisonDialog, link: FakeLink
 ) -> None:

@@ -6,10 +6,12 @@ from random import Random
 import pytest
 
 from app.chat.history.message import Message
-from app.comparison.transcript import Standing, Transcript, common_length, of_message, parting, standing
+from app.comparison.transcript import Standing, Transcript, common_length, of_message, of_run, parting, standing
 from app.comparison.words import as_text, difference_words, figure_rows, how, speed_words, token_words
+from app.engine.side_run import SideAnswer
 from app.engine.token_times import TokenTimes
 from engine.protocol.messages import Seconds, Statistics
+from engine.protocol.options import GenerateOptions
 
 FAST = Statistics("specexec", 64, new_tokens=4, passes=2, drafted_nodes=128, seconds=Seconds(decode=1.0))
 SLOW = Statistics("none", new_tokens=4, passes=4, seconds=Seconds(decode=2.5))
@@ -81,6 +83,13 @@ def test_what_an_answer_was_written_with() -> None:
         "",
     ]
     assert how(Statistics("draft", passes=3)) == "draft"
+
+
+def test_figures_that_cannot_be_are_cut_of_what_was_run_too() -> None:
+    told = Statistics("specexec", 1 << 40, new_tokens=1, passes=1, seconds=Seconds(decode=1e300))
+    found = of_run(SideAnswer(1, (), GenerateOptions(), "larch", TokenTimes(0), told), "")
+    assert how(found.statistics).startswith("SpecExec tree, ")
+    assert found.seconds == pytest.approx(1e9)
 
 
 def test_a_race_goes_by_passes() -> None:
