@@ -1,5 +1,6 @@
 """Small widgets and dialogs that several rooms use."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,15 +169,19 @@ def ask_where(parent: QWidget, title: str, name: str, kinds: Mapping[str, str]) 
 
     `kinds`: the filters of the dialog, each with the suffix that a name without one gets. The dialog asks before a file
     is replaced, but it knows the name only as it was typed: where the suffix makes it another file, it is asked here.
+    What follows the dot of a version or a date is no suffix.
     """
     typed, kind = QFileDialog.getSaveFileName(parent, title, name, ";;".join(kinds))
     if not typed:
         return None
     path = Path(typed)
-    if path.suffix:
+    if path.suffix.lower() in kinds.values() or _SUFFIX.fullmatch(path.suffix):
         return path
     path = path.with_name(path.name + kinds.get(kind, next(iter(kinds.values()))))
     return path if not path.exists() or _may_replace(parent, title, path) else None
+
+
+_SUFFIX = re.compile(r"\.[A-Za-z]{2,8}")  # of whatever kind; one that cannot be written is refused by who writes it
 
 
 def _may_replace(parent: QWidget, title: str, path: Path) -> bool:

@@ -20,6 +20,11 @@ YES, CANCEL = QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.Cancel
         ("new", "JSON (*.json)", None, "new.json"),
         ("new", "", None, "new.md"),
         ("notes.md", "", None, "notes.md"),  # the dialog has asked
+        ("new.MD", "JSON (*.json)", None, "new.MD"),
+        ("new.txt", "Markdown (*.md)", None, "new.txt"),
+        ("Qwen2.5 tree", "Markdown (*.md)", None, "Qwen2.5 tree.md"),
+        ("Llama 3.1", "JSON (*.json)", None, "Llama 3.1.json"),
+        ("rounds of 28.11.", "Markdown (*.md)", None, "rounds of 28.11..md"),
         ("notes", "Markdown (*.md)", YES, "notes.md"),
         ("notes", "Markdown (*.md)", CANCEL, None),
         ("notes", "JSON (*.json)", None, "notes.json"),
