@@ -140,7 +140,7 @@ def _read(path: Path) -> dict[str, Any]:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         _set_aside(path, error)
         return {}
     if not isinstance(stored, dict):

@@ -30,7 +30,7 @@ def test_nothing_is_written_where_nothing_changes(path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "\x00\xff", "[1, 2"])
+@pytest.mark.parametrize("content", ["", "{", "\x00\xff", "[1, 2", pytest.param("[" * 100_000, id="deep")])
 def test_a_damaged_file_is_set_aside(path: Path, content: str) -> None:
     path.write_text(content, encoding="latin-1")
     settings = SettingsFile(path)

@@ -94,7 +94,7 @@ class IndexClient(HttpClient):
             is_json = "json" in response.headers.get("Content-Type", "")
             try:
                 listed = parse_page(text, str(response.url), is_json)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise TransientError(say("the package index's answer is not a list of files")) from error
         found = next((each for each in listed if each.file == wheel.file), None)
         if found is None:

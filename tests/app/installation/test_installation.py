@@ -283,7 +283,10 @@ def test_one_that_was_verified_before_a_crash_is_adopted(
     assert says(dependencies) == "300000 bytes"
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"folder": "../elsewhere"}', '{"folder": 3}', "\x00"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"folder": "../elsewhere"}', '{"folder": 3}', "\x00", pytest.param("[" * 100_000, id="deep")],
+)
 def test_a_damaged_marker_is_no_runtime(dependencies: InstallDependencies, content: str) -> None:
     dependencies.place.folder.mkdir(parents=True)
     (dependencies.place.folder / "active.json").write_text(content)
