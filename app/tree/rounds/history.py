@@ -4,6 +4,7 @@ import logging
 import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO, Protocol
 
 from app.engine.round_packing import DamagedRoundError, pack, unpack
@@ -65,7 +66,8 @@ class FileSpill:
         """Give the disk its room back."""
         self._places.clear()
         if self._file:
-            self._file.close()
+            with suppress(OSError):  # a full disk refuses what is still to be written, which nobody wants now
+                self._file.close()
             self._file = None
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -61,6 +62,23 @@ def test_a_full_disk_loses_the_oldest_rounds_and_nothing_else(monkeypatch: pytes
     newest = history.round(19)
     assert newest is not None
     assert newest.index == 19
+
+
+def test_a_full_disk_keeps_no_recording_open(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(BytesIO):
+        def close(self) -> None:
+            super().close()
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("app.tree.rounds.history.tempfile.TemporaryFile", lambda **_: Full())
+    recording = History(memory_bytes=1, spill=FileSpill())
+    for seed in range(3):
+        recording.append(judged(8, seed, index=seed))
+    player = Player()
+    player.open_recording(recording)
+    player.close_recording()
+    assert not player.is_recording
+    assert len(recording) == 0
 
 
 def test_live_follows_and_paused_stays(qtbot: QtBot) -> None:
