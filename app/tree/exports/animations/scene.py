@@ -135,8 +135,8 @@ class Scene:
         document.setTextWidth(self._text.width())
         cursor = QTextCursor(document)
         cursor.insertText(_tail(frame.told), QTextCharFormat())
-        cursor.insertText(frame.accepted, _format(self._colors.accepted))
-        cursor.insertText(frame.bonus, _format(self._colors.bonus))
+        cursor.insertText(_tail(frame.accepted), _format(self._colors.accepted))
+        cursor.insertText(_tail(frame.bonus), _format(self._colors.bonus))
         return document
 
     def _paint_caption(self, painter: QPainter, frame: Frame) -> None:

@@ -246,6 +246,15 @@ def test_encoders_write_only_what_has_changed(encoder: type[WebpEncoder] | type[
     assert times[0] == pytest.approx(208, abs=5)
 
 
+@pytest.mark.parametrize("part", ["told", "accepted", "bonus"])
+def test_no_more_of_a_text_is_laid_out_than_can_be_seen(qtbot: QtBot, part: str) -> None:
+    scene = Scene(QSize(*SIZE), CHIPS, DARK.tree, QFont())
+    (tree,) = answer(1)
+    frame = replace(Frame(snapshot(tree), "so ", 0, " far", "!"), **{part: "x" * 20_000})
+    assert scene._document(frame).characterCount() < 2_000
+    scene.close()
+
+
 def test_the_end_of_a_long_answer_is_shown_from_a_whole_word_on() -> None:
     assert _tail("word " * 1_000 + "end").startswith("… word word ")
     assert len(_tail("字" * 5_000)) > 1_000
