@@ -149,6 +149,8 @@ class Exports(QObject):
         self._open(dialog, was_live)
 
     def _make_film(self, places: range) -> Film:
+        if self._film:  # it has ended: its dialog makes the next one only then, or is closed
+            self._film.deleteLater()
         self._film = Film(self._player, places, self)
         return self._film
 

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from PySide6.QtCore import QObject, QSize, QTimer, Signal
 from PySide6.QtGui import QFont, QImage
@@ -185,6 +186,9 @@ class Film(QObject):
         self._timer.stop()
         self._waiting.clear()
         self._painting = iter(())
+        with suppress(Empty):  # frames are large, and nobody takes these any more
+            while True:
+                self._frames.get_nowait()
         self._frames.put(None)  # whoever waits for one is to look whether to stop
         self._job = None
         if self._scene:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageChops
 from PySide6.QtCore import QSize
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QImage
 from pytestqt.qtbot import QtBot
 
 from app.i18n.number_text import size_text
@@ -19,7 +19,7 @@ from app.shell.window import MainWindow
 from app.tree.exports.animations import encoding, encoding_program, formats
 from app.tree.exports.animations.dialog import AnimationDialog
 from app.tree.exports.animations.encoding_program import FRAME, Encoded, EncoderSetup, encode
-from app.tree.exports.animations.film import Progress
+from app.tree.exports.animations.film import Film, Progress
 from app.tree.exports.animations.formats import FORMATS, AnimationFormat
 from app.tree.exports.animations.gif import GifEncoder
 from app.tree.exports.animations.scene import Scene, _tail
@@ -111,6 +111,20 @@ def test_cancelling_leaves_what_was_there(qtbot: QtBot, panel: TreePanel, tmp_pa
     qtbot.waitUntil(lambda: [each.name for each in tmp_path.iterdir()] == [path.name])
     assert path.read_bytes() == b"an older one"
     assert not film.is_running
+
+
+def test_no_frame_is_kept_of_what_is_cancelled(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
+    for _ in range(2):
+        dialog = dialog_of(panel, answer(1))
+        dialog.begin(tmp_path / "a.webp")
+        film = dialog.film
+        assert film
+        for _ in range(3):
+            film._frames.put((QImage(8, 8, QImage.Format.Format_RGB32), 40))
+        dialog.reject()
+        assert film._frames.qsize() <= 1, "no more than the end is told to the encoder"
+        panel.clear()
+    qtbot.waitUntil(lambda: len(panel.exports.findChildren(Film)) == 1)
 
 
 def test_a_full_disk_and_a_folder_that_is_gone_are_told(
