@@ -31,6 +31,7 @@ from engine.errors import CoppiceError, InputError
 from engine.protocol.sentences import say
 
 _WIDTH = 520
+_TESTS = 3  # at a time: connecting, and a keyring that asks its owner, go on for a while after they are cancelled
 _EXAMPLE = "http://192.168.0.7:8000"
 
 
@@ -43,7 +44,7 @@ class ConnectDialog(QDialog):
         """`engine`: the one to be changed; None for a new one."""
         super().__init__(parent)
         self._keys, self._engine = keys, engine
-        self._jobs = Jobs(1, "remote engine", self)
+        self._jobs = Jobs(_TESTS, "remote engine", self)
         self._testing: Job | None = None
         self._address = ""
         self._server: Server | None = None

@@ -17,6 +17,8 @@ from app.chat.archive.conversion import conversation_of, records_of
 from app.chat.archive.formats import exported_json, exported_markdown, from_json, from_markdown
 from app.chat.history.message import AnswerEnding
 from app.engine.remote.addresses import Place
+from app.engine.remote.servers import Server, look_at
+from app.engine.remote.wire import Wire
 from app.engine.state import Phase
 from app.library.picker.engines_page import EnginesPage
 from app.library.picker.page import Page
@@ -24,6 +26,7 @@ from app.library.remote.connect_dialog import ConnectDialog
 from app.library.remote.engines import KEY_NOTICE, SavedEngine, saved_engines, unused_name
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
+from app.system.background import Stop
 from app.ui.notices import Tone
 from engine.protocol.messages import PROTOCOL, Generate, Load, Ready
 from tests.app.conftest import OpenWindow
@@ -230,6 +233,33 @@ def test_a_test_says_what_is_wrong_and_can_be_cancelled(person: Person) -> None:
         dialog.stop.click()
         assert not dialog.progress.isVisibleTo(dialog)
         assert dialog.words.text() == ""
+    dialog.reject()
+
+
+def test_a_cancelled_test_that_still_connects_does_not_hold_up_the_next(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def look(wire: Wire, stop: Stop) -> Server:
+        if "silent" in wire.host:
+            begun.set()
+            release.wait(2 * PATIENCE_MS / 1000)
+        return look_at(wire, stop)
+
+    monkeypatch.setattr("app.library.remote.connect_dialog.look_at", look)
+    person.page.connect_.click()
+    dialog = person.dialog
+    QTest.keyClicks(dialog.address, "http://silent.example")
+    dialog.test.click()
+    person.wait(begun.is_set)
+    dialog.stop.click()
+    with serving(vllm()) as address:
+        dialog.address.clear()
+        QTest.keyClicks(dialog.address, address)
+        dialog.test.click()
+        person.wait(lambda: dialog.model.count() > 0)
+    release.set()
     dialog.reject()
 
 
