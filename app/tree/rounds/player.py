@@ -127,7 +127,8 @@ class Player(QObject):
     def clear(self) -> None:
         """Forget all rounds, and be live."""
         self._timer.stop()
-        self._recording = self._glanced = None
+        self._forget_recording()
+        self._glanced = None
         self._asked.clear()
         self.conversation.clear()
         self.place, self.is_live = -1, True
@@ -140,6 +141,7 @@ class Player(QObject):
         self._timer.stop()
         if self._recording is None:
             self._before = (self.place, self.is_live)
+        self._forget_recording()
         self._recording, self._glanced = recording, None
         self.place, self.is_live = 0, False
         self.moved.emit()
@@ -148,9 +150,7 @@ class Player(QObject):
         """Look at the conversation's rounds again, where it was left."""
         if self._recording is not None:
             self._timer.stop()
-            self.recording_closed.emit()
-            self._recording.clear()
-            self._recording = None
+            self._forget_recording()
             self.place, self.is_live = self._before
             if self.is_live:
                 self.place = len(self.conversation) - 1
@@ -203,6 +203,13 @@ class Player(QObject):
     def find(self, request: int, index: int) -> int | None:
         """Where the round of a request of the conversation is."""
         return self.conversation.find((request, index)) if self._recording is None else None
+
+    def _forget_recording(self) -> None:
+        """Whoever has opened it keeps the history still; its rounds take memory and disk."""
+        if self._recording is not None:
+            self.recording_closed.emit()
+            self._recording.clear()
+            self._recording = None
 
     def _move(self, place: int) -> None:
         self.is_live, self._glanced = False, None

@@ -1,6 +1,7 @@
 """Rounds come back as they were, take little room, and recordings of them are read with care."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
@@ -79,6 +80,16 @@ def test_a_full_disk_keeps_no_recording_open(qtbot: QtBot, monkeypatch: pytest.M
     player.close_recording()
     assert not player.is_recording
     assert len(recording) == 0
+
+
+@pytest.mark.parametrize("leave", [Player.clear, lambda player: player.open_recording(History())])
+def test_nothing_is_kept_of_a_recording_that_is_left(qtbot: QtBot, leave: Callable[[Player], None]) -> None:
+    player, recording = Player(), History(spill=FileSpill())
+    recording.append(judged(8, 1))
+    player.open_recording(recording)
+    with qtbot.waitSignal(player.recording_closed):
+        leave(player)
+    assert (len(recording), recording.memory_bytes) == (0, 0)
 
 
 def test_live_follows_and_paused_stays(qtbot: QtBot) -> None:
