@@ -133,11 +133,14 @@ def chosen_replacement(path: Path) -> Replacement:
     """What replaces a file at a place that a person chose.
 
     A link stays one: what it points to is replaced. A new file is open to those whom the person's umask lets in; one
-    that was there keeps its mode.
+    that was there keeps its mode. On a file system that sets no permissions, as of some shares, it has those of there.
     """
     target = Path(os.path.realpath(path))
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else shared_mode(0o666)
     made = Replacement(target, PRIVATE)
     if os.name != "nt":
-        os.fchmod(made.file.fileno(), mode)
+        try:
+            os.fchmod(made.file.fileno(), mode)
+        except OSError as error:
+            _log.debug("The permissions of %s could not be set: %s", target, error)
     return made

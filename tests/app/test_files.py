@@ -75,6 +75,18 @@ def test_what_a_killed_process_left_half_written_goes_and_what_a_living_one_writ
     assert [each.name for each in tmp_path.iterdir()] == [f"wanted.json.{os.getppid()}.part"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
+def test_where_no_permissions_can_be_set_a_file_is_saved_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("app.system.files.os.fchmod", refuse)
+    write_chosen(tmp_path / "chosen", b"content")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("chosen", b"content")]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes and links")
 def test_own_files_are_private_and_chosen_ones_are_as_the_person_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
