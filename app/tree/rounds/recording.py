@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 LARGEST_BYTES = 2 << 30
 _LONGEST_LINE = 16 << 20
 _MOST_NODES = 65_536
+_MOST_EMPTY_LINES = 100  # one after the other: they give a slice of reading no end
+_MOST_SECONDS = 1e9
 _HINT = mark("Choose a file that was saved with 'Save recording', or one that '--trace' wrote.")
 
 
@@ -61,21 +63,23 @@ class TruncatedError(InputError):
 
 
 def _rounds(file: TextIO, name: str) -> Iterator[Round]:
-    number = 0
+    number = empty = 0
     while line := file.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
             words = tr("Line {number} of '{name}' is longer than {size} MB.")
             raise InputError(words.format(number=number + 1, name=name, size=_LONGEST_LINE >> 20), tr(_HINT))
-        if not line.strip():
+        is_empty = not line.strip()
+        empty = empty + 1 if is_empty else 0
+        if is_empty and empty <= _MOST_EMPTY_LINES:
             continue
         try:
-            yield _checked(json.loads(line), number)
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, MalformedTreeError) as error:
+            yield _checked(json.parse_json(line.encode()), number)
+        except (ValueError, KeyError, TypeError, OverflowError, MalformedTreeError) as error:
             if number and not line.endswith("\n"):
                 words = tr("'{name}' breaks off in the middle of round {number}; the {count} before are shown.")
                 reason = words.format(name=name, number=number + 1, count=number)
                 raise TruncatedError(reason, tr("The rest was never written.")) from None
-            reason = tr("there is no {key}").format(key=error) if isinstance(error, KeyError) else str(error)
+            reason = tr("there is no {key}").format(key=error) if isinstance(error, KeyError) else tr(str(error))
             words = tr("Line {number} of '{name}' is no round: {reason}.")
             raise InputError(words.format(number=number + 1, name=name, reason=reason), tr(_HINT)) from None
         number += 1
@@ -116,8 +120,14 @@ def _checked(line: Any, place: int) -> Round:
 def _seconds(spent: Any) -> Seconds:
     if isinstance(spent, dict):
         known = {each.name for each in fields(Seconds)}
-        return Seconds(**{name: float(value) for name, value in spent.items() if name in known})
-    return Seconds(decode=float(spent or 0))
+        return Seconds(**{name: _plausible(value) for name, value in spent.items() if name in known})
+    return Seconds(decode=_plausible(spent or 0))
+
+
+def _plausible(seconds: Any) -> float:
+    """A time that can be shown and played: Python's JSON knows NaN and infinity."""
+    told = float(seconds)
+    return 0.0 if math.isnan(told) else min(max(told, 0.0), _MOST_SECONDS)
 
 
 def _target_scores(line: dict[str, Any]) -> TargetLogProbs | None:

@@ -172,6 +172,8 @@ GOOD = '{"tokens":[1,2],"parents":[-1,0],"log_probs":[0,-1],"accepted":[0],"bonu
         (GOOD.replace("[1,2]", "[1,99999999999]").encode(), "Line 1"),
         (GOOD.replace("[0]", "[0,1,1]").encode(), "does not lead"),
         (b"[" * 100_000 + b"\n", "Line 1"),
+        (GOOD.encode() + b"[" + b"[]," * 1_000_000 + b"[]]\n", "Line 2 .* consists mostly of brackets"),
+        (b"\n" * 1_000 + GOOD.encode(), "Line 1"),
     ],
 )
 def test_what_is_no_recording_is_refused_with_its_line(tmp_path: Path, content: bytes, words: str) -> None:
@@ -179,6 +181,22 @@ def test_what_is_no_recording_is_refused_with_its_line(tmp_path: Path, content: 
     path.write_bytes(content)
     with pytest.raises(InputError, match=words):
         list(read_recording(path))
+
+
+@pytest.mark.parametrize(("told", "seconds"), [("NaN", 0.0), ("-Infinity", 0.0), ("1e400", 1e9), ("1e308", 1e9)])
+@pytest.mark.parametrize("form", ['"seconds":{}', '"seconds":{{"decode":{}}}'])
+def test_times_of_a_recording_can_be_played(qtbot: QtBot, tmp_path: Path, form: str, told: str, seconds: float) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(GOOD.replace("}", f",{form.format(told)}}}"), encoding="utf-8")
+    (read,) = read_recording(path)
+    assert read.seconds.decode == seconds
+    recording = History()
+    recording.append(read)
+    player = Player()
+    player.open_recording(recording)
+    player.play()
+    assert player.is_playing
+    player.pause()
 
 
 def test_huge_and_missing_files_are_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
