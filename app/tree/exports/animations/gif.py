@@ -64,7 +64,7 @@ class GifEncoder:
         place, data, milliseconds = self._waiting
         wanted = milliseconds + self._owed
         hundredths = min(max(_LEAST, round(wanted / 10)), 0xFFFF)
-        self._owed = wanted - 10 * hundredths
+        self._owed = min(wanted - 10 * hundredths, 10)  # what is longer than a picture can stand is cut
         control = bytes([_OVER | 1]) + hundredths.to_bytes(2, "little") + bytes([_TRANSPARENT])
         self._file.write(b"\x21\xf9\x04" + control + b"\x00" + place + data)
 

@@ -260,11 +260,26 @@ def test_encoders_write_only_what_has_changed(encoder: type[WebpEncoder] | type[
     assert times[0] == pytest.approx(208, abs=5)
 
 
+def test_a_picture_that_stands_too_long_for_a_gif_does_not_hold_up_the_next() -> None:
+    file = io.BytesIO()
+    encoder = GifEncoder(file, (8, 8), DARK.tree, False)
+    for color, lasting in (("red", 1_200_000), ("white", 500), ("red", 500)):
+        encoder.add(Image.new("RGB", (8, 8), color), lasting)
+    encoder.finish()
+    image = Image.open(io.BytesIO(file.getvalue()))
+    times = []
+    for index in range(3):
+        image.seek(index)
+        times.append(image.info["duration"])
+    assert times == [655_350, 510, 500]
+
+
 @pytest.mark.parametrize("part", ["told", "accepted", "bonus"])
 def test_no_more_of_a_text_is_laid_out_than_can_be_seen(qtbot: QtBot, part: str) -> None:
     scene = Scene(QSize(*SIZE), CHIPS, DARK.tree, QFont())
     (tree,) = answer(1)
-    frame = replace(Frame(snapshot(tree), "so ", 0, " far", "!"), **{part: "x" * 20_000})
+    texts = {"told": "so ", "accepted": " far", "bonus": "!", part: "x" * 20_000}
+    frame = Frame(snapshot(tree), texts["told"], 0, texts["accepted"], texts["bonus"])
     assert scene._document(frame).characterCount() < 2_000
     scene.close()
 
