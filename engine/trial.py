@@ -5,10 +5,11 @@ itself can tell. What these answers teach is kept as that of any other answer, s
 """
 
 import time
+import traceback
 from collections.abc import Iterator
 
 from engine.answering import Answering
-from engine.errors import Cancellation, CoppiceError
+from engine.errors import Cancellation, Cancelled, CoppiceError
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.rates import recall_answer, sees
 from engine.model.device import SMALLEST
@@ -61,7 +62,12 @@ def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) 
             prompt = write_prompt(loaded.pair.tokenizer, (ChatMessage("user", question),))
             for _ in Answering(loaded, prompt, options, Watcher(), is_trial=True).events(request):
                 cancellation.check()
+        except Cancelled:
+            raise
         except CoppiceError:
+            return
+        except Exception as error:  # noqa: BLE001  # the pair is loaded all the same
+            traceback.print_exception(error)
             return
         cancellation.check()
         now = time.perf_counter()

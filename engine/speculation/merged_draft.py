@@ -44,6 +44,8 @@ class MergedDraft:
         self._first.keep(nodes[: self._second.length - before])
 
     def _log_probs(self, logits: Tensor) -> Tensor:
+        """float32 [n, vocabulary]; -inf where this draft computes no numbers, so that the other one proposes alone."""
         known = logits[:, : self._vocabulary].log_softmax(-1, dtype=torch.float32)
+        known.nan_to_num_(nan=-torch.inf, neginf=-torch.inf)
         missing = self._vocabulary - known.shape[-1]
         return torch.nn.functional.pad(known, (0, missing), value=-torch.inf) if missing else known

@@ -13,6 +13,7 @@ from engine.loading.pair import open_pair
 from engine.loading.rates import recall_answer, sees
 from engine.protocol.messages import Loaded, Loading
 from engine.protocol.options import LoadOptions
+from engine.speculation.rounds import Speculation
 
 STAGE = "Measuring this pair"
 
@@ -83,3 +84,15 @@ def test_a_trial_can_be_cancelled(options: LoadOptions) -> None:
     with pytest.raises(Cancelled):
         list(steps)
     loaded.weights.close()
+
+
+def test_an_answer_that_fails_in_any_way_leaves_the_pair_loaded(
+    options: LoadOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_args: object) -> None:
+        raise IndexError("a table is too short")
+
+    monkeypatch.setattr(Speculation, "grow", fail)
+    events = list(load(1, open_pair(options), begun()))
+    assert any(isinstance(event, Loaded) for event in events)
+    assert "a table is too short" in capsys.readouterr().err, "told in the log"

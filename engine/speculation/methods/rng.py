@@ -60,7 +60,10 @@ class Rng:
         return torch.cat(drawn)
 
     def independent(self, distributions: Tensor, counts: Sequence[int]) -> Tensor:
-        """Per row of float [n, vocabulary] `counts` tokens, each drawn from the whole row: int64 [n, most]."""
+        """Per row of float [n, vocabulary] `counts` tokens, each drawn from the whole row: int64 [n, most].
+
+        `NOTHING` in rows without a positive probability.
+        """
         drawn: list[Tensor] = []
         for rows in torch.split(distributions, ROWS):
             cumulative = rows.double().cumsum(-1)
@@ -68,7 +71,8 @@ class Rng:
             uniforms = torch.rand(shape, generator=self._draws, dtype=torch.float64, device=cumulative.device)
             # Only rounding can make the product reach the total: the largest number below it leads to a likely token.
             points = (uniforms * cumulative[:, -1:]).minimum(cumulative[:, -1:] * (1 - 1e-15))
-            drawn.append(torch.searchsorted(cumulative, points, right=True))
+            found = torch.searchsorted(cumulative, points, right=True)
+            drawn.append(found.masked_fill_(cumulative[:, -1:] <= 0, NOTHING))
         return torch.cat(drawn)
 
     def _decide(self) -> float:

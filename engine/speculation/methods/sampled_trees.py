@@ -216,7 +216,8 @@ class Drafting:
             paths = ([*answer, *self._builder.path(node)] for node in nodes)
             rows = [penalise(row, self._options, self._prompt, path) for row, path in zip(logits, paths, strict=True)]
             logits = torch.stack(rows)
-        distribution(logits, self._options, out)
+        # A row without numbers, as where logits overflow, proposes nothing.
+        distribution(logits, self._options, out).nan_to_num_(nan=0.0)
 
 
 class SampledTreeMethod:

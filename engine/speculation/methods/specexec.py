@@ -34,6 +34,11 @@ class Read:
     log_probs: Numbers
     tokens: Integers
 
+    @property
+    def proposes(self) -> bool:
+        """Whether anything may follow, as far as the draft can tell."""
+        return bool(self.log_probs[self.row, 0] > -np.inf)
+
 
 class SpecExec:
     """Expands up to `batch` frontier nodes per draft pass, `width` children each, for at most `depth` passes a tree.
@@ -174,7 +179,10 @@ class SpecExec:
         search.expand(frontier, log_probs, candidates, budget, scores)
 
     def _probable(self, logits: Tensor) -> tuple[Numbers, Integers]:
-        """The most probable tokens behind every node and their log-probabilities, [rows, width]; read at once."""
+        """The most probable tokens behind every node and their log-probabilities, [rows, width]; read at once.
+
+        -inf throughout behind a node where the draft computes no numbers, as where its logits overflow.
+        """
         width = min(self._options.width, self._vocabulary, logits.shape[-1])
         with threads_for(logits.numel()):
             tops = [
@@ -184,6 +192,7 @@ class SpecExec:
         values, indices = (torch.cat([top[part] for top in tops]).double() for part in (0, 1))
         # Double precision holds tokens, too.
         log_probs, candidates = torch.stack([values, indices]).cpu().numpy()
+        log_probs[np.isnan(log_probs)] = -np.inf
         return log_probs, candidates.astype(np.int64)
 
     def _tell(self, search: BestFirst, size: int) -> None:
@@ -192,7 +201,9 @@ class SpecExec:
     def _learn(self, nodes: Sequence[int], followers: Sequence[int]) -> None:
         """Of what the draft proposed behind every accepted node: which did the target say?"""
         reads = [
-            (read, token) for node, token in zip(nodes, followers, strict=True) if (read := self._pending.get(node))
+            (read, token)
+            for node, token in zip(nodes, followers, strict=True)
+            if (read := self._pending.get(node)) and read.proposes
         ]
         if not reads or not (self._calibration or self._ranks):
             return

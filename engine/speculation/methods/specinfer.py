@@ -21,7 +21,10 @@ class Chain(SampledTreeMethod):
         builder = self._drafting.new_tree(tokens)
         node = 0
         for _ in range(min(bounds.budget, bounds.depth)):
-            [[node]] = builder.branch([node], self._drafting.independent([node], [1]))
+            [children] = builder.branch([node], self._drafting.independent([node], [1]))
+            if not children:
+                break
+            [node] = children
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
@@ -75,6 +78,8 @@ class SpecInfer(SampledTreeMethod):
         sequences = {0: bounds.budget // depth} if depth else {}  # node of the tree -> how many sequences go through it
         for _ in range(depth):
             nodes = list(sequences)
+            if not nodes:
+                break
             sampled = self._drafting.independent(nodes, list(sequences.values()))
             sequences = {
                 child: said.count(builder.tokens[child])
