@@ -55,6 +55,7 @@ from engine.protocol.residence import Holding, Residence
 from engine.protocol.sentences import Amount, joined, say
 from engine.speculation.experts.sampled_size import Mixture
 from engine.speculation.interfaces import Scorer
+from engine.speculation.limited_draft import LimitedDraft
 from engine.speculation.merged_draft import MergedDraft
 from engine.speculation.method_choice import Measured, MethodInputs
 from engine.speculation.translation import TranslatedDraft, Translation, translation_of
@@ -110,11 +111,25 @@ class LoadedPair:
             return target, None
         has_own = not isinstance(self.draft, SharedContext)
         own = GuardedContext(self.draft, say("the draft"), self.texts if has_own else None)
-        draft = TranslatedDraft(own, self.translation) if self.translation else own
+        limited = self._limited(own, self.draft)
+        draft = TranslatedDraft(limited, self.translation) if self.translation else limited
         if self.merged is None:
             return target, draft
         heads = GuardedContext(self.merged, say("the draft"), self.texts)
         return target, MergedDraft(draft, heads, self.target.network.vocabulary)
+
+    def _limited(self, scorer: Scorer, draft: Context) -> Scorer:
+        """What scores as the draft, held to its positions where the text may become longer than these.
+
+        With another vocabulary, a text may have more tokens than the target's context. What borrows from the target
+        goes as far as that does.
+        """
+        network = draft.network
+        if isinstance(draft, SharedContext | HeadContext):
+            return scorer
+        if self.translation is None and network.max_positions >= self.context_tokens:
+            return scorer
+        return LimitedDraft(scorer, network.max_positions, network.vocabulary, network.device)
 
     @property
     def draft_stream(self) -> Any:

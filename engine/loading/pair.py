@@ -8,6 +8,7 @@ from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.gguf.header import read_lists
 from engine.model.heads.eagle import recorded_layers
 from engine.model.heads.multi_token import head_of
+from engine.model.shape import model_sizes
 from engine.protocol.heads import is_eagle3
 from engine.protocol.messages import CommonTokens
 from engine.protocol.options import EMBEDDED, NO_DRAFT, OWN_HEADS, SELF_DRAFT, WITH_HEADS, LoadOptions
@@ -166,6 +167,14 @@ def heads_for(target: Checkpoint, opened: Checkpoint | None, options: LoadOption
             say("Choose one of them, or a draft model."),
         )
     return opened
+
+
+def words_of_positions(draft: Checkpoint | None, context_tokens: int) -> str:
+    """What a person should know of a draft model that reads less than the context; empty of others, and of heads."""
+    longest = context_tokens if draft is None or is_eagle3(draft.config) else model_sizes(draft).max_positions
+    if longest >= context_tokens:
+        return ""
+    return say("The draft proposes nothing behind {count} tokens, as it reads no more.", count=longest)
 
 
 def drafts_with_heads(options: LoadOptions) -> bool:

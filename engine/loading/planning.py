@@ -11,6 +11,7 @@ import torch
 
 from engine import accelerator
 from engine.errors import InputError
+from engine.loading.pair import words_of_positions
 from engine.loading.preparation import COMPRESSED, draft_weights, dtype_for, stays_stored
 from engine.model.checkpoint import Checkpoint
 from engine.model.device import SMALLEST, Arithmetic, own_dtype
@@ -111,10 +112,11 @@ def plan_pair(target: Checkpoint, draft: Checkpoint | None, device: torch.device
     for form in forms:
         found = _plan_with(target, draft, device, replace(question, kv_form=form))
         if found.fits:
-            return _told(found, words_of_kv(form))
+            return _told(found, words_of_kv(form), words_of_positions(draft, found.context_tokens))
         plans.append(found)
     last = replace(question, kv_form=forms[-1])
-    return _with_shorter_context(target, draft, device, last, plans[0])
+    shorter = _with_shorter_context(target, draft, device, last, plans[0])
+    return _told(shorter, words_of_positions(draft, shorter.context_tokens))
 
 
 def are_low(
@@ -154,7 +156,7 @@ def _with_shorter_context(
 def _told(found: Plan, *further: str) -> Plan:
     if not any(further):
         return found
-    return replace(found, reason=joined((found.reason, *further)), note=joined(further))
+    return replace(found, reason=joined((found.reason, *further)), note=joined((found.note, *further)))
 
 
 def _longest_context(case: Case, asked: int) -> int:

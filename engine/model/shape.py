@@ -23,6 +23,7 @@ from engine.model.safetensors_header import TensorInfo
 from engine.protocol.sentences import say, shown
 
 COUNTED_AS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+POSITIONS = ("max_position_embeddings", "n_positions")
 LAYER_LISTS = ("layers", "h", "blocks")  # as networks call the list of their decoder layers
 IN_LAYER = re.compile(rf"(?P<stack>(?:.*\.)?(?:{'|'.join(LAYER_LISTS)}))\.(?P<index>\d+)\.(?P<name>.+)", re.ASCII)
 NOT_WEIGHTS = "rotary_emb.inv_freq"  # old Llama checkpoints store what every model computes for itself
@@ -242,7 +243,7 @@ def model_sizes(checkpoint: Checkpoint) -> ModelSizes:
         query_width=query_width,
         widest=max(_widest(layer, text) for layer in layers),
         eager=bool(text.get("attn_logit_softcapping") or index_heads) or any(_has(layer, "sinks") for layer in layers),
-        max_positions=longest_sequence(text.get("max_position_embeddings"), text.get("model_type")),
+        max_positions=longest_sequence(_number(text, *POSITIONS), text.get("model_type")),
         carried=carried_width(text, hidden, _query_dim(text)),
     )
 

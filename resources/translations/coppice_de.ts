@@ -9216,6 +9216,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Entwurfsmodell „{draft}“ hat einen anderen Tokenizer als das Zielmodell „{target}“, und nur {percent} % der Token eines gewöhnlichen Textes haben beide.</translation>
         </message>
         <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>The draft proposes nothing behind {count} tokens, as it reads no more.</source>
+            <translation>Hinter {count} Token schlägt das Entwurfsmodell nichts mehr vor, da es nicht weiter liest.</translation>
+        </message>
+        <message>
             <location filename="../../engine/loading/planning.py" />
             <source>'{name}' reads at most {count} tokens, not {asked}.</source>
             <translation>„{name}“ liest höchstens {count} Token, nicht {asked}.</translation>
