@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import traceback
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -194,14 +195,25 @@ class Learned:
         return AcceptanceCounts() if options.sampling.temperature else self.state(options).acceptance
 
     def replay(
-        self, options: GenerateOptions, inputs: MethodInputs, answer: Sequence[int], statistics: Statistics
+        self,
+        options: GenerateOptions,
+        inputs: MethodInputs,
+        answer: Sequence[int],
+        statistics: Statistics,
+        context_tokens: int,
     ) -> None:
-        """Learn for the plan what trees of any size would have given for an answer; see `TreeRecord`."""
+        """Learn for the plan what trees of any size would have given for an answer; see `TreeRecord`.
+
+        Nobody asked for it, and the answer has been told as finished: what fails here is told in the log alone.
+        """
         state = self.state(options)
         bounds = TreeBounds(size_of_replay(statistics.drafted_nodes, statistics.passes), options.speculation.depth)
-        with suppress(CoppiceError, Cancelled), torch.inference_mode():  # nobody asked for it
-            method = _tree_method(options, inputs, state.calibration)
-            state.record.replay(method, inputs.prompt, answer, bounds, statistics.seconds.decode)
+        try:
+            with suppress(CoppiceError, Cancelled), torch.inference_mode():
+                method = _tree_method(options, inputs, state.calibration)
+                state.record.replay(method, inputs.prompt, answer, bounds, statistics.seconds.decode, context_tokens)
+        except Exception as error:  # noqa: BLE001  # what the answer itself has taught is kept all the same
+            traceback.print_exception(error)
 
     def keep(self) -> None:
         """Write what was learned since the last call, for the next start."""

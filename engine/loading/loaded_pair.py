@@ -196,7 +196,7 @@ class LoadedPair:
         `inputs`: of its method, None where the plan learns nothing from growing trees along it; `answer`: its tokens.
         """
         if inputs and answer:
-            self.learned.replay(options, inputs, answer, statistics)
+            self.learned.replay(options, inputs, answer, statistics, self.context_tokens)
         self.remember_limit()
         learned = self.learned.state(options) if self.draft else None
         self.learned.keep()

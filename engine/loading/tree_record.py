@@ -6,9 +6,10 @@ would have been grown there: the answer says what the target would have accepted
 """
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -99,19 +100,25 @@ class TreeRecord:
         self._promised = self._promised * FADING + promised
 
     def replay(
-        self, method: Method, prompt: Sequence[int], answer: Sequence[int], bounds: TreeBounds, seconds: float
+        self,
+        method: Method,
+        prompt: Sequence[int],
+        answer: Sequence[int],
+        bounds: TreeBounds,
+        seconds: float,
+        context_tokens: int = sys.maxsize,
     ) -> None:
         """Grow trees behind the prompt and along its answer, as long as there is time; what the method read is lost.
 
         All parts of the answer are as likely to be read: the beginning is not like the rest. `seconds` that writing the
-        answer took.
+        answer took; `context_tokens`: no tree goes beyond so many tokens, as none of the answer's did.
         """
         most = SECONDS if self._trees < FEW else min(SECONDS, PART * seconds)
         spent = _Drafting(time.perf_counter() + most)
         for begin in _in_turns(range(0, len(answer), SEGMENT), int(self._trees)):
             if not spent.has_time:
                 break
-            self._replay(method, prompt, answer, begin, bounds, spent)
+            self._replay(method, prompt, answer, begin, bounds, spent, context_tokens)
         if spent.levels:
             self._drafting = [*self._drafting, (spent.nodes / spent.levels, spent.seconds / spent.levels)][-RECENT:]
 
@@ -123,6 +130,7 @@ class TreeRecord:
         begin: int,
         bounds: TreeBounds,
         spent: "_Drafting",
+        context_tokens: int,
     ) -> None:
         """The same from one place of the answer, for a segment.
 
@@ -134,13 +142,13 @@ class TreeRecord:
         method.prefill(text[: first - 1])
         done = first
         while done < end and spent.has_time:
-            start = time.perf_counter()
-            tree = method.grow(text[:done], bounds)
+            start, limits = time.perf_counter(), replace(bounds, depth=min(bounds.depth, context_tokens - done))
+            tree = method.grow(text[:done], limits)
             seconds = time.perf_counter() - start
             path = _followed(tree, text[done:])
             method.keep(path)
             if tree.drafted and (done > first or begin == 0):
-                self.add(tree, path, bounds.budget, bounds.depth)
+                self.add(tree, path, limits.budget, limits.depth)
             if tree.drafted and done > first:  # the first one reads what is before it, too
                 spent.add(tree, seconds)
             done += len(path.nodes)

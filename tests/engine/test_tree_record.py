@@ -105,6 +105,39 @@ def test_a_replay_ends_in_the_middle_of_a_stretch_when_its_time_is_over(monkeypa
     assert 1.0 <= record.trees < 10.0, "every token would have been a tree of its own"
 
 
+def test_no_tree_goes_beyond_the_context() -> None:
+    """A draft may have no position there, as none of the answer's trees asked for one."""
+    text, reached = [1] * 40, list[int]()
+
+    class Watched(Chains):
+        def grow(self, text: Sequence[int], bounds: TreeBounds) -> Tree:
+            reached.append(len(text) + bounds.depth)
+            return super().grow(text, bounds)
+
+    TreeRecord().replay(
+        cast("Method", Watched(text, set(range(40)))), text[:4], text[4:], TreeBounds(SIZE, 32), 1e6, context_tokens=44
+    )
+    assert max(reached) == 44
+    assert min(reached) == 36, "far from the end they are as deep as ever"
+
+
+def test_a_replay_that_fails_is_told_in_the_log_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_args: object) -> None:
+        raise IndexError("a table is too short")
+
+    monkeypatch.setattr(TreeRecord, "replay", fail)
+    session = Session(LoadOptions(weights="float32", context_tokens=512, cache_dir=str(tmp_path)), quiet=True)
+    try:
+        answer = session.collect(session.engine.prompt([ChatMessage("user", TEXTS[0])]), asked(SpeculationOptions()))
+        assert answer.statistics.new_tokens > 1
+        assert list((tmp_path / "learnt").iterdir()), "what the answer itself has taught is kept"
+    finally:
+        session.engine.close()
+    assert "a table is too short" in capsys.readouterr().err
+
+
 def test_trees_are_grown_about_as_large_as_the_answer_s_were() -> None:
     sizes = {nodes: size_of_replay(10 * nodes, 10) for nodes in (0, 5, 30, 300)}
     assert sizes == {0: 16, 5: 16, 30: 30, 300: 64}
