@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.own_thread import threads_for
 from engine.protocol.messages import FinishReason, Seconds
 from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
-from engine.speculation.methods.verification import said_of
+from engine.speculation.methods.verification import require_numbers, said_of
 from engine.speculation.trees.tree import Path, Tree
 from engine.speculation.tuning.tree_limit import TreeLimit
 
@@ -131,17 +131,22 @@ def rounds(speculation: Speculation, prompt: Sequence[int]) -> Iterator[RoundRes
 
 @torch.inference_mode()  # all of a round, as the draft may be at work inside the target's pass
 def next_round(speculation: Speculation, text: Sequence[int]) -> RoundResult:
-    """One tree, one pass of the target, one accepted path; `text`: prompt and answer."""
+    """One tree, one pass of the target, one accepted path; `text`: prompt and answer.
+
+    Raises `ModelError` where the target computes no finite logits.
+    """
     begin = time.perf_counter()
     clock, answer = speculation.clock, speculation.answer
     choice, tree = speculation.grow(text)
     logits = speculation.score(tree)
     with threads_for(logits.numel()):
         path = choice.method.accept(tree, logits, answer.tokens)
-    path = path.cut(tree, answer.extend(path.tokens(tree)))  # the answer may end before the path does
-    speculation.keep(choice, tree, logits, path)
     with threads_for(len(path.nodes) * logits.shape[-1]):
         said = said_of(tree, logits, path, speculation.top_log_probs)
+    taken = answer.extend(path.tokens(tree))  # the answer may end before the path does
+    path, said = path.cut(tree, taken), said.cut(taken)
+    require_numbers(said.log_probs)
+    speculation.keep(choice, tree, logits, path)
     seconds = time.perf_counter() - begin
     spent = (clock.last("draft"), clock.last("target"), seconds)
     result = RoundResult(choice, tree, path, *spent, said.log_probs, said.likeliest)

@@ -10791,6 +10791,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Das Verfahren „{method}“ braucht ein Entwurfsmodell.</translation>
         </message>
         <message>
+            <location filename="../../engine/speculation/methods/verification.py" />
+            <source>The target computes logits that are not finite numbers.</source>
+            <translation>Das Zielmodell berechnet Logits, die keine endlichen Zahlen sind.</translation>
+        </message>
+        <message>
             <location filename="../../engine/speculation/trees/tree_program.py" />
             <source>A depth of {count} is out of range.</source>
             <translation>Eine Tiefe von {count} liegt außerhalb des erlaubten Bereichs.</translation>

@@ -3,6 +3,7 @@
 Tokens are drawn after penalties and filters, with one uniform number per position.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor
 
 from engine.accelerator import reads_are_free, sent
+from engine.errors import ModelError
 from engine.protocol.options import SamplingOptions
+from engine.protocol.sentences import say
 from engine.speculation.interfaces import Sampling
 from engine.speculation.trees.tree import Path, Tree
 
@@ -217,7 +220,10 @@ def cdf_token(probabilities: Tensor, uniform: Tensor) -> Tensor:
     total = cumulative[-1:]
     # Only rounding lets the product reach the total: the largest number below it leads to a token with a probability.
     below = torch.nextafter(total, torch.zeros_like(total))
-    return torch.searchsorted(cumulative, torch.minimum(total * uniform, below), right=True)
+    found = torch.searchsorted(cumulative, torch.minimum(total * uniform, below), right=True)
+    return found.clamp_(
+        max=len(cumulative) - 1
+    )  # of a row without numbers, which ends the answer: see `require_numbers`
 
 
 def accept(tree: Tree, logits: Tensor, sampling: Sampling, answer: Sequence[int]) -> Path:
@@ -291,6 +297,19 @@ class Said:
 
     log_probs: tuple[float, ...]
     likeliest: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+    def cut(self, tokens: int) -> "Said":
+        """Of the first so many tokens."""
+        return Said(self.log_probs[:tokens], self.likeliest[:tokens])
+
+
+def require_numbers(log_probs: Sequence[float]) -> None:
+    """Raise `ModelError` where the target computed no finite logits for one of these tokens of the answer."""
+    if not all(map(math.isfinite, log_probs)):
+        raise ModelError(
+            say("The target computes logits that are not finite numbers."),
+            say("Its weights are damaged, or too large for the chosen number type: try --weights bfloat16 or float32."),
+        )
 
 
 def said_of(tree: Tree, logits: Tensor, path: Path, top: int = 0) -> Said:

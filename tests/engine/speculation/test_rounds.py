@@ -1,12 +1,18 @@
 """A round decides first and writes then: a path is accepted whole, and cut where the answer ends."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
+from engine.errors import ModelError
 from engine.protocol.options import SamplingOptions
+from engine.speculation.interfaces import Fixed, TreeBounds
+from engine.speculation.methods.lookup import Autoregression
 from engine.speculation.methods.verification import Sampler, Uniforms, accept
-from engine.speculation.rounds import Answer
+from engine.speculation.rounds import Answer, Speculation, Stopwatch, rounds
 from engine.speculation.trees.tree import Path, Tree
+from tests.engine.speculation.host_reads import Bigrams, forbid_free_reads
 from tests.engine.speculation.pairs import Silent
 
 TREE = Tree((9, 3, 4, 5), (-1, 0, 1, 2), (0.0, -0.1, -0.2, -0.3))
@@ -58,3 +64,43 @@ def test_acceptance_leaves_the_answer_alone() -> None:
     path = accept(TREE, logits, Sampler(SamplingOptions(), [1], Uniforms(0)), said)
     assert path == PATH
     assert said == [1, 2]
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize("sampling", [SamplingOptions(), SamplingOptions(1.0), SamplingOptions(1.0, top_k=2)])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_a_target_without_numbers_ends_the_answer_in_a_sentence(
+    value: float, sampling: SamplingOptions, on_device: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if on_device:
+        forbid_free_reads(monkeypatch)
+    table = torch.full((8, 8), -50.0)
+    table[torch.arange(7), torch.arange(1, 8)] = 50.0  # counts up, and computes nothing behind 4
+    table[4, 2] = value
+    target, answer = Bigrams(table), Answer(Silent(), frozenset(), 9)
+    parts = Speculation(target, Fixed(Autoregression(Sampler(sampling, [1], Uniforms(0))), 0), answer, Stopwatch())
+    target.prefill([])
+    each = rounds(parts, [1])
+    assert [next(each).tokens for _ in range(3)] == [(2,), (3,), (4,)]
+    with pytest.raises(ModelError, match="computes logits that are not finite numbers"):
+        next(each)
+    assert target.length == 3, "what no number stands for is not kept"
+
+
+def test_what_lies_behind_the_end_of_an_answer_may_lack_numbers() -> None:
+    table = torch.full((8, 8), -50.0)
+    table[torch.arange(7), torch.arange(1, 8)] = 50.0
+    table[4, 2] = torch.nan
+    target, answer = Bigrams(table), Answer(Silent(), {4}, 9)
+    method = Chained(Sampler(SamplingOptions(), [1], Uniforms(0)))
+    target.prefill([])
+    list(rounds(Speculation(target, Fixed(method, 9), answer, Stopwatch()), [1]))
+    assert answer.tokens == [2, 3, 4]
+
+
+class Chained(Autoregression):
+    """Guesses that it counts up."""
+
+    def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
+        chain = range(tokens[-1], 8)[: bounds.depth]
+        return Tree(tuple(chain), tuple(range(-1, len(chain) - 1)), (0.0,) * len(chain))
