@@ -8,6 +8,7 @@ from functools import partial
 from engine import accelerator
 from engine.errors import Cancelled
 from engine.loading.loaded_pair import LoadedPair
+from engine.loading.oom_retry import guarded
 from engine.loading.planning import AUTO_BUDGET
 from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
@@ -57,7 +58,7 @@ class Answering:
         loaded.limit.begin()
         reach = partial(getattr, loaded.target, "reach")
         top = options.top_log_probs
-        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top)
+        self._parts = Speculation(target, strategy, answer, Stopwatch(), loaded.limit, watcher, reach, top, guarded)
         self._rounds = counted(rounds(self._parts, tokens), inputs.counts, options.sampling.temperature == 0)
         tells = draft and not forgets and state is None and options.speculation.method in ("auto", "specexec")
         self._replayed = inputs if tells else None

@@ -120,6 +120,22 @@ def _attempted(steps: Generator[Event, None, Result], hint: str) -> Generator[Ev
     return shortage.with_traceback(None)
 
 
+def guarded(run: Callable[[], Result], doing: Callable[[], str] = lambda: say("a round")) -> Result:
+    """What `run` returns. Raises `OutOfMemory` where memory ran out, once the memory of what failed is free again.
+
+    `doing`: see `out_of_memory_of`.
+    """
+    try:
+        return run()
+    except Exception as error:
+        shortage = out_of_memory_of(error, doing(), HINT_OF_PASSES)
+        if shortage is None:
+            raise
+    shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of what failed above
+    give_back_memory()
+    raise shortage
+
+
 class GuardedContext:
     """Scores as its context does. Raises `OutOfMemory`, once the memory of the failed pass is free again."""
 
@@ -181,14 +197,4 @@ class GuardedContext:
         return self._tried(run, rows)
 
     def _tried(self, run: Callable[[], Result], rows: int) -> Result:
-        try:
-            return run()
-        except Exception as error:
-            shortage = out_of_memory_of(
-                error, say("a pass of {model} over {rows} tokens", model=self._name, rows=rows), HINT_OF_PASSES
-            )
-            if shortage is None:
-                raise
-        shortage = shortage.with_traceback(None)  # only here, as the error still holds the memory of the pass above
-        give_back_memory()
-        raise shortage
+        return guarded(run, lambda: say("a pass of {model} over {rows} tokens", model=self._name, rows=rows))

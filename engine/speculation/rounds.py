@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.errors import OutOfMemory
 from engine.own_thread import threads_for
 from engine.protocol.messages import FinishReason, Seconds
 from engine.speculation.interfaces import Choice, NullObserver, Observer, RoundResult, Scorer, Strategy
@@ -64,7 +65,8 @@ class Speculation:
 
     `target` verifies; `strategy` chooses method and size of the trees, and `limit` holds them to what memory allows;
     `reach`: the levels that the target can verify in the next pass as if it read them one by one. `top_log_probs`: how
-    many of the likeliest tokens are told of, at every position.
+    many of the likeliest tokens are told of, at every position. `guard`: runs a round, and raises `OutOfMemory` where
+    memory ran out in any part of it.
     """
 
     target: Scorer
@@ -75,6 +77,7 @@ class Speculation:
     observer: Observer = field(default_factory=NullObserver)
     reach: Callable[[], int] = lambda: sys.maxsize
     top_log_probs: int = 0
+    guard: Callable[[Callable[[], RoundResult]], RoundResult] = lambda run: run()
 
     def choose(self, text: Sequence[int]) -> Choice:
         """The method and the final bounds of the next tree: the one place where they are decided.
@@ -126,7 +129,17 @@ def rounds(speculation: Speculation, prompt: Sequence[int]) -> Iterator[RoundRes
     answer = speculation.answer
     while answer.room:
         text = [*prompt, *answer.tokens]
-        yield speculation.limit.rescue(partial(next_round, speculation, text), text, lambda: answer.room)
+        yield speculation.limit.rescue(partial(_attempt, speculation, text), text, lambda: answer.room)
+
+
+@torch.inference_mode()
+def _attempt(speculation: Speculation, text: Sequence[int]) -> RoundResult:
+    """A round, after which another one can be tried if memory runs out."""
+    try:
+        return speculation.guard(partial(next_round, speculation, text))
+    except OutOfMemory:
+        speculation.target.keep(())  # a tree that was scored, but not verified
+        raise
 
 
 @torch.inference_mode()  # all of a round, as the draft may be at work inside the target's pass

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.errors import OutOfMemory
-from engine.loading.oom_retry import GuardedContext
+from engine.loading.oom_retry import GuardedContext, guarded
 from engine.model.context import Context
 from engine.model.network import Network
 from engine.protocol.options import SamplingOptions
@@ -68,7 +68,7 @@ class Story:
         self.limit = limit or TreeLimit()
         self.answer = Answer(Silent(), frozenset(), NEW_TOKENS)
         self.results: list[RoundResult] = []
-        parts = Speculation(target, Fixed(method, budget), self.answer, Stopwatch(), self.limit)
+        parts = Speculation(target, Fixed(method, budget), self.answer, Stopwatch(), self.limit, guard=guarded)
         self._steps = rounds(parts, PROMPT)
 
     def tell(self) -> "Story":
@@ -166,6 +166,26 @@ def test_a_round_that_has_written_already_is_not_begun_again(monkeypatch: pytest
     with pytest.raises(OutOfMemory):
         story.tell()
     assert story.target.rows == [65]
+
+
+@pytest.mark.parametrize("part", ["grow", "accept"])
+def test_trees_shrink_where_memory_runs_out_beside_the_models(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for the distributions of a tree that is drafted, or for its verification once the target has read it."""
+    real = getattr(SpecExec, part)
+
+    def scarce(self: SpecExec, about: Any, *more: Any) -> Any:
+        nodes = more[0].budget if part == "grow" else len(about) - 1
+        if nodes > 20:
+            torch.empty(1 << 60, dtype=torch.uint8)
+        return real(self, about, *more)
+
+    monkeypatch.setattr(SpecExec, part, scarce)
+    story = Story(limit=TreeLimit(40)).tell()
+    assert story.answer.tokens == plain_text()
+    assert story.limit.nodes == 20
+    assert story.sizes[0] == 20
+    assert "Memory ran out during a round: " in story.limit.words
+    assert story.target.tokens == [*PROMPT, *story.answer.tokens][:-1]
 
 
 def test_a_choice_that_runs_out_of_memory_is_not_taken_for_the_tree_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
