@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from engine.errors import OutOfMemory
 from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
 from engine.speculation.tuning.pass_time import ENOUGH, STEP, UNUSUAL, PassTime
@@ -15,6 +16,7 @@ FIRST_BUDGET = 24  # where nothing is expected of passes: two over more rows mig
 DOUBLING = 1.5  # tokens by which a pass gives more with a tree twice as large, before any was seen
 RISK = 0.2  # of its seconds, that exploring a plan is taken to lose at least
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
+REST = 64  # rounds without a method that had no memory to read what was written without it
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
 
 
@@ -54,22 +56,30 @@ class Auto:
         self._plain_rounds = ENOUGH if is_trial else 0 if expected else 1
         self._asked, self._is_empty = 0, False  # nodes; whether the last tree sized itself to nothing
         self._reader: Method | None = None  # the method that has read the text so far
+        self._refused, self._resting = (
+            "",
+            0,
+        )  # a method that memory ran out for, and rounds until it may be chosen again
         self._best: Plan | None = None  # of the last planning
         self._price: tuple[Plan, MarginalCost] | None = None
         self._once_seconds = self._planned = 0.0  # of a change of method; since the last planning
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Let the method of the first round read the prompt."""
-        self._reader = self._methods[self._next().method]
-        self._reader.prefill(tokens)
+        self._read(self._methods[self._next().method], tokens)
 
     def choose(self, tokens: Sequence[int], room: int) -> Choice:
-        """What promises most, no deeper than the answer may grow: the last token is the target's own."""
+        """What promises most, no deeper than the answer may grow: the last token is the target's own.
+
+        No tree where there is no memory for the method to read on.
+        """
+        self._resting = max(0, self._resting - 1)
+        if not (self._plain or self._able):
+            return self._without_tree(self._clock())
         plan = self._next()
         method, begin = self._methods[plan.method], self._clock()
-        if method is not self._reader:
-            method.prefill(tokens[:-1])
-            self._reader = method
+        if method is not self._reader and not self._read(method, tokens[:-1]):
+            return self._without_tree(begin)
         self._once_seconds = self._clock() - begin
         choice = Choice(method, plan.budget, min(plan.depth, room - 1))
         if plan.is_free and plan.budget and not self._is_empty:  # an empty tree tells nothing of trees
@@ -79,6 +89,22 @@ class Auto:
             choice = Choice(method, most, min(self._deepest, room - 1), self._price[1])
         self._asked = choice.budget
         return choice
+
+    def _read(self, method: Method, tokens: Sequence[int]) -> bool:
+        """Have a method read the text; False where memory ran out, which no answer is to end by."""
+        self._reader = None
+        try:
+            method.prefill(tokens)
+        except OutOfMemory:
+            self._refused, self._resting, self._best = method.name, REST, None
+            return False
+        self._reader = method
+        return True
+
+    def _without_tree(self, begin: float) -> Choice:
+        """The root alone, and no pass of a draft; since `begin` the time was spent on something else than drafting."""
+        self._asked, self._once_seconds = 0, self._clock() - begin
+        return Choice(self._plain or self._methods[self._names[0]], 0, 0)
 
     def keep_drafting(self) -> bool:
         """Let the chosen method guess on."""
@@ -96,7 +122,12 @@ class Auto:
     def reason(self) -> str:
         """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
         model, plain = self._model, self._plain
-        if not plain or not model.passes.count(1.0) or not all(model.methods[name].rounds for name in self._names):
+        if (
+            self._resting
+            or not plain
+            or not model.passes.count(1.0)
+            or not all(model.methods[name].rounds for name in self._names)
+        ):
             return ""
         alone = model.plain(plain.name)
         tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
@@ -115,7 +146,9 @@ class Auto:
     def _next(self) -> Plan:
         """What to do in this round. Methods are compared once each was measured twice: once may hold a slow start."""
         model, since, self._planned = self._model, self._planned, 0.0
-        for name in self._names:
+        if self._plain and not self._able:
+            return model.plain(self._plain.name)
+        for name in self._able:
             if model.methods[name].rounds < ENOUGH:
                 return Plan(name, min(self._first, self._largest), self._deepest, is_free=False)
             if self._plain and model.passes.count(1.0) < self._plain_rounds:
@@ -127,8 +160,13 @@ class Auto:
         best = self._best = max(plans, key=lambda plan: (self._hoped(plan), plan.depth))
         return self._explored(plans, best) or best
 
+    @property
+    def _able(self) -> list[str]:
+        """The methods that may be chosen now, but for the plain one."""
+        return [name for name in self._names if not self._resting or name != self._refused]
+
     def _plans(self) -> list[Plan]:
-        plans = [plan for name in self._names for plan in self._model.plans(name, self._reach, self._deepest)]
+        plans = [plan for name in self._able for plan in self._model.plans(name, self._reach, self._deepest)]
         return [*plans, self._model.plain(self._plain.name)] if self._plain else plans
 
     @property

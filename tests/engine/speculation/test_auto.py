@@ -1,13 +1,14 @@
 """The automatic choice comes close to the best fixed one, soon, on machines that are known through and through."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
+from engine.errors import OutOfMemory
 from engine.speculation.interfaces import Method
-from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.auto import REST, Auto
 from engine.speculation.tuning.pass_time import PassTime
 from engine.speculation.tuning.throughput_model import ThroughputModel
 from tests.campaigns.extent import choose
@@ -203,6 +204,50 @@ def test_a_method_reads_the_text_only_when_it_takes_over() -> None:
     changes = sum(a is not b for a, b in zip([tree, *methods], methods, strict=False))
     assert tree.reads + plain.reads == 1 + changes
     assert changes > 0
+
+
+class Scarce(Named):
+    """Finds no memory to read a text in, from the second time on."""
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        super().prefill(tokens)
+        if self.reads > 1:
+            raise OutOfMemory("Memory ran out.")
+
+
+@pytest.mark.parametrize("lookups", [[], ["lookup"]])
+def test_a_method_without_memory_to_read_on_is_left_alone_for_some_rounds(lookups: list[str]) -> None:
+    tree, plain, others = Scarce("specexec"), Named("none"), [Named(name) for name in lookups]
+    auto = Auto([tree, *others], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0)
+    methods = chosen_methods(auto, streamed(64), 3 * REST)
+    first = methods.index(plain)
+    assert methods[:first] == [tree] * first, "as long as it has read all that was written"
+    assert first > 0
+    assert tree not in methods[first:]
+    assert 1 < tree.reads <= 1 + 3, "seldom, and each time in vain"
+    assert all(other in methods for other in others)
+
+
+def test_a_prompt_that_there_is_no_memory_to_draft_from_is_answered_without_a_tree() -> None:
+    tree, plain = Scarce("specexec"), Named("none")
+    tree.reads = 1
+    auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0)
+    assert set(chosen_methods(auto, streamed(64), 2 * REST)) == {plain}
+    assert auto.reason == ""
+
+
+def test_where_the_only_method_has_no_memory_to_read_rounds_have_no_tree() -> None:
+    tree = Scarce("specexec")
+    tree.reads = 1
+    auto = Auto([tree], None, ThroughputModel(), 64, 32, clock=lambda: 0.0)
+    auto.prefill([0])
+    choices = [auto.choose([0, 0], 100) for _ in range(REST)]
+    assert {(choice.method, choice.budget, choice.depth) for choice in choices} == {(tree, 0, 0)}
+    assert tree.reads == 3, "once for the prompt, and once more when it may be chosen again"
+    tree.reads = 0
+    for _ in range(REST):
+        last = auto.choose([0, 0], 100)
+    assert last.budget > 0, "memory is back"
 
 
 def test_a_trial_measures_passes_over_one_row_whatever_is_expected_of_them() -> None:
