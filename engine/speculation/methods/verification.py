@@ -221,9 +221,7 @@ def cdf_token(probabilities: Tensor, uniform: Tensor) -> Tensor:
     # Only rounding lets the product reach the total: the largest number below it leads to a token with a probability.
     below = torch.nextafter(total, torch.zeros_like(total))
     found = torch.searchsorted(cumulative, torch.minimum(total * uniform, below), right=True)
-    return found.clamp_(
-        max=len(cumulative) - 1
-    )  # of a row without numbers, which ends the answer: see `require_numbers`
+    return found.clamp_(max=len(cumulative) - 1)  # of a row without numbers, as `require_numbers` ends the answer
 
 
 def accept(tree: Tree, logits: Tensor, sampling: Sampling, answer: Sequence[int]) -> Path:

@@ -56,10 +56,7 @@ class Auto:
         self._plain_rounds = ENOUGH if is_trial else 0 if expected else 1
         self._asked, self._is_empty = 0, False  # nodes; whether the last tree sized itself to nothing
         self._reader: Method | None = None  # the method that has read the text so far
-        self._refused, self._resting = (
-            "",
-            0,
-        )  # a method that memory ran out for, and rounds until it may be chosen again
+        self._refused, self._resting = "", 0  # a method that memory ran out for, and rounds until it is chosen again
         self._best: Plan | None = None  # of the last planning
         self._price: tuple[Plan, MarginalCost] | None = None
         self._once_seconds = self._planned = 0.0  # of a change of method; since the last planning
@@ -122,12 +119,9 @@ class Auto:
     def reason(self) -> str:
         """Why it chooses as it does, in words for people; empty as long as there is nothing to compare."""
         model, plain = self._model, self._plain
-        if (
-            self._resting
-            or not plain
-            or not model.passes.count(1.0)
-            or not all(model.methods[name].rounds for name in self._names)
-        ):
+        if self._resting or not plain or not model.passes.count(1.0):
+            return ""
+        if not all(model.methods[name].rounds for name in self._names):
             return ""
         alone = model.plain(plain.name)
         tree = max((plan for plan in self._plans() if plan.budget), key=attrgetter("rate"))
