@@ -174,9 +174,12 @@ class Learned:
             found, self.complaint = self._files.recall(options) if self._files else (None, "")
             state = found or LearnedState()
             throughput = state.throughput
-            self._passes = throughput.passes = self._passes or throughput.passes
             throughput.experts = self._experts
             self._states[key], self._kept[key] = (options, state), state.size
+            if self._passes is None or not self._passes.largest:  # settings before may have measured nothing
+                self._passes = throughput.passes
+            for _, known in self._states.values():
+                known.throughput.passes = self._passes
         self._states[key] = self._states.pop(key)  # the newest last
         return self._states[key][1]
 

@@ -219,6 +219,17 @@ def test_how_long_passes_take_is_shared_by_all_ways_of_sampling(files: LearnedFi
     assert warm.throughput.passes is greedy.throughput.passes
 
 
+def test_settings_that_measured_nothing_do_not_hide_what_others_did(files: LearnedFiles) -> None:
+    """A fixed budget measures no passes."""
+    files.remember(GenerateOptions(), taught())
+    learned = Learned(files=files)
+    own = learned.state(OPTIONS).throughput
+    assert not own.passes.largest
+    found = learned.state(GenerateOptions()).throughput
+    assert found.passes is own.passes
+    assert found.passes.largest == taught().throughput.passes.largest > 1
+
+
 def test_an_engine_begins_where_the_last_one_ended_and_writes_the_same_text(tmp_path: Path) -> None:
     options = GenerateOptions(max_new_tokens=80, ignore_eos=True)
     texts, budgets = [], []

@@ -10,13 +10,12 @@ from engine.errors import OutOfMemory
 from engine.protocol.sentences import Amount, opening, say
 from engine.speculation.interfaces import Choice, MarginalCost, Method, RoundResult, Routing
 from engine.speculation.tuning.pass_time import ENOUGH, STEP, UNUSUAL, PassTime
-from engine.speculation.tuning.throughput_model import BUDGETS, Plan, ThroughputModel
+from engine.speculation.tuning.throughput_model import BUDGETS, RECENT, Plan, ThroughputModel
 
 FIRST_BUDGET = 24  # where nothing is expected of passes: two over more rows might take as long as a short answer
 DOUBLING = 1.5  # tokens by which a pass gives more with a tree twice as large, before any was seen
 RISK = 0.2  # of its seconds, that exploring a plan is taken to lose at least
 PLAN_EVERY = 0.1  # seconds: planning takes time, too
-REST = 64  # rounds without a method that had no memory to read what was written without it
 CHAIN = 1.25  # nodes a level, at most, of what is rather a chain than a tree
 
 
@@ -93,7 +92,7 @@ class Auto:
         try:
             method.prefill(tokens)
         except OutOfMemory:
-            self._refused, self._resting, self._best = method.name, REST, None
+            self._refused, self._resting, self._best = method.name, RECENT, None
             return False
         self._reader = method
         return True
@@ -143,7 +142,7 @@ class Auto:
         if self._plain and not self._able:
             return model.plain(self._plain.name)
         for name in self._able:
-            if model.methods[name].rounds < ENOUGH:
+            if model.methods[name].rounds < ENOUGH or not model.passes.largest:
                 return Plan(name, min(self._first, self._largest), self._deepest, is_free=False)
             if self._plain and model.passes.count(1.0) < self._plain_rounds:
                 return model.plain(self._plain.name)

@@ -8,9 +8,9 @@ import pytest
 
 from engine.errors import OutOfMemory
 from engine.speculation.interfaces import Method
-from engine.speculation.tuning.auto import REST, Auto
-from engine.speculation.tuning.pass_time import PassTime
-from engine.speculation.tuning.throughput_model import ThroughputModel
+from engine.speculation.tuning.auto import Auto
+from engine.speculation.tuning.pass_time import MeasuredPasses, PassTime
+from engine.speculation.tuning.throughput_model import RECENT, ThroughputModel
 from tests.campaigns.extent import choose
 from tests.engine.speculation.simulation import Machine, Named, Trial
 
@@ -219,7 +219,7 @@ class Scarce(Named):
 def test_a_method_without_memory_to_read_on_is_left_alone_for_some_rounds(lookups: list[str]) -> None:
     tree, plain, others = Scarce("specexec"), Named("none"), [Named(name) for name in lookups]
     auto = Auto([tree, *others], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0)
-    methods = chosen_methods(auto, streamed(64), 3 * REST)
+    methods = chosen_methods(auto, streamed(64), 3 * RECENT)
     first = methods.index(plain)
     assert methods[:first] == [tree] * first, "as long as it has read all that was written"
     assert first > 0
@@ -232,7 +232,7 @@ def test_a_prompt_that_there_is_no_memory_to_draft_from_is_answered_without_a_tr
     tree, plain = Scarce("specexec"), Named("none")
     tree.reads = 1
     auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0)
-    assert set(chosen_methods(auto, streamed(64), 2 * REST)) == {plain}
+    assert set(chosen_methods(auto, streamed(64), 2 * RECENT)) == {plain}
     assert auto.reason == ""
 
 
@@ -241,11 +241,11 @@ def test_where_the_only_method_has_no_memory_to_read_rounds_have_no_tree() -> No
     tree.reads = 1
     auto = Auto([tree], None, ThroughputModel(), 64, 32, clock=lambda: 0.0)
     auto.prefill([0])
-    choices = [auto.choose([0, 0], 100) for _ in range(REST)]
+    choices = [auto.choose([0, 0], 100) for _ in range(RECENT)]
     assert {(choice.method, choice.budget, choice.depth) for choice in choices} == {(tree, 0, 0)}
     assert tree.reads == 3, "once for the prompt, and once more when it may be chosen again"
     tree.reads = 0
-    for _ in range(REST):
+    for _ in range(RECENT):
         last = auto.choose([0, 0], 100)
     assert last.budget > 0, "memory is back"
 
@@ -256,6 +256,16 @@ def test_a_trial_measures_passes_over_one_row_whatever_is_expected_of_them() -> 
         tree, plain = Named("specexec"), Named("none")
         auto = Auto([tree], plain, ThroughputModel(), 64, 32, clock=lambda: 0.0, expected=expected, is_trial=is_trial)
         assert chosen_methods(auto, machine, 6).count(plain) == (2 if is_trial else 0)
+
+
+def test_a_method_whose_passes_were_forgotten_is_measured_again() -> None:
+    model, tree, plain = ThroughputModel(), Named("specexec"), Named("none")
+    chosen_methods(Auto([tree], plain, model, 64, 32, clock=lambda: 0.0), streamed(64), 6)
+    model.passes = MeasuredPasses()
+    expected = PassTime((1.0, 64.0), (0.2, 0.2))
+    auto = Auto([tree], plain, model, 64, 32, clock=lambda: 0.0, expected=expected)
+    assert chosen_methods(auto, streamed(64), 1) == [tree]
+    assert model.passes.largest > 1
 
 
 def test_limits_are_kept() -> None:
