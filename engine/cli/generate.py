@@ -31,7 +31,7 @@ def generate(arguments: argparse.Namespace) -> None:
     chat = None if arguments.token_ids is not None else _read_chat(arguments)
     token_ids = _parse_ids(arguments.token_ids) if chat is None else None
     with ExitStack() as files:
-        trace = files.enter_context(_open_trace(arguments.trace)) if arguments.trace else None
+        trace = Trace(files.enter_context(_open_trace(arguments.trace))) if arguments.trace else None
         session = Session(load_options(arguments), quiet=arguments.json)
         prompt = session.engine.prompt(chat) if chat is not None else Prompt(tuple(token_ids or ()))
         documents = [_answer(session, prompt, each, trace, live=not arguments.json) for each in options]
@@ -40,20 +40,40 @@ def generate(arguments: argparse.Namespace) -> None:
         sys.stdout.write("\n")
 
 
+class Trace:
+    """The rounds of all answers, a line each, written as they come; until the first the file keeps what it held."""
+
+    def __init__(self, file: TextIO) -> None:
+        """`file`: opened to append to it."""
+        self._file = file
+        self._has_begun = False
+
+    def write(self, event: Round) -> None:
+        """Write one line, so that it stays whatever happens next; raises `OSError`."""
+        if not self._has_begun and self._file.seekable() and self._file.tell():  # pipes and devices hold nothing
+            self._file.truncate(0)
+        self._has_begun = True
+        self._file.write(json.dumps(_trace_line(event)) + "\n")
+        self._file.flush()
+
+
 def _answer(
-    session: Session, prompt: Prompt, options: GenerateOptions, trace: TextIO | None, live: bool
+    session: Session, prompt: Prompt, options: GenerateOptions, trace: Trace | None, live: bool
 ) -> dict[str, Any]:
     answer = CollectedAnswer()
+    traced = 0
     for text, so_far in session.answer(prompt, options):
         answer = so_far
+        if trace:
+            for event in answer.rounds[traced:]:
+                trace.write(event)
+            traced = len(answer.rounds)
         if live:
             sys.stdout.write(text)
             sys.stdout.flush()
     if live:
         sys.stdout.write("\n")
         say(_summary(answer))
-    if trace:
-        trace.writelines(json.dumps(_trace_line(event)) + "\n" for event in answer.rounds)
     return _document(session, answer)
 
 
@@ -132,6 +152,6 @@ def _parse_ids(text: str) -> list[int]:
 
 def _open_trace(path: str) -> TextIO:
     try:
-        return open(path, "w", encoding="utf-8")  # noqa: PTH123  # entered by the caller
+        return open(path, "a", encoding="utf-8")  # noqa: PTH123  # entered by the caller
     except OSError as error:
         raise InputError(f"The trace cannot be written to {path}: {error.strerror}.", "Choose another file.") from error

@@ -75,6 +75,18 @@ def test_the_trace_tells_the_answer_again(capsys: pytest.CaptureFixture[str], tm
     assert [line["tokens"][0] for line in rounds[1:]] == [line["bonus"] for line in rounds[:-1]]
 
 
+@pytest.mark.parametrize("broken", [["--prompt", "Hi", "--target", "some/where/deep"], ["--token-ids", "1,99999"]])
+def test_a_recording_stays_until_there_is_a_round_in_its_place(
+    broken: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("of before")
+    assert_refused(capsys, ["generate", *broken, "--trace", str(trace)], "")
+    assert trace.read_text() == "of before"
+    found = document(capsys, "generate", "--prompt", "Hi", "--max-new-tokens", "4", "--trace", str(trace))
+    assert [json.loads(line)["round"] for line in trace.read_text().splitlines()] == list(range(found["passes"]))
+
+
 @for_the_proofs
 def test_samples_use_successive_seeds_after_one_load(capsys: pytest.CaptureFixture[str]) -> None:
     sampled = ["generate", *QUESTION, "--temperature", "1.0"]
@@ -245,8 +257,9 @@ def test_letters_that_the_output_does_not_know_end_no_answer() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT that one process can send another")
-def test_an_interrupt_exits_130_without_a_traceback() -> None:
-    endless = ["--max-new-tokens", "1900", "--ignore-eos", "--temperature", "1"]
+def test_an_interrupt_exits_130_without_a_traceback_and_keeps_the_rounds_so_far(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    endless = ["--max-new-tokens", "1900", "--ignore-eos", "--temperature", "1", "--trace", str(trace)]
     # A shell that runs the tests in the background lets its children ignore the signal: listen to it all the same.
     listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
     script = f"{listening}; from engine.__main__ import main; sys.exit(main(sys.argv[1:]))"
@@ -258,6 +271,8 @@ def test_an_interrupt_exits_130_without_a_traceback() -> None:
         _, errors = process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in errors
+    rounds = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert [line["round"] for line in rounds] == list(range(max(1, len(rounds))))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
