@@ -115,7 +115,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 def read_prompts(path: str, count: int) -> list[list[ChatMessage]]:
     """The first `count` chats of a file of JSON lines; raises `InputError` if it holds fewer, or something else."""
     chats = []
-    for line in read_text(path).splitlines():
+    for line in read_text(path).split("\n"):  # alone: texts may hold U+2028 and other ends of lines as they are
         if line.strip():
             value = parse_json(line, path)
             fields = value if isinstance(value, dict) else {}

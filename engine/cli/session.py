@@ -122,9 +122,9 @@ def parse_json(text: str, origin: str) -> Any:
 
 
 def read_text(path: str) -> str:
-    """The content of a UTF-8 file; raises `InputError` if it cannot be read."""
+    """The content of a UTF-8 file, with or without a byte order mark; raises `InputError` if it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
         raise InputError(f"{path} cannot be read: {reason}.", "Check the path.") from error

@@ -94,7 +94,7 @@ def regex(text: str) -> Constraint:
 
 def _text_of(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")  # editors on Windows write a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise argparse.ArgumentTypeError(f"{path} cannot be read: {reason}") from None

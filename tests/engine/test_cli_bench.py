@@ -7,10 +7,11 @@ from unittest.mock import Mock
 import pytest
 
 from engine.cli.arguments import build_parser, generate_options
-from engine.cli.bench import as_text, rows
+from engine.cli.bench import as_text, read_prompts, rows
 from engine.cli.calibrate import sizes_for
 from engine.cli.contenders import Contender, Run
 from engine.errors import InputError
+from engine.protocol.messages import ChatMessage
 from tests.engine.test_cli import assert_refused, document
 
 FEW = ["--prompt-count", "2", "--max-new-tokens", "12", "--baselines", ""]
@@ -51,6 +52,13 @@ def test_a_grow_map_is_what_tree_shape_printed(capsys: pytest.CaptureFixture[str
         file.write_text(content)
         assert_refused(capsys, [*command, "--grow-map", str(file)], "map.json holds no")
     assert_refused(capsys, [*command, "--grow-map", str(tmp_path / "none")], "cannot be read")
+
+
+def test_prompts_are_split_at_line_feeds_alone_and_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file, texts = tmp_path / "prompts.jsonl", ["a\u2028b\u2029c\x85d", "e"]
+    lines = [json.dumps({"prompt": text}, ensure_ascii=False) for text in texts]
+    file.write_bytes("\r\n".join([*lines, ""]).encode("utf-8-sig"))
+    assert read_prompts(str(file), 2) == [[ChatMessage("user", text)] for text in texts]
 
 
 def test_expansions_are_specinfer_s_and_in_a_benchmark_each_method_has_its_own() -> None:

@@ -20,6 +20,8 @@ def test_a_schema_a_grammar_or_a_pattern(tmp_path: Path) -> None:
     assert constraint_of() is None
     assert constraint_of("--schema", str(file)) == Constraint("json_schema", '{"const": "ä"}')
     assert constraint_of("--grammar", str(file)) == Constraint("gbnf", '{"const": "ä"}')
+    file.write_text('{"const": "ä"}', "utf-8-sig")
+    assert constraint_of("--schema", str(file)) == Constraint("json_schema", '{"const": "ä"}')
     assert constraint_of("--regex", "a+") == Constraint("regex", "a+")
 
 
