@@ -13,9 +13,9 @@ import torch
 import transformers
 
 from engine import __version__, accelerator
-from engine.cli.arguments import generate_options, load_options
+from engine.cli.arguments import load_options
 from engine.cli.calibrate import calibrate
-from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders
+from engine.cli.contenders import BASELINES, EVERY, REFERENCE, Contender, Run, contenders, our_options, temperatures
 from engine.cli.progress import say
 from engine.cli.session import Session, parse_json, read_messages, read_text
 from engine.errors import InputError
@@ -65,11 +65,11 @@ def _check(arguments: argparse.Namespace) -> None:
             raise InputError(f"There is no {what} '{unknown[0]}'.", f"Choose among {', '.join(allowed)}.")
     if arguments.prompt_count < 1:
         raise InputError(f"{arguments.prompt_count} prompts are too few.", "Give at least 1.")
-    if (
-        arguments.save and not Path(arguments.save).absolute().parent.is_dir()
-    ):  # fail before the hours of measuring, not after them
+    # fail before the hours of measuring, not after them
+    if arguments.save and not Path(arguments.save).absolute().parent.is_dir():
         raise InputError(f"{arguments.save} lies in no folder that exists.", "Choose another path for --save.")
-    generate_options(arguments, "none", 0, arguments.seed).check()
+    for temperature in temperatures(arguments):
+        our_options(arguments, temperature)
 
 
 def _save(document: dict[str, Any], path: Path) -> None:

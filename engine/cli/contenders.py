@@ -188,15 +188,33 @@ class Contender:
 
 def contenders(arguments: argparse.Namespace, session: Session) -> list[Contender]:
     """Every contender, per temperature; the reference is always there, ahead of the others."""
-    found = []
-    for temperature in arguments.temperatures or [arguments.temperature]:
-        found.append(_ours(arguments, session, REFERENCE, 0, temperature))
-        for method in _methods(arguments.methods):
-            for budget in arguments.budgets or [arguments.budget]:
-                if method != REFERENCE and not (method == AUTO and budget and EVERY in arguments.methods):
-                    found.append(_ours(arguments, session, method, budget, temperature))
+    found: list[Contender] = []
+    for temperature in temperatures(arguments):
+        found.extend(_ours(session, options) for options in our_options(arguments, temperature))
         found.extend(_baseline(arguments, session, name, temperature) for name in arguments.baselines)
     return found
+
+
+def temperatures(arguments: argparse.Namespace) -> Sequence[float]:
+    """What everything is measured at."""
+    return arguments.temperatures or [arguments.temperature]
+
+
+def our_options(arguments: argparse.Namespace, temperature: float) -> list[GenerateOptions]:
+    """What our methods are asked for, the reference first; raises `InputError` for what is out of range."""
+    found = [_options(arguments, REFERENCE, 0, temperature)]
+    for method in _methods(arguments.methods):
+        for budget in arguments.budgets or [arguments.budget]:
+            if method != REFERENCE and not (method == AUTO and budget and EVERY in arguments.methods):
+                found.append(_options(arguments, method, budget, temperature))
+    for options in found:
+        options.check()
+    return found
+
+
+def _options(arguments: argparse.Namespace, method: str, budget: int, temperature: float) -> GenerateOptions:
+    options = generate_options(arguments, method, budget, arguments.seed)
+    return replace(options, sampling=replace(options.sampling, temperature=temperature))
 
 
 def _methods(names: Sequence[str]) -> Sequence[str]:
@@ -204,11 +222,7 @@ def _methods(names: Sequence[str]) -> Sequence[str]:
     return METHODS if EVERY in names else names
 
 
-def _ours(arguments: argparse.Namespace, session: Session, method: str, budget: int, temperature: float) -> Contender:
-    options = generate_options(arguments, method, budget, arguments.seed)
-    options = replace(options, sampling=replace(options.sampling, temperature=temperature))
-    options.check()
-
+def _ours(session: Session, options: GenerateOptions) -> Contender:
     def answer(prompt: Prompt, max_new_tokens: int) -> Run:
         written = session.collect(prompt, replace(options, max_new_tokens=max_new_tokens))
         seconds, tokens = written.statistics.seconds, tuple(written.token_ids)
@@ -216,11 +230,11 @@ def _ours(arguments: argparse.Namespace, session: Session, method: str, budget: 
         passes, streamed = statistics.passes, statistics.bytes_streamed
         return Run(max_new_tokens, tokens, seconds.decode, len(tokens), passes, seconds, streamed)
 
-    return Contender(method, budget, temperature, answer)
+    speculation = options.speculation
+    return Contender(speculation.method, speculation.budget, options.sampling.temperature, answer)
 
 
 def _baseline(arguments: argparse.Namespace, session: Session, name: str, temperature: float) -> Contender:
-    options = generate_options(arguments, REFERENCE, 0, arguments.seed)
-    options = replace(options, sampling=replace(options.sampling, temperature=temperature))
+    options = _options(arguments, REFERENCE, 0, temperature)
     run = BASELINES[name](session.engine, options)
     return Contender(name, 0, temperature, lambda prompt, count: Run(count, *run(prompt.tokens, count)))

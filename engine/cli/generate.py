@@ -145,9 +145,12 @@ def _read_chat(arguments: argparse.Namespace) -> list[ChatMessage]:
 
 def _parse_ids(text: str) -> list[int]:
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        found = [int(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
         raise InputError(f"'{text[:80]}' is not a list of token ids.", "Give whole numbers like 1,2,3.") from error
+    if not found:
+        raise InputError("The prompt is empty.", "Give whole numbers like 1,2,3.")
+    return found
 
 
 def _open_trace(path: str) -> TextIO:

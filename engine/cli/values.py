@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.kept_files import AUTOMATIC
-from engine.protocol.options import Constraint, is_grow_map
+from engine.protocol.options import UNMEASURED, Constraint, is_grow_map
 
 GIB = 1 << 30
 
@@ -61,6 +61,16 @@ def counts(text: str) -> list[int]:
         return [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of whole numbers") from None
+
+
+def acceptance(path: str) -> str:
+    """A file that can be read, or what stands for none; whether it is of this pair is known once that is open."""
+    if path and path != UNMEASURED:
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            raise argparse.ArgumentTypeError(f"{path} cannot be read: {error.strerror}") from None
+    return path
 
 
 def grow_map(path: str) -> tuple[int, ...]:

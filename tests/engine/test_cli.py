@@ -221,6 +221,23 @@ def test_bad_input_is_one_clear_line(arguments: list[str], words: str, capsys: p
 
 
 @pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["generate", "--token-ids", ","], "prompt is empty"),
+        (["generate", "--prompt", "Hi", "--method", "sequoia", "--acceptance", "no-such-file"], "cannot be read"),
+        (["bench", "--methods", "sequoia", "--acceptance", "no-such-file"], "cannot be read"),
+        (["bench", "--temperatures", "0,nan"], "Temperature nan is out of range"),
+        (["bench", "--methods", "specexec", "--budgets", "8,99999"], "Budget 99999 is out of range"),
+        (["bench", "--methods", "specinfer", "--expansions", "4,99"], "expansion is out of range"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_loaded(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_refused(capsys, [*arguments, "--target", "some/where/deep"], words)
+
+
+@pytest.mark.parametrize(
     "content", ["[]", "{", '[{"role": "robot", "content": "x"}]', '[{"role": "user"}]', "[" * 9999]
 )
 def test_a_file_of_messages_that_is_none_is_refused(
