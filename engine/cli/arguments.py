@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from engine import __version__
 from engine.cli import plan, prepare, serve, tree_shape, values
@@ -33,6 +33,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
         raise InputError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+
+    def parse_known_args(  # type: ignore[override]  # its overloads tell types of namespaces apart
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Refuse what is unknown in the command's own name: argparse leaves that to the parser of all commands."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def build_parser() -> Parser:

@@ -16,7 +16,10 @@ def budget(text: str) -> int:
     """A number of drafted nodes; 0 for `auto`."""
     if text == "auto":
         return 0
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of nodes from 1 on, nor 'auto'")
     return number
@@ -99,6 +102,10 @@ def grammar(path: str) -> Constraint:
 
 def regex(text: str) -> Constraint:
     """A regular expression for the whole answer."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of a terminal are half surrogate pairs
+        raise argparse.ArgumentTypeError("the pattern is not UTF-8 text") from None
     return Constraint("regex", text)
 
 
