@@ -176,11 +176,13 @@ def test_figures_add_up(server: Running) -> None:
     before = figures()
     server.http.post(PATH, json={"rounds": 3, "nodes": 5})
     server.http.get("/v1/nowhere/of/many")
+    server.http.get("/openapi.json")
     after = figures()
     grown = {name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)}
     assert grown == {
         'coppice_http_requests_total{path="/metrics",status="200"}': 1,
         f'coppice_http_requests_total{{path="{PATH}",status="200"}}': 1,
+        'coppice_http_requests_total{path="other",status="200"}': 1,
         'coppice_http_requests_total{path="other",status="404"}': 1,
         'coppice_answers_total{reason="stop"}': 1,
         "coppice_prompt_tokens_total": 7,
