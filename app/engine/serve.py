@@ -18,10 +18,12 @@ KEY_VARIABLE = "COPPICE_API_KEY"
 def run(words: Sequence[str]) -> int:
     """Become the server; returns the exit code only where that is not possible. `words`: as the engine takes them."""
     parser = CommandParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--data-dir", type=Path, default=None)  # the folder of the engine that was installed there
+    parser.add_argument("--data-dir", type=Path, default=None)
+    parser.add_argument("--portable", action="store_true")
     here, rest = parser.parse_known_args(words)
-    folders = chosen_folders(here.data_dir)
-    program = engine_program(folders.engine_log, runtime_manager(folders), ("-m", "engine", "serve", *rest))
+    folders = chosen_folders(here.data_dir, here.portable)
+    command_line = ("-m", "engine", "serve", f"--cache-dir={folders.cache}", *rest)
+    program = engine_program(folders.engine_log, runtime_manager(folders), command_line)
     try:
         command, environment = program.find()
         if key := os.environ.get(KEY_VARIABLE):  # a secret, which engines do not get, but for this one

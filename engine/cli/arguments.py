@@ -102,6 +102,10 @@ def _add_bench(parser: Parser) -> None:
 
 def _add_serve(parser: Parser) -> None:
     parser.description = "Answer programs on this computer over HTTP; /health says when the models are loaded."
+    parser.epilog = (
+        "`coppice serve` (not `coppice-engine serve`) also takes --data-dir DIR and --portable, as `coppice` does: "
+        "it uses the engine that was installed there, and the caches that the window keeps there."
+    )
     serve.add_arguments(parser)
     _add_model(parser)
 
@@ -166,6 +170,7 @@ def load_options(arguments: argparse.Namespace) -> LoadOptions:
         overlap=not arguments.no_overlap,
         budget=_most_nodes(getattr(arguments, "budgets", None) or [arguments.budget]),
         kv=arguments.kv,
+        cache_dir=getattr(arguments, "cache_dir", ""),
     )
 
 

@@ -56,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--budget", type=values.budget, default=0, metavar="auto|N", help="keep memory for trees of so many nodes")
     keep = "gigabytes of disk for what was read, so that it is read once; 0 for none (default: a part of what is free)"
     add("--keep-gb", type=values.keep_bytes, default=AUTOMATIC, metavar="auto|N", help=keep, dest="keep_bytes")
+    cache = "keeps what was measured, prepared and read (default: the folder that this system has for caches)"
+    add("--cache-dir", default="", metavar="DIR", help=cache)
     add("--quiet", action="store_true", help="no line for each request")
 
 

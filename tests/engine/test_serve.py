@@ -11,10 +11,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
 
+from app.engine.serve import run as become_server
+from app.system.paths import platform_folders
 from engine.__main__ import main
 from engine.cli.arguments import build_parser
 from engine.cli.serve import KEY_VARIABLE, serve, serve_options
@@ -163,3 +166,27 @@ def test_as_much_is_kept_on_disk_as_is_told(words: tuple[str, ...], most: int, m
     assert main(["serve", *words]) == 0
     assert told == [(most, False)]
     assert main(["serve", "--keep-gb", "-1"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "below"),
+    [
+        (("--data-dir", "named"), "named/cache"),
+        (("--portable",), "coppice-data/cache"),
+        ((), ""),
+        (("--data-dir", "named", "--cache-dir", "own"), "own"),
+    ],
+)
+def test_what_is_kept_lies_in_the_folder_that_was_named(
+    words: tuple[str, ...], below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become, served = Mock(return_value=0), Mock()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("app.system.paths.portable_folder", lambda: tmp_path / "coppice-data")
+    monkeypatch.setattr("app.engine.serve._become", become)
+    assert become_server(words) == 0
+    command = become.call_args.args[0]
+    monkeypatch.setattr("engine.cli.serve.serve", served)
+    assert main(command[command.index("serve") :]) == 0
+    load: LoadOptions = served.call_args.args[1]
+    assert Path(load.cache_dir).absolute() == (tmp_path / below if below else platform_folders().cache)
