@@ -7,10 +7,18 @@ from collections.abc import Sequence
 
 from app.system.bundle import DRAW, ENCODE
 
+EXIT_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. What needs no window works where Qt does not."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        return _run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:  # while something is imported; what runs hears of it by itself
+        return EXIT_INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
     if words[:1] == ["download"]:
         from app.downloads.command import run  # noqa: PLC0415
 

@@ -5,9 +5,18 @@ import os
 import sys
 from collections.abc import Sequence
 
+EXIT_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:  # also while the commands are imported, which takes most of a short one
+        return EXIT_INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):  # letters that its encoding lacks are written as stderr writes them
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -19,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     let_idle_threads_sleep()
     from engine.cli.commands import run  # noqa: PLC0415  # after the environment is set
 
-    return run(sys.argv[1:] if arguments is None else arguments)
+    return run(arguments)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from engine.cli import plan, prepare, serve, tree_shape
 from engine.cli.arguments import build_parser, load_options
 from engine.errors import CoppiceError
 
-EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_READER_GONE = 2, 130, 141
+EXIT_BAD_INPUT, EXIT_READER_GONE = 2, 141
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -28,8 +28,6 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:  # a full disk, say, while the trace is written
         print(f"error: {error.strerror or error}", file=sys.stderr)  # noqa: T201
         return EXIT_BAD_INPUT
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     return 0
 
 

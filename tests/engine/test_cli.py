@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from app.__main__ import main as become_coppice
 from engine.__main__ import main
 from engine.cli.commands import run
 from tests.campaigns.extent import choose, for_the_proofs
@@ -295,6 +296,13 @@ def test_an_interrupt_exits_130_without_a_traceback_and_keeps_the_rounds_so_far(
     assert "Traceback" not in errors
     rounds = [json.loads(line) for line in trace.read_text().splitlines()]
     assert [line["round"] for line in rounds] == list(range(max(1, len(rounds))))
+
+
+@pytest.mark.parametrize("started", ["engine.idle_threads.let_idle_threads_sleep", "app.engine.serve.run"])
+def test_an_interrupt_while_a_program_starts_is_one_too(started: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(started, Mock(side_effect=KeyboardInterrupt))
+    begin = main if started.startswith("engine") else become_coppice
+    assert begin(["serve"]) == 130
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
