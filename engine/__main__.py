@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 EXIT_INTERRUPTED = 130
 
@@ -17,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    _replace_closed_streams()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):  # letters that its encoding lacks are written as stderr writes them
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -29,6 +31,12 @@ def _run(arguments: Sequence[str]) -> int:
     from engine.cli.commands import run  # noqa: PLC0415  # after the environment is set
 
     return run(arguments)
+
+
+def _replace_closed_streams() -> None:
+    """What a shell has closed is None: nothing could be written there, and errors would be printed to stdout."""
+    nowhere = partial(open, os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+    sys.stdout, sys.stderr = sys.stdout or nowhere(), sys.stderr or nowhere()
 
 
 if __name__ == "__main__":

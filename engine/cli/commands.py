@@ -4,9 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from engine.cli import plan, prepare, serve, tree_shape
 from engine.cli.arguments import build_parser, load_options
+from engine.cli.progress import say
 from engine.errors import CoppiceError
 
 EXIT_BAD_INPUT, EXIT_READER_GONE = 2, 141
@@ -17,18 +19,30 @@ def run(arguments: Sequence[str]) -> int:
     try:
         _dispatch(build_parser().parse_args(arguments))
     except CoppiceError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201  # a terminal's job
+        _complain(" ".join(str(error).split()))
         return EXIT_BAD_INPUT
     except BrokenPipeError:  # the reader of our output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere(sys.stdout)
         return EXIT_READER_GONE
     except MemoryError:
-        print("error: Memory ran out. Close other programs, or choose a smaller model.", file=sys.stderr)  # noqa: T201
+        _complain("Memory ran out. Close other programs, or choose a smaller model.")
         return EXIT_BAD_INPUT
     except OSError as error:  # a full disk, say, while the trace is written
-        print(f"error: {error.strerror or error}", file=sys.stderr)  # noqa: T201
+        _complain(str(error.strerror or error))
         return EXIT_BAD_INPUT
     return 0
+
+
+def _complain(words: str) -> None:
+    try:
+        say(f"error: {words}")
+    except OSError:  # stderr lies on the full disk, too; the exit code tells all the same
+        _write_nowhere(sys.stderr)
+
+
+def _write_nowhere(stream: TextIO) -> None:
+    """Have what the stream still holds fail no more, when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _dispatch(arguments: argparse.Namespace) -> None:

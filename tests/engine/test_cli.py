@@ -271,6 +271,24 @@ def test_as_a_process_it_prints_the_line_and_exits_2() -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes streams")
+@pytest.mark.parametrize(
+    ("acceptance", "redirection", "code"), [("0.8", ">&-", 0), ("9.8", "2>&-", 2), ("9.8", ">&- 2>&-", 2)]
+)
+def test_a_stream_that_is_closed_takes_nothing(acceptance: str, redirection: str, code: int) -> None:
+    words = [sys.executable, "-m", "engine", "tree-shape", "--acceptance", acceptance, "--budget=4", "--max-depth=3"]
+    command = ["sh", "-c", f'"$@" {redirection}', "sh", *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (code, "", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_error_that_cannot_be_written_keeps_its_exit_code() -> None:
+    command = [sys.executable, "-m", "engine", "tree-shape", "--acceptance", "9.8", "--budget=4", "--max-depth=3"]
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run(command, stderr=full, check=False).returncode == 2
+
+
 def test_letters_that_the_output_does_not_know_end_no_answer() -> None:
     """A terminal of an older encoding, or a pipe on Windows."""
     command = [sys.executable, "-m", "engine", "generate", "--prompt", "Hi", "--max-new-tokens", "8", "--regex", "ü{3}"]
