@@ -1,12 +1,11 @@
 """Every option of Preferences, declared once: type, default, legal range, name, help and when it takes effect."""
 
-import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from app.i18n.wording import mark
 from app.settings.kinds import Choice, Decimal, Effect, Folder, Folders, Switch, Text, Whole, option
-from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT
+from engine.protocol.serving import DEFAULT_HOST, DEFAULT_PORT, is_origin
 
 APPEARANCE, CHAT, MODELS, MEMORY = "appearance", "chat", "models", "memory"
 SPECULATION, NETWORK, SERVER, ADVANCED = "speculation", "network", "server", "advanced"
@@ -27,16 +26,13 @@ def _is_web_address(text: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in text
 
 
-_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")  # pages of desktop programs have schemes of their own
-
-
 def web_origins(text: str) -> tuple[str, ...]:
     """The origins that a person has written, with spaces or commas between them; browsers send lower case."""
     return tuple(each.rstrip("/").lower() for each in text.replace(",", " ").split())
 
 
 def _are_origins(text: str) -> bool:
-    return all(each == "*" or _ORIGIN.fullmatch(each) for each in web_origins(text))
+    return all(each == "*" or is_origin(each) for each in web_origins(text))
 
 
 def _memory_limit(title: str) -> Decimal:

@@ -1,13 +1,18 @@
 """The local server as the window switches and sees it: a part of `engine.protocol.messages`."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import InputError
-from engine.protocol.sentences import say
+from engine.protocol.sentences import say, shown
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8383
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@]+")  # pages of desktop programs have schemes of their own
+_NAMELESS = ("*", "null")  # every origin, and what browsers send for pages that have none
+_NEVER_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 VisitState = Literal["waiting", "answering", "done", "failed", "gone"]
 
@@ -36,6 +41,22 @@ class ServeOptions:
                 say("Other computers could ask this server without a key."),
                 say("Set a key, or listen at 127.0.0.1."),
             )
+        if _NEVER_IN_HEADERS.search(self.api_key) or self.api_key != self.api_key.strip():
+            raise InputError(
+                say("No client can send the server's key."),
+                say("Give one without line breaks and other control characters, and without spaces at its ends."),
+            )
+        for origin in self.origins:
+            if origin not in _NAMELESS and not is_origin(origin):
+                raise InputError(
+                    say("No browser sends {name} as the origin of a page.", name=shown(origin)),
+                    say("Give it like http://localhost:3000, in small letters and without a slash at its end."),
+                )
+
+
+def is_origin(text: str) -> bool:
+    """Whether browsers could send it as the origin of a page: `scheme://host`, or `scheme://host:port`."""
+    return bool(_ORIGIN.fullmatch(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10377,8 +10377,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/protocol/serving.py" />
+            <source>Give it like http://localhost:3000, in small letters and without a slash at its end.</source>
+            <translation>Geben Sie sie wie http://localhost:3000 an, in Kleinbuchstaben und ohne Schrägstrich am Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
             <source>Give one up to 65535.</source>
             <translation>Geben Sie einen bis 65535 an.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>Give one without line breaks and other control characters, and without spaces at its ends.</source>
+            <translation>Geben Sie einen ohne Zeilenumbrüche und andere Steuerzeichen an, und ohne Leerzeichen am Anfang und am Ende.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>No browser sends {name} as the origin of a page.</source>
+            <translation>Kein Browser sendet {name} als Herkunft einer Seite.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/protocol/serving.py" />
+            <source>No client can send the server's key.</source>
+            <translation>Kein Client kann den Schlüssel des Servers senden.</translation>
         </message>
         <message>
             <location filename="../../engine/protocol/serving.py" />

@@ -124,6 +124,11 @@ def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[st
         (["--host", "0.0.0.0"], "without a key"),
         (["--port", "70000"], "out of range"),
         (["--port", "x"], "Argument --port"),
+        (["--api-key", "a\nb"], "No client can send"),
+        (["--api-key", " a"], "No client can send"),
+        (["--origin", "*", "--origin", "foo"], "No browser sends 'foo'"),
+        (["--origin", "http://a.example/"], "without a slash"),
+        (["--origin", "http://A.example"], "in small letters"),
     ],
 )
 def test_what_cannot_be_served_is_refused_at_once(
@@ -143,6 +148,11 @@ def test_the_key_comes_from_the_environment_and_does_not_stay_there(
     options = serve_options(build_parser().parse_args(words))
     assert options == ServeOptions("0.0.0.0", 8383, key, ("http://a", "http://b"))
     assert KEY_VARIABLE not in os.environ
+
+
+@pytest.mark.parametrize("origin", ["*", "null", "http://localhost:3000", "http://[::1]:80", "app://obsidian.md"])
+def test_every_origin_that_browsers_send_can_be_named(origin: str) -> None:
+    ServeOptions(api_key="schl\udcffssel mit Raum", origins=(origin,)).check()
 
 
 def test_a_request_that_is_over_is_one_line_whatever_a_client_calls_itself(capsys: pytest.CaptureFixture[str]) -> None:
