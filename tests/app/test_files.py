@@ -132,7 +132,6 @@ IN_PLACE = {
     "encoding_program.py": "a pipe to the window, and a file that the window has opened and puts in its place",
     "process.py": "a log, which grows, and a setting of the kernel",
     "bench.py": "a place that a person gave, which may be a pipe",
-    "generate.py": "a place that a person gave, which may be a pipe",
     "tokenizer_files.py": "a temporary folder of one process",
     "files.py": "it is how the others are written",
     "facts.py": "a temporary folder that is renamed when it is whole",
