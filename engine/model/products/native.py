@@ -218,8 +218,10 @@ def _packed(share: Any, _matrix: Any) -> None:
 
 @lru_cache
 def loop_for(work: str) -> int:
-    """The address of the loop for heads of an "attention", told at `MATRIX`, for a "gate" of numbers at X and Y, or to
-    "pack" blocks of the columns of x at X into Y, see `kernels.pack`.
+    """The address of a loop that multiplies no matrix, by the name of its work.
+
+    "attention": of heads, told at `MATRIX`; "gate": of numbers at X and Y; "pack": blocks of the columns of x at X into
+    Y, see `kernels.pack`.
     """
     loop = {"attention": _attended, "gate": _gated, "pack": _packed}[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
@@ -255,7 +257,10 @@ def reads_packed(parts: Any) -> bool:
 
 
 def packings(jobs: Sequence[tuple[int, int, int, int]], most: int) -> Array:
-    """Lines of shares that pack rows: where they lie and where to, how many, and their columns; of `most` numbers."""
+    """Lines of shares that pack rows, each of about `most` numbers.
+
+    `jobs`: the addresses where rows lie and where they are written to, how many they are, and their columns.
+    """
     loop, lines = loop_for("pack"), list[tuple[int, ...]]()
     for x, packed, rows, columns in jobs:
         blocks, step = -(-columns // kernels.BLOCK), max(1, most // (rows * kernels.BLOCK))

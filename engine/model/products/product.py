@@ -27,7 +27,6 @@ SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by tor
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 WORTH_A_SHARE = 1 << 16  # the same where threads are awake
-LINE = 64  # bytes that come from memory together
 TOGETHER = 32  # rows whose words may lie in one line of the cache, or that loops take together
 BLOCK_NUMBERS, BLOCK_ROWS = 1 << 20, 64  # decoded before they are multiplied: they stay in a cache; a multiple of these
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
@@ -126,10 +125,11 @@ class Batch:
         """Where several rows of x will lie as loops read them; packed once for all that are handed them."""
         key = x, rows, columns
         if key not in self._packed:
-            room = np.empty(4 * rows * columns + LINE, np.uint8)
+            line = native().LINE
+            room = np.empty(4 * rows * columns + line, np.uint8)
             self._kept.append(room)
             place = room.__array_interface__["data"][0]
-            self._packed[key] = place + -place % LINE
+            self._packed[key] = place + -place % line
         return self._packed[key]
 
     def _pack_all(self, threads: int) -> None:
