@@ -22,7 +22,8 @@ def ask(**fields: object) -> bytes:
 
 
 def counted(server: Running, status: int) -> int:
-    """How many requests to the stub ended with this status, as the figures have it."""
+    """How many requests to the stub ended with this status, as the figures have it once all are over."""
+    assert server.has_no_connections()
     name = f'coppice_http_requests_total{{path="{PATH}",status="{status}"}} '
     lines = server.http.get("/metrics").text.splitlines()
     return sum(int(line.removeprefix(name)) for line in lines if line.startswith(name))

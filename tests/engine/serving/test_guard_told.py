@@ -170,6 +170,7 @@ def test_what_a_client_calls_itself_is_shown_as_plain_and_short_text(server: Run
 
 def test_figures_add_up(server: Running) -> None:
     def figures() -> dict[str, float]:
+        assert server.has_no_connections(), "a request is counted once it is over, which is after its client knows"
         lines = server.http.get("/metrics").text.splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
