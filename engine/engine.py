@@ -17,7 +17,7 @@ from engine.protocol.tools import Tool
 from engine.text.grammars.constrained_answer import check_constraint
 from engine.text.prompt import Prompt, require_readable, write_prompt
 from engine.text.tokenizer import Tokenizer
-from engine.trial import trial_answers
+from engine.trial import rehearse, trial_answers
 
 
 def load(
@@ -107,6 +107,10 @@ class Engine:
     def forget(self, conversations: Collection[str]) -> None:
         """Drop what was read for these, for all where none is named, before anything else; from any thread."""
         self._loaded.texts.forget(conversations)
+
+    def rehearse(self, check: Callable[[], None]) -> None:
+        """Have ready what the first answer would wait for; `check` may raise to end it. See `engine.trial`."""
+        rehearse(self._loaded, check)
 
     def rest(self, check: Callable[[], None]) -> bool:
         """Nobody asks: write what was read into files, if it is to be kept; whether there was something new.

@@ -1,20 +1,26 @@
-"""Short answers that a new pair writes for itself, so that the plan and the first trees rest on its own figures.
+"""Short answers that a pair writes for itself before anybody asks.
 
-Rates of the machine say what a pass should take; how often a target accepts what its draft proposes, only the pair
-itself can tell. What these answers teach is kept as that of any other answer, so that a pair tries once.
+Trials: rates of the machine say what a pass should take; how often a target accepts what its draft proposes, only the
+pair itself can tell. What these answers teach is kept as that of any other answer, so that a pair tries once.
+
+A rehearsal teaches nothing. What first answers wait for is there then: loops are compiled or read, libraries imported.
 """
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 
 from engine.answering import Answering
 from engine.errors import Cancellation, Cancelled, CoppiceError
+from engine.loading.kept.kept_texts import KeptTexts
+from engine.loading.learned import Learned
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.rates import recall_answer, sees
 from engine.model.device import SMALLEST
 from engine.observing.watcher import Watcher
-from engine.protocol.messages import ChatMessage, Loading
+from engine.protocol.messages import ChatMessage, Finished, Loading
 from engine.protocol.options import GenerateOptions, SpeculationOptions
 from engine.protocol.sentences import say
 from engine.text.prompt import write_prompt
@@ -37,12 +43,16 @@ LEAST_CONTEXT = 512  # tokens: in less, a question with its template may not fit
 
 def is_due(loaded: LoadedPair) -> bool:
     """Whether nothing is known yet of a pair with its layers where they are, and enough rounds take little time."""
-    if loaded.draft is None or loaded.pair.target.parameters < SMALLEST or loaded.context_tokens < LEAST_CONTEXT:
-        return False
-    if LEAST_ROUNDS * loaded.weights.plan.forecast.seconds_per_round > SECONDS:
+    if loaded.draft is None or loaded.pair.target.parameters < SMALLEST or not _is_quick(loaded):
         return False
     known = recall_answer(loaded.pair.identity, loaded.pair.options.budget)
     return known is None or not sees(known, loaded.place)
+
+
+def _is_quick(loaded: LoadedPair) -> bool:
+    """Whether a short answer takes little time, and has room."""
+    is_slow = LEAST_ROUNDS * loaded.weights.plan.forecast.seconds_per_round > SECONDS
+    return loaded.context_tokens >= LEAST_CONTEXT and not is_slow
 
 
 def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) -> Iterator[Loading]:
@@ -73,3 +83,24 @@ def trial_answers(request: int, loaded: LoadedPair, cancellation: Cancellation) 
         now = time.perf_counter()
         if now - begin + (now - asked) > SECONDS:
             return
+
+
+def rehearse(loaded: LoadedPair, check: Callable[[], None]) -> None:
+    """Write a short answer that nobody reads, and forget it, if that takes little time: for a pair that is new.
+
+    `check` is called after every round, and may raise to end it. What fails here, the first answer tells.
+    """
+    if not _is_quick(loaded):
+        return
+    alone = replace(loaded, learned=Learned(), texts=KeptTexts(0))
+    prompt = write_prompt(loaded.pair.tokenizer, (ChatMessage("user", QUESTIONS[0]),))
+    try:
+        answering = Answering(alone, prompt, GenerateOptions(max_new_tokens=TOKENS), Watcher())
+        with closing(answering.events(0)) as events:
+            for event in events:
+                check()
+                if isinstance(event, Finished):
+                    break  # before anything of it is remembered
+    finally:
+        for context in filter(None, (loaded.merged, loaded.draft, loaded.target)):
+            context.rewind(0)

@@ -17,6 +17,7 @@ from engine.serving.desk import Desk, Job
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+SETTLED_SECONDS = 0.2  # without a request behind a load: who loads in order to ask has asked by then
 REST_SECONDS = 2.0  # without a request, before what was read is written to disk
 
 KINDS: dict[type[CoppiceError], FailureKind] = {NoModel: "no_model", TooLong: "too_long", InputError: "input"}
@@ -44,13 +45,29 @@ class Worker:
         self._cancellation = cancellation
         self._watcher = watcher
         self._reading = reading
+        self._is_new = False  # what is loaded has not answered yet
 
     def run(self) -> None:
         """Take jobs for ever."""
         while True:
+            if self._is_new and self._desk.is_quiet(SETTLED_SECONDS):
+                self.rehearse()
             while self._desk.is_quiet(REST_SECONDS) and not self.rest():
                 pass  # something was to be forgotten meanwhile
             self.work(self._desk.take())
+
+    def rehearse(self) -> None:
+        """Nobody asks what was just loaded: have it ready for the first answer, until somebody does."""
+        engine, self._is_new = self._desk.engine, False
+        if engine is None:
+            return
+        self._cancellation.begin(0, lambda: self._desk.waiting > 0)
+        try:
+            engine.rehearse(self._make_way)
+        except Cancelled:
+            pass
+        except Exception as error:  # noqa: BLE001  # the pair is loaded all the same; the first answer tells why
+            traceback.print_exception(error)
 
     def rest(self) -> bool:
         """Nobody asks: write what was read to disk, if it is to be kept, until somebody does; whether all is done."""
@@ -111,8 +128,10 @@ class Worker:
             self._unload()
             self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
+            self._is_new = True
             return
         engine = self._desk.engine_for(job.made_for)
+        self._is_new = False
         self._tell_keeping(engine)
         watcher = self._watcher if job.is_of_window else None
         prompt = engine.prompt_of(request)

@@ -1,18 +1,20 @@
-"""A new pair tries itself: what it answers is kept, and only where that takes little time."""
+"""A new pair tries itself: what it answers is kept, and only where that takes little time; a rehearsal is not kept."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine import trial
-from engine.engine import load
+from engine.answering import Answering
+from engine.engine import Engine, load
 from engine.errors import Cancellation, Cancelled
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import open_pair
 from engine.loading.rates import recall_answer, sees
-from engine.protocol.messages import Loaded, Loading
-from engine.protocol.options import LoadOptions
+from engine.protocol.messages import ChatMessage, Event, Loaded, Loading, Prefilled
+from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.speculation.rounds import Speculation
 
 STAGE = "Measuring this pair"
@@ -96,3 +98,66 @@ def test_an_answer_that_fails_in_any_way_leaves_the_pair_loaded(
     events = list(load(1, open_pair(options), begun()))
     assert any(isinstance(event, Loaded) for event in events)
     assert "a table is too short" in capsys.readouterr().err, "told in the log"
+
+
+def texts_of(events: Iterable[Event]) -> list[str]:
+    return [getattr(event, "text", "") for event in events]
+
+
+def kept_in(folder: Path) -> dict[Path, bytes]:
+    """What is remembered there, compiled code left out."""
+    return {path: path.read_bytes() for path in folder.rglob("*.json")}
+
+
+def answered(engine: Engine) -> list[Event]:
+    prompt = engine.prompt((ChatMessage("user", "Why is the sky blue?"),))
+    return list(engine.generate(1, prompt, GenerateOptions(max_new_tokens=16)))
+
+
+def test_a_rehearsal_computes_and_leaves_nothing_behind(options: LoadOptions, tmp_path: Path) -> None:
+    rehearsed, fresh = (Engine(loaded_pair(replace(options, cache_dir=str(tmp_path / each)), begun())) for each in "ab")
+    parts, before = rehearsed._loaded, kept_in(tmp_path / "a")
+    passes = 0
+
+    def count() -> None:
+        nonlocal passes
+        passes += 1
+        assert parts.target.length, "it reads, and writes"
+
+    rehearsed.rehearse(count)
+    assert passes > 1
+    assert parts.draft
+    assert (parts.target.length, parts.draft.length) == (0, 0)
+    assert parts.learned._states == {}
+    assert kept_in(tmp_path / "a") == before
+    first, other = answered(rehearsed), answered(fresh)
+    assert texts_of(first) == texts_of(other)
+    assert next(event for event in first if isinstance(event, Prefilled)).cached_tokens == 0
+    rehearsed.close()
+    fresh.close()
+
+
+def test_whoever_asks_ends_a_rehearsal_within_a_layer(options: LoadOptions) -> None:
+    cancellation = begun()
+    engine, looks = Engine(loaded_pair(options, cancellation)), 0
+
+    def is_unwanted() -> bool:
+        nonlocal looks
+        looks += 1
+        return looks > 1
+
+    cancellation.begin(0, is_unwanted)
+    engine.rehearse(lambda: None)
+    assert looks == 2, "the layer after somebody asked was not computed"
+    assert engine._loaded.target.length == 0
+    cancellation.begin(1)
+    assert len(answered(engine)) > 2
+    engine.close()
+
+
+def test_slow_pairs_are_not_rehearsed(options: LoadOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(loaded_pair(options, begun()))
+    monkeypatch.setattr(trial, "SECONDS", 1e-9)
+    monkeypatch.setattr(Answering, "events", None)
+    engine.rehearse(lambda: None)
+    engine.close()

@@ -1,7 +1,7 @@
 """What the engine does while nobody asks: it writes what was read to disk, and whoever asks next interrupts it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from pathlib import Path
 from unittest.mock import Mock, PropertyMock
@@ -104,3 +104,60 @@ def test_layers_that_stream_find_a_text_again_after_a_restart(folder: Path, tmp_
     assert len(all_files(kept_folder(tmp_path))) == 1
     first, second = answers
     assert [getattr(event, "text", "") for event in first] == [getattr(event, "text", "") for event in second]
+
+
+class AllDoneError(Exception):
+    """Nobody asks for anything more."""
+
+
+def test_what_was_loaded_is_rehearsed_once_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "REST_SECONDS", 0.0)
+    monkeypatch.setattr("engine.loading.pair.open_pair", lambda options: options)
+    desk, calls, engines = Desk(), Mock(), list[Mock]()
+    take = desk.take
+
+    def take_or_end() -> Job:
+        if not desk.waiting:
+            raise AllDoneError
+        return take()
+
+    def load(*_args: object, **_options: object) -> Generator[Event, None, Mock]:
+        yield from ()
+        engines.append(Mock(rehearse=calls.rehearse, generate=calls.generate))
+        return engines[-1]
+
+    def run(*requests: Load | Generate) -> list[str]:
+        """What the engine was asked for."""
+        calls.reset_mock()
+        for request in requests:
+            desk.put(Job(request, WINDOW, lambda _event: None))
+        with pytest.raises(AllDoneError):
+            worker.run()
+        return [name for name, _, _ in calls.method_calls]
+
+    def interrupted(check: Callable[[], None]) -> None:
+        check()
+        cancellation.check()
+        desk.put(Job(ask, WINDOW, lambda _event: None))
+        with pytest.raises(Cancelled):
+            cancellation.check()  # as passes do before every layer
+        check()
+        raise AssertionError("it goes on")
+
+    monkeypatch.setattr(desk, "take", take_or_end)
+    monkeypatch.setattr("engine.engine.load", load)
+    worker, ask = worker_of(desk, []), Generate(9, (), GenerateOptions())
+    cancellation = worker._cancellation
+    calls.generate.side_effect = lambda *_args: iter(())
+    assert run(Load(1, LoadOptions("a"))) == ["rehearse"]
+    assert run() == []
+    assert run(ask) == ["generate"]
+    assert run(Load(2, LoadOptions("b")), ask) == ["generate"], "somebody asks already"
+    calls.rehearse.side_effect = interrupted
+    assert run(Load(3, LoadOptions("c"))) == ["rehearse", "generate"]
+    calls.rehearse.side_effect = IndexError("a table is too short")
+    assert run(
+        Load(4, LoadOptions("d")),
+    ) == ["rehearse"]
+    assert run(ask) == ["generate"]
