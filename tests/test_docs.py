@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *(ROOT / "resources/docs").glob("*.md"), ROOT / ".github/CONTRIBUTING.md"]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "resources/docs").glob("*.md"),
+    ROOT / ".github/CONTRIBUTING.md",
+    ROOT / "packaging/README.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -27,5 +27,5 @@ def unauthorized(headers: Headers) -> ApiError:
 
 def _shown(headers: Headers) -> list[bytes]:
     bearers = [value.partition(" ") for value in headers.getlist("authorization")]
-    keys = [rest.strip() for scheme, _, rest in bearers if scheme.lower() == "bearer"]
+    keys = [rest.strip(" \t") for scheme, _, rest in bearers if scheme.lower() == "bearer"]
     return [key.encode("latin-1") for key in (*keys, *headers.getlist("x-api-key"))]  # the bytes that were sent

@@ -50,11 +50,12 @@ def test_without_the_key_nothing_is_told(server: Running, headers: dict[str, str
     assert KEY not in told.text
 
 
-def test_a_key_of_bytes_that_are_no_text_is_compared_as_well() -> None:
+@pytest.mark.parametrize("raw", [b"sk-\xff\xfe", "sk-voilà".encode()], ids=["no text", "ends in a space of latin-1"])
+def test_a_key_is_compared_byte_by_byte(raw: bytes) -> None:
     """As the environment gives them."""
-    raw = b"sk-\xff\xfe"
     key = raw.decode(errors="surrogateescape")
     assert is_known(Headers({"x-api-key": raw.decode("latin-1")}), key)
+    assert is_known(Headers({"authorization": f"Bearer {raw.decode('latin-1')}"}), key)
     assert not is_known(Headers({"x-api-key": "sk-"}), key)
 
 
