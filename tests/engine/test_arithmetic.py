@@ -9,7 +9,7 @@ import torch
 
 from engine.errors import Cancellation, Cancelled
 from engine.loading.loaded_pair import LoadedPair, load_pair
-from engine.loading.measurements import arithmetic
+from engine.loading.measurements import arithmetic, measuring
 from engine.loading.measurements.arithmetic import find_arithmetic, recall_arithmetic
 from engine.loading.measurements.benchmark import machine_key
 from engine.loading.measurements.measuring import LOOPS, MEASURED_ROWS, DeviceTimer, _crossing, _parting
@@ -173,6 +173,7 @@ def test_weights_stay_as_they_are_where_even_one_row_of_bfloat16_is_faster(
     narrow_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arithmetic, "_measured", lambda *_: NARROW)
+    monkeypatch.setattr(measuring, "_crossing", lambda *_: NARROW.narrow_rows)  # products so small measure anything
     pair = loaded(pair_of(narrow_model, tmp_path, str(narrow_model)))
     assert pair.draft is not None
     heads = [each.network.model.get_output_embeddings().weight for each in (pair.target, pair.draft)]

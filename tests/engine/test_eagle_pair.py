@@ -117,7 +117,9 @@ def test_it_is_told_as_the_draft(beside: Beside) -> None:
 def test_it_is_planned_for_and_estimated(beside: Beside, capsys: pytest.CaptureFixture[str]) -> None:
     found = Estimator(loaded=True).estimate(Appraise(3, LoadOptions(draft=str(beside.folder), weights="float32")))
     assert found.verdict == "device"
-    assert found.tokens_per_pass > 1
+    # Whether a tree pays is for what this machine was measured to be, busy or not.
+    assert found.seconds_per_pass > 0
+    assert any(way.nodes and way.tokens_per_pass > 1 for way in found.ways), found.ways
     parser = Parser(prog="plan")
     command.add_arguments(parser)
     command.plan(parser.parse_args(["--draft", str(beside.folder), "--json"]))

@@ -148,7 +148,7 @@ class Decoded:
             if name in stored and is_usable(stored[name], weight):
                 ready[name] = stored[name]
             elif name in stored and self._keeps(weight):
-                ready[name] = stored[name].to(weight.dtype)
+                ready[name] = stored[name].to(weight.dtype, copy=True)  # also what lies badly
         return stored, {}, [_place(self._layer, name, tensor) for name, tensor in ready.items()]
 
     def _keeps(self, weight: Tensor) -> bool:
