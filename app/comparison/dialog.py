@@ -19,7 +19,7 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.ui.colors import Colors
 from app.ui.throttle import Throttle
-from app.ui.widgets import fill, label
+from app.ui.widgets import fill, fit_screen, label
 
 _SIZE = QSize(1040, 780)
 _ABOVE = 0.3  # of the height of a text that stands above what was sought
@@ -71,7 +71,7 @@ class ComparisonDialog(QDialog):
         self.speed.setContentsMargins(12, 0, 12, 0)
         fill(self, (splitter, self.speed, said, self.race, self.figures, below), 8, 4, 4, 4, 12)
         splitter.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.resize(_SIZE)
+        fit_screen(self, _SIZE)
 
     def _connect(self) -> None:
         session = self._session

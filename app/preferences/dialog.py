@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from app.i18n.translation import tr
 from app.preferences.page import OptionsPage, changes
 from app.settings.store import SettingsFile
-from app.ui.widgets import label
+from app.ui.widgets import fit_screen, label
 
-_SIZE = (860, 620)
+_SIZE = QSize(860, 620)
 _LIST_WIDTH = 210
 
 
@@ -36,7 +36,7 @@ class PreferencesDialog(QDialog):
         self._settings = settings
         self.pages = tuple(pages)
         self.setWindowTitle(tr("Preferences"))
-        self.resize(*_SIZE)
+        fit_screen(self, _SIZE)
         self.search = QLineEdit(self, placeholderText=tr("Search options"), clearButtonEnabled=True)
         self.search.setAccessibleName(tr("Search options"))
         for clear in self.search.findChildren(QAbstractButton):

@@ -25,7 +25,7 @@ from app.server.words import TITLES, describe
 from app.settings.preferences import EVERYWHERE
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
-from app.ui.widgets import fill, label, row_of
+from app.ui.widgets import fill, fit_screen, label, row_of
 
 _SIZE = QSize(940, 640)
 _DOTS = {Phase.ON: "ready", Phase.FAILED: "stopped"}
@@ -131,7 +131,7 @@ class ServerDialog(QDialog):
         self._controller = controller
         self._settings = settings
         self.setWindowTitle(tr("Local server"))
-        self.resize(_SIZE)
+        fit_screen(self, _SIZE)
         self.head = Head(controller, self)
         self.tabs = QTabBar(self)
         self.log = LogPage(controller, self)

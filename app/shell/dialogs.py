@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -21,9 +21,9 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import unsteered
 from app.ui.theme import application_icon
-from app.ui.widgets import SealedBrowser, label
+from app.ui.widgets import SealedBrowser, fit_screen, label
 
-_SHORTCUTS_WIDTH, _SHORTCUTS_HEIGHT = 460, 620
+_SHORTCUTS_SIZE = QSize(460, 620)
 
 _ABOUT = mark("""
 <h3>Coppice {version}</h3>
@@ -62,7 +62,7 @@ class ShortcutsDialog(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(self.list)
         column.addWidget(buttons)
-        self.resize(_SHORTCUTS_WIDTH, min(_SHORTCUTS_HEIGHT, parent.screen().availableGeometry().height()))
+        fit_screen(self, _SHORTCUTS_SIZE)
 
 
 def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
@@ -75,7 +75,7 @@ def _box(title: str, paragraphs: Sequence[str], parent: QWidget) -> QMessageBox:
     return box
 
 
-_SIZE = (760, 520)
+_SIZE = QSize(760, 520)
 
 
 class ReportDialog(QDialog):
@@ -106,7 +106,7 @@ class ReportDialog(QDialog):
         column.addWidget(label("quiet-text", words, self))
         column.addWidget(self.text, 1)
         column.addWidget(buttons)
-        self.resize(*_SIZE)
+        fit_screen(self, _SIZE)
 
     def _on_folder(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._report.parent)))

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -38,6 +38,7 @@ from app.ui.actions import Actions
 from app.ui.colors import Colors
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import application_icon, icon
+from app.ui.widgets import FRAME, fit_screen
 from engine.protocol.messages import Failed
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 ENGINE_NOTICE = "engine-stopped"
 
-_SIZE = (1400, 860)
+_SIZE = QSize(1400, 860)
 _CHATS_WIDTH = 240
 _TREE_WIDTH = 440
 _LAYOUT_VERSION = 2
@@ -167,10 +168,12 @@ class MainWindow(QMainWindow):
         stored = self.settings.current
         layout = beside.saveState(_LAYOUT_VERSION) if beside else _unpack(stored.docks)
         if beside:
-            self.resize(beside.normalGeometry().size())
-            self.move(_place_beside(beside))
+            place = _place_beside(beside)
+            room = QRect(place, beside.screen().availableGeometry().bottomRight()).size() - FRAME
+            self.resize(beside.normalGeometry().size().boundedTo(room))
+            self.move(place)
         elif not self.restoreGeometry(_unpack(stored.geometry)):
-            self.resize(*_SIZE)
+            fit_screen(self, _SIZE)
         if not self.restoreState(layout, _LAYOUT_VERSION):
             docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
             self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)

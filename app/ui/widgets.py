@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, QUrl
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QUrl
 from PySide6.QtGui import QImage, QKeyEvent, QTextDocument, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -107,6 +107,15 @@ def adopt(dialog: QWidget, window: QWidget) -> None:
     """Have a dialog that was made for another window belong to this one; where it was open it is closed."""
     if dialog.parentWidget() is not window:
         dialog.setParent(window, dialog.windowFlags())
+
+
+FRAME = QSize(16, 48)  # pixels of what stands around a window that was not shown yet: its title and edges
+
+
+def fit_screen(window: QWidget, size: QSize) -> None:
+    """Make a window so large, or as large as the screen has room for: its buttons must not end up below the screen."""
+    screen = (window.parentWidget() or window).screen()
+    window.resize(size.boundedTo(screen.availableGeometry().size() - FRAME))
 
 
 class DecimalField(QDoubleSpinBox):

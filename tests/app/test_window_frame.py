@@ -8,6 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
+from app.library.picker.dialog import ModelsDialog
 from app.settings.store import SettingsFile
 from app.shell.dialogs import ShortcutsDialog
 from app.shell.window import MainWindow
@@ -71,6 +72,17 @@ def test_a_window_that_was_full_screen_knows_that_it_is(
     assert not again.isFullScreen()
     again.showFullScreen()  # by the window manager
     assert again.actions_.full_screen.isChecked()
+
+
+def test_what_is_opened_for_the_first_time_fits_the_screen(open_window: OpenWindow) -> None:
+    """Its lower edge, with the field to write in or the buttons, must not be below the screen's."""
+    window = open_window(FakeLink())
+    room = window.screen().availableGeometry()
+    assert window.height() < room.height()
+    window.actions_.models.trigger()
+    (models,) = window.findChildren(ModelsDialog)
+    assert models.height() < room.height()
+    assert models.width() <= max(room.width(), models.minimumSizeHint().width())
 
 
 @pytest.mark.parametrize("stored", ["nonsense", base64.b64encode(b"\x00" * 40).decode()])

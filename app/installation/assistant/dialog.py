@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
@@ -10,9 +10,9 @@ from app.i18n.translation import tr
 from app.installation.assistant.pages import ProgressPage, ProposalPage, ReadyPage
 from app.installation.link import RuntimeLink
 from app.installation.runtime.progress import InstallProgress, Stage
-from app.ui.widgets import label, make_room
+from app.ui.widgets import fit_screen, label, make_room
 
-_SIZE = (620, 520)
+_SIZE = QSize(620, 520)
 
 
 class EngineAssistant(QDialog):
@@ -25,7 +25,7 @@ class EngineAssistant(QDialog):
         super().__init__(parent)
         self._link = link
         self.setWindowTitle(tr("Engine"))
-        self.resize(*_SIZE)
+        fit_screen(self, _SIZE)
         self.pages = QStackedWidget(self)
         self.proposal = ProposalPage(self)
         self.progress = ProgressPage(self)

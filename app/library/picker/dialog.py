@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QByteArray, QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -34,12 +34,13 @@ from app.library.remote.engines import EngineChoice
 from app.settings.store import SettingsFile
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import Colors
+from app.ui.widgets import fit_screen
 from engine.errors import CoppiceError
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 from engine.protocol.variants import split_source
 
-_SIZE = (1080, 720)
+_SIZE = QSize(1080, 720)
 _LIST_WIDTH, _DETAILS_WIDTH = 620, 460
 LOAD_NOTICE, TOKEN_NOTICE = "load", "token"
 
@@ -77,7 +78,7 @@ class ModelsDialog(QDialog):
         self._lay_out()
         self._connect()
         if not self.restoreGeometry(QByteArray.fromBase64(settings.current.models_geometry.encode())):
-            self.resize(*_SIZE)
+            fit_screen(self, _SIZE)
         self._show_downloads(downloads.downloads)
 
     def _lay_out(self) -> None:

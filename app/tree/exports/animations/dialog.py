@@ -27,7 +27,7 @@ from app.tree.exports.choices import ROUND_SECONDS, SAME_TIME, SIZES, SPEEDS, TR
 from app.tree.exports.fields import THEMES, choice_of, choose, colors_of, halves
 from app.tree.picture.canvas import CHIPS, ICICLE
 from app.ui.colors import TreeColors
-from app.ui.widgets import DecimalField, ask_where, give_room, label, row_of, without_signals
+from app.ui.widgets import DecimalField, ask_where, fit_screen, give_room, label, row_of, without_signals
 
 _SIZE_NAMES = {
     "small": mark("Small, {width} × {height}"),
@@ -38,7 +38,7 @@ _SIZE_NAMES = {
 }
 _WAYS = {CHIPS: mark("Chips"), ICICLE: mark("Icicle")}
 _PACES = {TRUE_TIME: mark("As it was, at speed"), SAME_TIME: mark("Seconds per round")}
-_SIZE = (860, 440)
+_SIZE = QSize(860, 440)
 
 
 class AnimationDialog(QDialog):
@@ -124,7 +124,7 @@ class AnimationDialog(QDialog):
         column.addWidget(self.buttons)
         self.save.setDefault(True)
         self.progress.hide()
-        self.resize(*_SIZE)
+        fit_screen(self, _SIZE)
 
     def _connect(self) -> None:
         for field in (self.size_, self.theme, self.way, self.format):

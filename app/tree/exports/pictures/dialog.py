@@ -28,11 +28,11 @@ from app.tree.exports.pictures.formats import FORMATS, image_of, pixels_of
 from app.tree.exports.pictures.sheet import Sheet
 from app.tree.exports.pictures.subjects import Subject
 from app.ui.colors import TreeColors
-from app.ui.widgets import DecimalField, give_room, label, row_of, without_signals
+from app.ui.widgets import DecimalField, fit_screen, give_room, label, row_of, without_signals
 from engine.errors import InputError
 
 _PARTS = {SHOWN: mark("What is shown"), WHOLE: mark("The whole tree")}
-_SIZE = (820, 460)
+_SIZE = QSize(820, 460)
 _PAGE = 1.5  # height to width of what goes onto one page
 _CHECKS, _CHECKS_ALPHA = 8, 30  # pixels, and of 255: the squares that stand for transparency
 
@@ -136,7 +136,7 @@ class PictureDialog(QDialog):
         column.addLayout(halves(left, self.words, self.preview), 1)
         column.addWidget(self.buttons)
         self.save.setDefault(True)
-        self.resize(*_SIZE)
+        fit_screen(self, _SIZE)
 
     def _connect(self) -> None:
         self.paper.clicked.connect(lambda: self.show_choice(PAPER))
