@@ -36,6 +36,7 @@ from app.telemetry.dock import TelemetryDock
 from app.tree.dock import TreeDock
 from app.ui.actions import Actions
 from app.ui.colors import Colors
+from app.ui.dock_widths import DockWidths
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import application_icon, icon
 from app.ui.widgets import FRAME, fit_screen
@@ -122,6 +123,7 @@ class MainWindow(QMainWindow):
         self.addDockWidget(beginning, self.chats_dock)
         self.tree_dock = self.tree.dock
         self.addDockWidget(end, self.tree_dock)
+        self._dock_widths = DockWidths(self, (self.chats_dock, self.tree_dock))
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self.telemetry.dock)
         self.statusBar().addWidget(self.status_area, 1)
         self.statusBar().addPermanentWidget(self.server_indicator)
@@ -175,8 +177,7 @@ class MainWindow(QMainWindow):
         elif not self.restoreGeometry(_unpack(stored.geometry)):
             fit_screen(self, _SIZE)
         if not self.restoreState(layout, _LAYOUT_VERSION):
-            docks, widths = [self.chats_dock, self.tree_dock], [_CHATS_WIDTH, _TREE_WIDTH]
-            self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
+            self._dock_widths.lay_out(_CHATS_WIDTH, _TREE_WIDTH)
         for dock in (self.chats_dock, self.tree_dock, self.telemetry.dock) if beside else ():
             if dock.isFloating():  # else it would cover that of the other window
                 dock.move(_place_beside(dock))

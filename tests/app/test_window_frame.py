@@ -3,8 +3,9 @@
 import base64
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QMouseEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
@@ -83,6 +84,44 @@ def test_what_is_opened_for_the_first_time_fits_the_screen(open_window: OpenWind
     (models,) = window.findChildren(ModelsDialog)
     assert models.height() < room.height()
     assert models.width() <= max(room.width(), models.minimumSizeHint().width())
+
+
+def test_a_wide_window_gives_its_docks_back_what_a_narrow_one_took(window: MainWindow) -> None:
+    docks = window.chats_dock, window.tree_dock
+    window.resize(1400, 700)
+    QGuiApplication.processEvents()
+    wide = [each.width() for each in docks]
+    window.resize(window.minimumSizeHint().width(), 700)
+    QGuiApplication.processEvents()
+    assert sum(each.width() for each in docks) < sum(wide)
+    window.resize(1400, 700)
+    QGuiApplication.processEvents()
+    assert [each.width() for each in docks] == wide
+
+
+def test_a_dock_that_was_dragged_stays_as_it_was_dragged(window: MainWindow) -> None:
+    window.resize(1400, 700)
+    QGuiApplication.processEvents()
+    edge, left, nothing = (
+        window.chats_dock.geometry().topRight() + QPoint(1, 300),
+        Qt.MouseButton.LeftButton,
+        Qt.MouseButton.NoButton,
+    )
+    for kind, x, button, held in (
+        (QEvent.Type.MouseButtonPress, 0, left, left),
+        (QEvent.Type.MouseMove, -70, nothing, left),
+        (QEvent.Type.MouseButtonRelease, -70, left, nothing),
+    ):
+        at = QPointF(edge + QPoint(x, 0))
+        event = QMouseEvent(kind, at, window.mapToGlobal(at), button, held, Qt.KeyboardModifier.NoModifier)
+        QGuiApplication.sendEvent(window, event)
+        QGuiApplication.processEvents()
+        QTest.qWait(30)  # Qt waits a moment before it moves what is dragged
+    dragged = window.chats_dock.width()
+    assert dragged < 200
+    window.resize(1410, 700)
+    QGuiApplication.processEvents()
+    assert window.chats_dock.width() == dragged
 
 
 @pytest.mark.parametrize("stored", ["nonsense", base64.b64encode(b"\x00" * 40).decode()])
