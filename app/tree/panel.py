@@ -29,7 +29,7 @@ from app.tree.rounds.text import as_text
 from app.tree.widgets import EMPTY, bind, message_label, tint
 from app.ui.colors import DARK, LIGHT, Colors
 from app.ui.throttle import Throttle
-from engine.protocol.messages import Event, Finished, Loaded, Ready, Round
+from engine.protocol.messages import Event, Failed, Finished, Loaded, Ready, Round
 from engine.protocol.watching import Inspect, Inspected, Watch
 
 FRAME_MS = 20  # between two updates, which take their time too: at least 30 a second are seen
@@ -119,9 +119,10 @@ class TreePanel(QWidget, EventListener):
     def _on_loaded(self, event: Loaded) -> None:
         self._advice.set_plan(event.small_trees)
 
-    @takes(Finished)
-    def _on_finished(self, event: Finished) -> None:
-        if event.statistics:
+    @takes(Finished, Failed)
+    def _on_ended(self, event: Finished | Failed) -> None:
+        self._throttle.request()  # what grew as the answer was stopped is never checked: back to the last round
+        if isinstance(event, Finished) and event.statistics:
             self._advice.tell(event.statistics.note)
 
     def show_round(self, round: Round) -> None:

@@ -17,7 +17,7 @@ from app.tree.picture.picture import BONUS_NODE, Way
 from app.tree.picture.styles import AHEAD, ROOT, STEPS, node_styles
 from app.tree.rounds.snapshot import MalformedTreeError, Snapshot, partial, same_node, snapshot, unverified
 from app.ui.colors import DARK, LIGHT
-from engine.protocol.messages import Finished, Loaded, Round, Seconds
+from engine.protocol.messages import Failed, Finished, Loaded, Round, Seconds
 from engine.protocol.residence import Residence
 from engine.protocol.watching import Drafted, Passing
 from tests.app.fake_engine import model
@@ -59,6 +59,21 @@ def drafted(whole: Round, nodes: int, checking: int = 0) -> Drafted:
         pieces=tree.pieces[:nodes],
     )
     return Drafted(1, whole.index, part, checking)
+
+
+@pytest.mark.parametrize("ending", [Finished(1, "cancelled"), Failed(1, "The engine was killed.")])
+def test_a_tree_that_nobody_will_check_makes_way_for_the_last_round(
+    qtbot: QtBot, watched: TreePanel, ending: Finished | Failed
+) -> None:
+    last = random_round(20, seed=3)
+    watched.on_events([last])
+    qtbot.waitUntil(lambda: canvas(watched).tree is not None and shown(watched).tree.has_bonus)
+    watched.on_events([drafted(replace(random_round(200, seed=2), index=1), 150, checking=150)])
+    qtbot.waitUntil(lambda: caption(watched).text().endswith("being checked"))
+    watched.on_events([ending])
+    qtbot.waitUntil(lambda: shown(watched).tree.has_bonus)
+    assert shown(watched).tree.drafted == 20
+    assert "accepted" in caption(watched).text()
 
 
 def test_a_tree_is_seen_growing_checked_and_verified(qtbot: QtBot, watched: TreePanel) -> None:
