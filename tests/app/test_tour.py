@@ -27,7 +27,8 @@ SIZE = QSize(300, 150)
         (QRect(400, 300, 100, 30), QRect(300, 340, 300, 200), Side.ABOVE),
         (QRect(10, 10, 60, 680), QRect(), Side.RIGHT),
         (QRect(930, 10, 60, 680), QRect(), Side.LEFT),
-        (QRect(500, 20, 440, 660), QRect(), Side.WITHIN),
+        (QRect(500, 20, 440, 660), QRect(), Side.LEFT),  # the tree: what is told of it stands at its end
+        (ROOM, QRect(), Side.WITHIN),
     ],
 )
 def test_the_bubble_stands_where_it_covers_nothing(target: QRect, avoid: QRect, side: Side) -> None:

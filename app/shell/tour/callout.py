@@ -84,11 +84,8 @@ def _beside(side: Side, size: QSize, target: QRect, room: QRect) -> Placement:
 def _harm(place: Placement, target: QRect, avoid: QRect) -> int:
     """How much of what should be seen is covered, in pixels."""
     covered = place.rect.intersected(avoid)
-    harm = max(0, covered.width()) * max(0, covered.height())
-    if place.side is not Side.WITHIN:
-        own = place.rect.intersected(target)
-        harm += max(0, own.width()) * max(0, own.height())
-    return harm
+    own = place.rect.intersected(target)
+    return sum(max(0, each.width()) * max(0, each.height()) for each in (covered, own))
 
 
 def _room_of(widget: QWidget) -> QRect:
