@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QGuiApplication, QHideEvent
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QSizePolicy, QSplitter, QWidget
 
 from app.comparison.column import AnswerColumn, Running
@@ -19,7 +19,7 @@ from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.ui.colors import Colors
 from app.ui.throttle import Throttle
-from app.ui.widgets import fill, fit_screen, label
+from app.ui.widgets import copy_text, fill, fit_screen, label
 
 _SIZE = QSize(1040, 780)
 _ABOVE = 0.3  # of the height of a text that stands above what was sought
@@ -118,7 +118,7 @@ class ComparisonDialog(QDialog):
             self._session.cancel()
 
     def _on_copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.text)
+        copy_text(self.text, self.copy)
 
     # ---- what is shown ----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The window of the local server: its switch and address, who asks, how it is set, and how it is asked."""
 
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -25,7 +25,7 @@ from app.server.words import TITLES, describe
 from app.settings.preferences import EVERYWHERE
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
-from app.ui.widgets import fill, fit_screen, label, row_of
+from app.ui.widgets import copy_text, fill, fit_screen, label, row_of
 
 _SIZE = QSize(940, 640)
 _DOTS = {Phase.ON: "ready", Phase.FAILED: "stopped"}
@@ -61,7 +61,7 @@ class Head(QFrame):
         self._lay_out()
         self.switch.clicked.connect(self._on_switch)
         self.restart.clicked.connect(self.start_wanted)
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.url.text()))
+        self.copy.clicked.connect(lambda: copy_text(self.url.text(), self.copy))
 
     def _lay_out(self) -> None:
         title = row_of((self._dot, self.title), _TITLE_GAP)

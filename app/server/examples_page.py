@@ -1,13 +1,13 @@
 """Examples of how the server is asked, with its address and its key in them, to be copied."""
 
-from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
 from app.server.controller import ServerController
 from app.server.examples import EXAMPLES
 from app.system.plain_text import marked
-from app.ui.widgets import WheellessChoice, label
+from app.ui.widgets import WheellessChoice, copy_text, label
 
 _HIDDEN = "•" * 12
 
@@ -44,7 +44,7 @@ class ExamplesPage(QWidget):
         column.addLayout(head)
         column.addWidget(self.text, 1)
         self.kinds.currentIndexChanged.connect(self._refresh)
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.example()))
+        self.copy.clicked.connect(lambda: copy_text(self.example(), self.copy))
 
     def show_url(self, url: str) -> None:
         """Show examples for a server there."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QDateTime, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QShowEvent
+from PySide6.QtGui import QAction, QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -26,7 +26,7 @@ from app.server.visits import MOST_ENTRIES, Entry
 from app.server.words import rate_of, seconds_of, state_of, tokens_of
 from app.system.plain_text import tip, unsteered
 from app.ui.throttle import Throttle
-from app.ui.widgets import label
+from app.ui.widgets import copy_text, label
 
 _REFRESH_MS = 100
 _LONGEST = 300  # characters of what a client says, in a cell
@@ -230,4 +230,4 @@ class LogPage(QWidget):
 
     def _on_copy(self) -> None:
         rows = sorted({index.row() for index in self.table.selectionModel().selectedRows()})
-        QGuiApplication.clipboard().setText(self.model.as_text(rows))
+        copy_text(self.model.as_text(rows), self.copy)

@@ -4,7 +4,6 @@ import re
 import secrets
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.i18n.translation import tr
@@ -13,7 +12,7 @@ from app.server.controller import ServerController
 from app.settings.preferences import SERVER
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
-from app.ui.widgets import fill, label, make_room, page_body
+from app.ui.widgets import copy_text, fill, label, make_room, page_body
 
 _TYPED_MS = 500  # after the last change, before it is kept
 _RANDOM_BYTES = 24
@@ -94,7 +93,7 @@ class KeyBox(QWidget):
         self.show_.setText(tr("Hide") if shown else tr("Show"))
 
     def _on_copy(self) -> None:
-        QGuiApplication.clipboard().setText(self._controller.key.value or "")
+        copy_text(self._controller.key.value or "", self.copy)
 
     def _on_typed(self) -> None:
         typed = self.field.text().strip()

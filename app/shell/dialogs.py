@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QFontDatabase, QGuiApplication
+from PySide6.QtGui import QDesktopServices, QFontDatabase
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -21,7 +21,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import unsteered
 from app.ui.theme import application_icon
-from app.ui.widgets import SealedBrowser, fit_screen, label
+from app.ui.widgets import SealedBrowser, copy_text, fit_screen, label
 
 _SHORTCUTS_SIZE = QSize(460, 620)
 
@@ -97,7 +97,7 @@ class ReportDialog(QDialog):
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self.copy = buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
+        self.copy.clicked.connect(lambda: copy_text(self.text.toPlainText(), self.copy))
         self.folder = buttons.addButton(tr("Open folder"), QDialogButtonBox.ButtonRole.ActionRole)
         self.folder.clicked.connect(self._on_folder)
         buttons.rejected.connect(self.reject)

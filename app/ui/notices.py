@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.system.plain_text import unsteered
+from app.ui.widgets import copy_text
 
 
 class Tone(Enum):
@@ -61,7 +61,8 @@ class NoticeBar(QFrame):
         if notice.action:
             row.addWidget(self._button(notice.action, lambda: self.action_requested.emit(notice.key)))
         if notice.tone is Tone.ERROR:
-            row.addWidget(self._button(tr("Copy"), lambda: QGuiApplication.clipboard().setText(notice.text)))
+            copy = self._button(tr("Copy"), lambda: copy_text(notice.text, copy))
+            row.addWidget(copy)
             row.addWidget(self._button(tr("Copy diagnostics"), self.diagnostics_requested.emit))
         row.addWidget(self._closer())
 
@@ -102,7 +103,10 @@ def _in_our_language(notice: Notice) -> Notice:
 
 
 class NoticeStack(QWidget):
-    """The bars that are shown now, the newest at the bottom; takes no room when there is none."""
+    """The bars that are shown now, the newest at the bottom; takes no room when there is none.
+
+    Its focus proxy gets the focus of a bar that goes: what is typed next must not land in any other field.
+    """
 
     diagnostics_requested = Signal()
 
@@ -135,8 +139,10 @@ class NoticeStack(QWidget):
 
     def dismiss(self, key: str) -> None:
         """Take a notice away; nothing happens when there is none."""
-        bar = self._bars.pop(key, None)
+        bar, heir = self._bars.pop(key, None), self.focusProxy()
         if bar is not None:
+            if heir is not None and bar.isAncestorOf(QApplication.focusWidget()):
+                heir.setFocus()
             bar.hide()
             bar.deleteLater()
         self.setVisible(bool(self._bars))

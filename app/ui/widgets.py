@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QUrl
-from PySide6.QtGui import QImage, QKeyEvent, QTextDocument, QValidator, QWheelEvent
+from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QTextDocument, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QTextBrowser,
     QToolButton,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -155,6 +156,12 @@ def claims_escape(event: QEvent) -> bool:
         return False
     event.accept()
     return True
+
+
+def copy_text(text: str, source: QWidget) -> None:
+    """Put a text on the clipboard, and say so beside what was pressed for it: nothing else is seen of that."""
+    QGuiApplication.clipboard().setText(text)
+    QToolTip.showText(source.mapToGlobal(source.rect().bottomLeft()), tr("Copied"), source)
 
 
 @contextmanager

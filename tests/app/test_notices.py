@@ -2,10 +2,14 @@
 
 from functools import partial
 
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton, QToolTip
 from pytestqt.qtbot import QtBot
 
+from app.shell.window import MainWindow
 from app.ui.notices import Notice, NoticeStack, Tone
+from app.ui.widgets import copy_text
 
 
 def test_the_button_of_a_notice_does_what_it_carries_and_the_notice_goes(qtbot: QtBot) -> None:
@@ -28,6 +32,28 @@ def test_a_notice_whose_words_change_does_what_the_newest_carries(qtbot: QtBot) 
     (button,) = stack.findChildren(QPushButton)
     button.click()
     assert done == [2]
+
+
+def test_what_is_typed_after_a_notice_goes_where_it_went_before(window: MainWindow) -> None:
+    assert QTest.qWaitForWindowActive(window)
+    window.notices.add(Notice("stopped", "It has stopped.", action="Start again"))
+    start, copy, _ = window.notices.findChildren(QPushButton)
+    copy.setFocus()
+    copy.click()
+    assert copy.hasFocus(), "the notice stays"
+    start.setFocus()
+    start.click()
+    QTest.keyClicks(window.focusWidget(), "Hello")
+    assert window.chat_panel.composer.field.toPlainText() == "Hello"
+
+
+def test_a_text_that_was_copied_is_told_of(qtbot: QtBot) -> None:
+    button = QPushButton("Copy")
+    qtbot.addWidget(button)
+    button.show()
+    copy_text("Hello", button)
+    assert QGuiApplication.clipboard().text() == "Hello"
+    qtbot.waitUntil(lambda: QToolTip.text() == "Copied")
 
 
 def test_an_action_may_raise_the_same_notice_again(qtbot: QtBot) -> None:

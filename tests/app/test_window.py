@@ -225,6 +225,7 @@ def test_the_tree_is_closed_and_opened_follows_the_rounds_and_forgets_the_chat(
 def test_what_is_exported_from_a_menu_is_the_newest_round_also_where_the_tree_is_hidden(
     window: MainWindow, link: FakeLink
 ) -> None:
+    window.resize(1400, 860)
     exports = window.tree_panel.exports
     QGuiApplication.clipboard().clear()
     window.tree_dock.hide()

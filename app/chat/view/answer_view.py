@@ -3,7 +3,7 @@
 import time
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.chat.history.message import TEXT, THOUGHT, Message, Version
@@ -22,7 +22,7 @@ from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
-from app.ui.widgets import quiet_tool
+from app.ui.widgets import copy_text, quiet_tool
 
 _NARROW = 320  # pixels: the figures go below the tools
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
@@ -294,7 +294,7 @@ class AnswerView(QWidget):
 
     def copy(self) -> None:
         """Put the answer on the clipboard, as the Markdown it was written in; what was thought before is left out."""
-        QGuiApplication.clipboard().setText(self.answer)
+        copy_text(self.answer, self._copy)
 
     @property
     def answer(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QToolButton, QWidget
 
 from app.chat.history.conversation import Conversation
@@ -19,6 +19,7 @@ from app.chat.view.message_selection import DragScroll, MessageSelection, said
 from app.chat.view.question_view import QuestionView
 from app.i18n.translation import tr
 from app.ui.theme import Colors, icon, reading_font
+from app.ui.widgets import copy_text
 from engine.protocol.messages import Round
 
 if TYPE_CHECKING:  # Markdown and code take their time to read: they are there before the first answer is
@@ -233,7 +234,7 @@ class ConversationView(QScrollArea):
     def copy_conversation(self) -> None:
         """Put all that is shown on the clipboard, as Markdown without the thinking."""
         if text := as_markdown(((each.role, said(each)) for each in self.column.messages), "**{}**"):
-            QGuiApplication.clipboard().setText(text)
+            copy_text(text, self)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """What is selected is all of the conversation's, wherever the focus is in it."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.composer.attachment_tray import shortened
@@ -16,7 +16,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.system.plain_text import tip
 from app.ui.theme import icon
-from app.ui.widgets import label, quiet_tool
+from app.ui.widgets import copy_text, label, quiet_tool
 
 if TYPE_CHECKING:
     from app.chat.text.plain_text_view import PlainTextView
@@ -193,7 +193,7 @@ class QuestionView(QWidget):
 
     def copy(self) -> None:
         """Put the question on the clipboard."""
-        QGuiApplication.clipboard().setText(self.message.text)
+        copy_text(self.message.text, self.copy_tool)
 
     def edit(self) -> None:
         """Write another wording in the bubble's place."""
