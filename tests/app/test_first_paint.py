@@ -115,6 +115,7 @@ def late(qtbot: QtBot, settings: SettingsFile, folders: Folders, theme: Theme, l
 
 
 def test_where_the_tree_will_be_is_said_until_it_is_there(late: MainWindow) -> None:
+    late.resize(1400, 860)
     late.show()
     words, before = late.tree_dock.widget(), late.tree_dock.size()
     assert isinstance(words, QLabel)
