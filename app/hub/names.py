@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from engine.protocol.variants import find_variants
+from engine.protocol.variants import find_variants, split_source
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -24,6 +24,10 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 _UNWRITABLE = re.compile(r'[<>:"|?*/\\]')
 _REPO_ID = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
+_ADDRESS = re.compile(
+    r"(?:https?://[^/\s]+|(?:www\.)?(?:huggingface|hf)\.co)/([\w.-]+/[\w.-]+(?::[\w.-]+)?)(?=[/?#]|$)",
+    re.ASCII | re.IGNORECASE,
+)
 _LONGEST = 200
 _MOST_FOLDERS = 1
 
@@ -62,6 +66,13 @@ def is_writable_path(name: str) -> bool:
 def is_repo_id(name: str) -> bool:
     """Whether it has the form `org/name` and makes a folder name of its own."""
     return bool(_REPO_ID.fullmatch(name)) and "--" not in name and ".." not in name and len(name) <= _LONGEST
+
+
+def named_repo(typed: str) -> str:
+    """The repository whose address on the hub, or name with a variant, was typed or pasted; else what was typed."""
+    address = _ADDRESS.match(typed)
+    name, _ = split_source(address[1] if address else typed)
+    return name if is_repo_id(name) else typed
 
 
 def is_revision(name: str) -> bool:

@@ -156,6 +156,7 @@ def _action(command: Command, window: QMainWindow) -> QAction:
     action.setObjectName(command.name)
     action.setData(command.icon)
     action.setCheckable(command.checkable)
+    action.setIconVisibleInMenu(not command.checkable)  # in its place stands the mark that it is on
     action.setAutoRepeat(command.repeats)
     action.setMenuRole(command.role)
     action.setShortcuts([QKeySequence(keys) for keys in (command.keys, command.also) if keys])

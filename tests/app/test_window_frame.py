@@ -86,6 +86,13 @@ def test_what_is_opened_for_the_first_time_fits_the_screen(open_window: OpenWind
     assert models.width() <= max(room.width(), models.minimumSizeHint().width())
 
 
+def test_menus_show_what_is_on(window: MainWindow) -> None:
+    """An icon would stand where the mark is to be."""
+    marked = [each for each, _ in window.actions_.commands if each.isCheckable()]
+    assert {window.actions_.chats, window.actions_.tree, window.actions_.telemetry} <= set(marked)
+    assert [each.text() for each in marked if each.isIconVisibleInMenu() and not each.icon().isNull()] == []
+
+
 def test_a_wide_window_gives_its_docks_back_what_a_narrow_one_took(window: MainWindow) -> None:
     docks = window.chats_dock, window.tree_dock
     window.resize(1400, 700)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.hub.names import named_repo
 from app.hub.search import SearchQuery
 from app.i18n.translation import tr
 from app.i18n.wording import mark
@@ -50,7 +51,7 @@ class DiscoverPage(QWidget):
         super().__init__(parent)
         self._search, self._local_models, self._suggested = search, local_models, tuple(suggested)
         self._unseen_pages = 0
-        self.field = QLineEdit(self, placeholderText=tr("Search the model hub"), clearButtonEnabled=True)
+        self.field = QLineEdit(self, placeholderText=tr("Search the hub, or paste an address"), clearButtonEnabled=True)
         self.field.setAccessibleName(tr("Search the model hub"))
         self.size_choice = QComboBox(self)
         self.size_choice.setAccessibleName(tr("Size"))
@@ -111,8 +112,8 @@ class DiscoverPage(QWidget):
 
     @property
     def words(self) -> str:
-        """What is looked for."""
-        return self.field.text().strip()
+        """What is looked for: words, or the repository whose address was pasted."""
+        return named_repo(self.field.text().strip())
 
     def search_now(self) -> None:
         """Do not wait for more letters."""
@@ -152,9 +153,12 @@ class DiscoverPage(QWidget):
                 self._show_local()
         elif state.phase is SearchPhase.SEARCHING:
             self.notices.dismiss(SEARCH_NOTICE)
-        nothing = tr("No model on the hub has '{words}' in its name and weights that can be opened here.")
-        nothing = nothing.format(words=self.words)
-        self._show_emptiness(nothing if state.phase is SearchPhase.DONE and not state.more else "")
+        nothing = ""
+        if state.error is not None:
+            nothing = tr("No model on this computer has '{words}' in its name.")
+        elif state.phase is SearchPhase.DONE and not state.more:
+            nothing = tr("No model on the hub has '{words}' in its name and weights that can be opened here.")
+        self._show_emptiness(nothing.format(words=self.words))
 
     def _show_local(self) -> None:
         """Without the hub there is still what is here."""

@@ -8,6 +8,7 @@ import pytest
 
 from app.hub.client import HubClient
 from app.hub.failures import HubError, Reason
+from app.hub.names import named_repo
 from app.hub.search import ModelRow, SearchPage, SearchQuery, SearchResults, row_of, search
 from app.system.background import Stop
 from engine.errors import Cancelled
@@ -56,6 +57,31 @@ def test_pages_follow_each_other_and_what_cannot_be_used_is_left_out(hub: Hub, c
     assert places == [range(2), range(2, 5), range(5, 7)], "the picture was the first"
     assert [row.repo for row in results.rows] == [f"org/tiny-{number}" for number in reversed(range(7))]
     assert results.next_page == ""
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "https://huggingface.co/Qwen/Qwen3-8B-GGUF",
+        "https://huggingface.co/Qwen/Qwen3-8B-GGUF/",
+        "https://huggingface.co/Qwen/Qwen3-8B-GGUF?show_file_info=Qwen3-8B-Q4_K_M.gguf",
+        "https://huggingface.co/Qwen/Qwen3-8B-GGUF/blob/main/Qwen3-8B-Q4_K_M.gguf",
+        "http://127.0.0.1:8080/Qwen/Qwen3-8B-GGUF/tree/main",
+        "huggingface.co/Qwen/Qwen3-8B-GGUF",
+        "hf.co/Qwen/Qwen3-8B-GGUF:Q4_K_M",
+        "Qwen/Qwen3-8B-GGUF:Q4_K_M",
+        "Qwen/Qwen3-8B-GGUF",
+    ],
+)
+def test_the_address_of_a_model_finds_the_model(pasted: str) -> None:
+    assert named_repo(pasted) == "Qwen/Qwen3-8B-GGUF"
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "qwen 8b", "Qwen/", "https://huggingface.co/Qwen", "https://huggingface.co/models?search=x"]
+)
+def test_other_words_are_looked_for_as_they_are(typed: str) -> None:
+    assert named_repo(typed) == typed
 
 
 def test_a_next_page_on_another_host_gets_no_request(hub: Hub, client: HubClient, stop: Stop) -> None:

@@ -117,6 +117,21 @@ def test_a_failed_search_is_told_and_tried_again(desk: Desk, hub: Hub, pair: Non
     assert not shown_notices(desk)
 
 
+def test_a_pasted_address_finds_its_model(desk: Desk, hub: Hub, pair: None) -> None:
+    desk.open()
+    desk.search(f"{hub.endpoint}/org/large/tree/main")
+    desk.wait(lambda: names(desk) == ["org/large"])
+
+
+def test_offline_a_name_that_is_not_here_is_said_not_to_be(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    desk.open()
+    desk.search("nothing-like-that")
+    desk.wait(lambda: bool(shown_notices(desk)))
+    assert desk.dialog.discover.empty.isVisible()
+    assert "No model on this computer" in desk.dialog.discover.empty.text()
+
+
 def test_offline_shows_what_is_here(
     desk: Desk, hub: Hub, pair: None, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
