@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.settings.generation import GenerationSettings
@@ -152,3 +152,20 @@ def test_a_system_prompt_goes_out_and_comes_back(
         window.actions_.import_chats.trigger()
     assert window.chat.generation == GenerationSettings(temperature=0.3, system_prompt="Be brief.")
     assert [each.text for each in window.chat.conversation.messages] == ["One", "Answer to One"]
+
+
+def test_an_ampersand_in_a_title_is_one_where_its_folder_is_asked_for(
+    window: MainWindow, link: FakeLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Qt takes a single one for the mark of a key, and shows a line in its place."""
+    asked: list[str] = []
+
+    def ask(_parent: QWidget, _title: str, words: str, *_: object, **__: object) -> tuple[str, bool]:
+        asked.append(words)
+        return "", False
+
+    monkeypatch.setattr(QInputDialog, "getItem", ask)
+    converse(window, link, "Questions & answers")
+    window.actions_.move_chat.trigger()
+    assert len(asked) == 1
+    assert "“Questions && answers”" in asked[0]

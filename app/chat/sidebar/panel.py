@@ -176,7 +176,7 @@ class ConversationsPanel(QWidget):
         folders = ["", *self._folders()]
         words = tr("Folder of “{title}”: a new name makes a folder, none takes it out.")
         name, accepted = QInputDialog.getItem(
-            self, tr("Move to folder"), words.format(title=record.shown_title), folders,
+            self, tr("Move to folder"), words.format(title=record.shown_title.replace("&", "&&")), folders,
             folders.index(record.folder), editable=True,
         )  # fmt: skip
         if accepted:

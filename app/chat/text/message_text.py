@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QTextDocument,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QToolTip, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QSizePolicy, QTextEdit, QToolTip, QWidget
 
 from app.chat.text.document_style import copied_block
 from app.chat.text.links import follow_link, may_open, shown_address
@@ -42,6 +42,7 @@ class MessageText(SealedBrowser):
 
     copy_requested = Signal()  # by key or menu; whoever knows the other messages copies their selections too
     select_all_requested = Signal()  # the same
+    menu_opened = Signal(QMenu)  # about to be shown; more can be added
     hovered = Signal(int)  # place in the document under the mouse, -1 for none
     pointed = Signal(int)  # the same of a click that neither selects nor follows a link
 
@@ -130,7 +131,7 @@ class MessageText(SealedBrowser):
         return stays
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802
-        """The usual menu, which knows of the other messages."""
+        """The usual menu, which knows of the other messages, and of what can be done with this one."""
         menu = self.createStandardContextMenu(event.pos())
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         ours = {"edit-copy": self.copy_requested, "select-all": self.select_all_requested}
@@ -138,6 +139,9 @@ class MessageText(SealedBrowser):
             if action.objectName() in ours:
                 action.triggered.disconnect()
                 action.triggered.connect(ours[action.objectName()])
+            elif action.objectName() == "link-copy":
+                action.setVisible(action.isEnabled())
+        self.menu_opened.emit(menu)
         menu.popup(event.globalPos())
 
     def clear_selection(self) -> None:

@@ -1,10 +1,11 @@
 """An answer as it is shown: its text, which appears evenly, its figures, and its tools."""
 
 import time
+from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.history.message import TEXT, THOUGHT, Message, Version
 from app.chat.history.reasoning import Split, split
@@ -155,6 +156,12 @@ class AnswerView(QWidget):
     def text(self) -> MessageText:
         """The first part of the answer's text that is shown."""
         return self.texts[0]
+
+    @property
+    def tools(self) -> Sequence[QToolButton]:
+        """Its buttons, those that can be seen."""
+        tools = self._copy, self.edit_tool, self._regenerate, self.compare_tool
+        return [each for each in tools if each.isVisible()]
 
     @property
     def texts(self) -> list[MessageText]:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QMouseEvent, QTextCursor
-from PySide6.QtWidgets import QScrollArea
+from PySide6.QtWidgets import QMenu, QScrollArea, QToolButton
 
 from app.chat.history.message import Message
 from app.chat.history.reasoning import split
@@ -24,6 +24,10 @@ class Selectable(Protocol):
     @property
     def texts(self) -> list[MessageText]:
         """The parts of its text that exist, from top to bottom."""
+
+    @property
+    def tools(self) -> Sequence[QToolButton]:
+        """The buttons that do something with it, those that can be seen."""
 
     @property
     def selection(self) -> str:
@@ -69,6 +73,7 @@ class MessageSelection(QObject):
         text.viewport().installEventFilter(self)
         text.copy_requested.connect(self.copy)
         text.select_all_requested.connect(lambda: self._on_select_all(text))
+        text.menu_opened.connect(lambda menu: self._on_menu(text, menu))
 
     def adopt(self, view: Selectable) -> None:
         """A message has come near."""
@@ -111,8 +116,19 @@ class MessageSelection(QObject):
         """Select from where the selection began to the mouse."""
         self._extend(mouse)
 
+    def _on_menu(self, text: MessageText, menu: QMenu) -> None:
+        """What the buttons of the message do is in its menu, too."""
+        view = self._view_of(text)
+        if view is not None:
+            menu.addSeparator()
+            for tool in view.tools:
+                menu.addAction(tool.accessibleName(), tool.click).setEnabled(tool.isEnabled())
+
+    def _view_of(self, text: MessageText) -> Selectable | None:
+        return next((view for _, view in self._existing() if text in view.texts), None)
+
     def _on_select_all(self, text: MessageText) -> None:
-        view = next((view for _, view in self._existing() if text in view.texts), None)
+        view = self._view_of(text)
         if view is None or view.is_selected:
             self.select_everything()
         else:

@@ -1,10 +1,11 @@
 """A question as it is shown: a bubble on the right, and above it the line from which the model reads."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.chat.composer.attachment_tray import shortened
 from app.chat.history.message import TEXT, Attachment, Message, Version
@@ -133,6 +134,11 @@ class QuestionView(QWidget):
     def text(self) -> MessageText:
         """The first part of the text that is shown; mostly all of it."""
         return self.texts[0]
+
+    @property
+    def tools(self) -> Sequence[QToolButton]:
+        """Its buttons."""
+        return self.copy_tool, self.edit_tool
 
     @property
     def texts(self) -> list[MessageText]:

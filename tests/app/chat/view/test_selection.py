@@ -166,6 +166,31 @@ def test_the_menu_of_a_text_knows_of_the_other_messages(view: ConversationView, 
     assert QGuiApplication.clipboard().text() == "the question\n\nthe answer"
 
 
+def test_the_menu_of_a_text_does_what_the_buttons_of_its_message_do(view: ConversationView, qtbot: QtBot) -> None:
+    add_turn(view, "the question", "the answer")
+    view.show()
+    offered = []
+    for message in (view.questions[0], view.answers[0]):
+        text = message.text
+        place = text.viewport().mapToGlobal(QPoint(2, 2))
+        text.contextMenuEvent(QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(2, 2), place))
+        menu = text.findChildren(QMenu)[-1]
+        offered += [each for each in menu.actions() if each.isVisible() and not each.objectName()]
+        assert not any(each.objectName() == "link-copy" and each.isVisible() for each in menu.actions())
+        menu.close()
+    words = [each.text() for each in offered if each.text()]
+    assert words == [
+        "Copy question",
+        "Edit question",
+        "Copy answer",
+        "Edit answer",
+        "Regenerate answer",
+        "Compare answers",
+    ]
+    next(each for each in offered if each.text() == "Copy answer").trigger()
+    assert QGuiApplication.clipboard().text() == "the answer"
+
+
 def test_thinking_is_selected_and_copied_by_itself(view: ConversationView, qtbot: QtBot) -> None:
     add_turn(view, "q", "<think>a *secret*</think>\n\nThe answer.")
     thought = view.answers[0].thought
