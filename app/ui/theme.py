@@ -1,5 +1,6 @@
 """Colours, fonts and icons, light and dark, following the system while the window is open."""
 
+import re
 from dataclasses import fields
 from functools import cache
 
@@ -16,6 +17,7 @@ from app.ui.colors import DARK, DARK_CONTRAST, LIGHT, LIGHT_CONTRAST, Colors
 __all__ = ["DARK", "LIGHT", "Colors", "Theme", "application_icon", "icon", "monospace_family", "reading_font"]
 
 _READING_SCALE = 1.15
+_TEXT_SIZE = re.compile(r"font-size: (\d+)px")
 _ICON_SIZES = (16, 20, 24, 32, 40, 48)
 _SCHEMES = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
 _SMALL_APP_ICON_SIZES = (16, 24, 32)  # too few pixels for every shoot
@@ -67,7 +69,10 @@ class Theme(QObject):
 
     def _apply(self) -> None:
         self._application.setPalette(_palette(self.colors))
-        self._application.setStyleSheet(_style_sheet(self.colors))
+        self._set_style_sheet()
+
+    def _set_style_sheet(self) -> None:
+        self._application.setStyleSheet(_style_sheet(self.colors, self._preferences.text_size))
 
     def _set_text_size(self, percent: int) -> None:
         font = QFont(self._font)
@@ -76,7 +81,7 @@ class Theme(QObject):
         else:
             font.setPixelSize(round(font.pixelSize() * percent / 100))
         self._application.setFont(font)
-        self._application.setStyleSheet(_style_sheet(self.colors))  # so that widgets with a font of their own ask again
+        self._set_style_sheet()  # for its titles; and so that widgets with a font of their own ask again
 
 
 def reading_font() -> QFont:
@@ -119,8 +124,11 @@ def _rendered(svg: bytes, sizes: tuple[int, ...], onto: QIcon | None = None) -> 
     return icon
 
 
-def _style_sheet(colors: Colors) -> str:
-    """The shipped style sheet with `@name` replaced by the colour of that name, and `@icons` by their folder."""
+def _style_sheet(colors: Colors, text_percent: int) -> str:
+    """The shipped style sheet with `@name` replaced by the colour of that name, and `@icons` by their folder.
+
+    Its sizes of text are those at 100 percent.
+    """
     sheet = PLAIN_LABELS + resource("styles", "coppice.qss").read_text(encoding="utf-8")
     if colors.is_contrast:
         sheet += resource("styles", "contrast.qss").read_text(encoding="utf-8")
@@ -130,7 +138,7 @@ def _style_sheet(colors: Colors) -> str:
     named = {each.name: value for each in fields(colors) if isinstance(value := getattr(colors, each.name), str)}
     for name, value in sorted(named.items(), key=lambda item: -len(item[0])):
         sheet = sheet.replace(f"@{name}", value)
-    return sheet
+    return _TEXT_SIZE.sub(lambda size: f"font-size: {round(int(size[1]) * text_percent / 100)}px", sheet)
 
 
 def _palette(colors: Colors) -> QPalette:

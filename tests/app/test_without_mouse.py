@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QColor, QDesktopServices, QGuiApplication
+from PySide6.QtGui import QColor, QDesktopServices, QFontInfo, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QToolButton, QWidget
 
+from app.library.picker.dialog import ModelsDialog
+from app.server.dialog import ServerDialog
 from app.settings.store import SettingsFile
 from app.shell.window import MainWindow
 from app.ui.colors import DARK_CONTRAST, LIGHT_CONTRAST, Colors
@@ -127,6 +129,16 @@ def test_theme_contrast_and_text_size_hold_at_once(
     followed.follow(settings.current)
     assert qapp.font().pointSizeF() == pytest.approx(2 * size)
     assert window.chat_panel.composer.field.font().pointSizeF() > 2 * size
+    window.actions_.models.trigger()
+    (models,) = window.findChildren(ModelsDialog)
+    assert models.discover.field.width() > models.discover.width() / 2
+    window.actions_.server.trigger()
+    (server,) = window.findChildren(ServerDialog)
+    title, below = server.head.title, server.head.about
+    for percent in (200, 100):
+        settings.change(text_size=percent)
+        followed.follow(settings.current)
+        assert QFontInfo(title.font()).pixelSize() > QFontInfo(below.font()).pixelSize(), "titles grow, too"
 
 
 def test_the_system_is_not_followed_where_a_theme_is_chosen(

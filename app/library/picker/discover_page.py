@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QLineEdit,
     QProgressBar,
     QStackedWidget,
@@ -26,7 +25,7 @@ from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import label, row_of
 from engine.protocol.variants import split_source
 
 DEBOUNCE_MS = 300
@@ -75,18 +74,16 @@ class DiscoverPage(QWidget):
         self._show_suggestions()
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self.field, 1)
-        top.addWidget(self.size_choice)
-        top.addWidget(self.runs_here)
+        filters = row_of((self.size_choice, self.runs_here), 12)
+        filters.addStretch(1)
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.empty)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 14, 8, 8)
         column.setSpacing(8)
-        column.addLayout(top)
+        column.addWidget(self.field)
+        column.addLayout(filters)
         column.addWidget(self.progress)
         column.addWidget(self.notices)
         column.addWidget(self.caption)
