@@ -179,8 +179,8 @@ class ExplainerBar(QWidget):
         """Explain no more."""
         if self._steps:
             self._steps = ()
+            self.ended.emit()  # while the focus is still here
             self.hide()
-            self.ended.emit()
 
     def _lay_out(self) -> None:
         row = QHBoxLayout()

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
-from PySide6.QtWidgets import QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QPalette, QShowEvent
+from PySide6.QtWidgets import QApplication, QStackedLayout, QVBoxLayout, QWidget
 
 from app.engine.listener import EventListener, takes
 from app.i18n.translation import tr
@@ -29,6 +29,7 @@ from app.tree.rounds.text import as_text
 from app.tree.widgets import EMPTY, bind, message_label, tint
 from app.ui.colors import DARK, LIGHT, Colors
 from app.ui.throttle import Throttle
+from app.ui.widgets import claims_escape
 from engine.protocol.messages import Event, Failed, Finished, Loaded, Ready, Round
 from engine.protocol.watching import Inspect, Inspected, Watch
 
@@ -194,6 +195,18 @@ class TreePanel(QWidget, EventListener):
         self._elsewhere.set_colors(colors.tree)
         self._timeline.ribbon.set_colors(colors.tree)
 
+    def event(self, event: QEvent) -> bool:
+        """Escape ends the explanation of a round before it stops an answer."""
+        is_key = event.type() == QEvent.Type.ShortcutOverride  # events also come before there is an explainer
+        return (is_key and self._explainer.is_running and claims_escape(event)) or bool(super().event(event))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Escape ends the explanation; all other keys are shortcuts."""
+        if event.key() == Qt.Key.Key_Escape and self._explainer.is_running:
+            self._explainer.end()
+        else:
+            super().keyPressEvent(event)
+
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Catch up with the rounds that came while the panel was out of sight."""
         super().showEvent(event)
@@ -329,6 +342,8 @@ class TreePanel(QWidget, EventListener):
             self._canvas.tell(told)
 
     def _on_explanation_ended(self) -> None:
+        if self._explainer.isAncestorOf(QApplication.focusWidget()):
+            self._canvas.setFocus()
         self._shown = None
         self._throttle.request()
 

@@ -5,11 +5,12 @@ from itertools import pairwise
 from unittest.mock import Mock
 
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.tree.explainer import ExplainerBar
 from app.tree.panel import TreePanel
 from app.tree.picture.moving.growth import Growth
 from app.tree.picture.moving.layer_strip import LayerStrip, cell_edges
@@ -21,7 +22,7 @@ from engine.protocol.messages import Failed, Finished, Loaded, Round, Seconds
 from engine.protocol.residence import Residence
 from engine.protocol.watching import Drafted, Passing
 from tests.app.fake_engine import model
-from tests.app.tree.panels import canvas, caption, colours, shown
+from tests.app.tree.panels import canvas, caption, colours, show, shown
 from tests.app.tree.trees import random_round
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (propagateSizeHints|raise)")  # of every window
@@ -290,3 +291,18 @@ def test_cells_cover_the_width_without_a_gap(count: int, width: int) -> None:
     assert (edges[0], edges[-1], len(edges)) == (0, width, count + 1)
     sizes = [high - low for low, high in pairwise(edges)]
     assert max(sizes) - min(sizes) <= 1
+
+
+def test_escape_ends_the_explanation_of_a_round(qtbot: QtBot, panel: TreePanel) -> None:
+    show(qtbot, panel, random_round(20, seed=3))
+    panel.explain()
+    bar = panel.findChild(ExplainerBar)
+    assert bar is not None
+    assert bar.isVisible()
+    QTest.keyClick(bar.next, Qt.Key.Key_Space)
+    QTest.keyClick(bar.next, Qt.Key.Key_Escape)
+    assert not bar.isVisible()
+    qtbot.waitUntil(lambda: shown(panel).tree.has_bonus)
+    panel.explain()
+    QTest.keyClick(canvas(panel), Qt.Key.Key_Escape)
+    assert not bar.isVisible()
