@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QWidget
 
 from app.chat.generation.controller import ChatController
 from app.chat.generation.form import GenerationForm
@@ -122,14 +122,15 @@ class GenerationPopover(QFrame):
         foot = QHBoxLayout()
         foot.addWidget(label("quiet-text", tr("For this chat, from the next answer on."), self), 1)
         foot.addWidget(self.reset)
-        self._column = column = QVBoxLayout(self)
-        column.setContentsMargins(_MARGIN, 16, _MARGIN, 16)
-        column.setSpacing(12)
-        column.addWidget(label("popover-title", tr("Generation settings"), self))
-        column.addWidget(self.presets)
-        column.addWidget(self.form)
-        column.addWidget(self.error)
-        column.addLayout(foot)
+        self._body = QWidget(self)
+        fill(self._body, (self.presets, self.form, self.error), 12)
+        self._page = QScrollArea(self)
+        self._page.setFrameShape(QFrame.Shape.NoFrame)
+        self._page.setWidgetResizable(True)
+        self._page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._page.setWidget(self._body)
+        fill(self, (label("popover-title", tr("Generation settings"), self), self._page, foot), 12, *(_MARGIN, 16) * 2)
         self.form.edited.connect(self._on_edited)
         self.presets.applied.connect(self._on_applied)
         self.presets.failed.connect(self._show_error)
@@ -149,6 +150,7 @@ class GenerationPopover(QFrame):
         self.move(left, top)
         self.show()
         self.form.field(field).setFocus()
+        self._page.ensureWidgetVisible(self.form.field(field))
 
     def _on_edited(self) -> None:
         try:
@@ -171,6 +173,10 @@ class GenerationPopover(QFrame):
         self._fit(self.screen().availableGeometry().height())
 
     def _fit(self, most: int) -> None:
-        """Not `adjustSize`, which leaves a third of the screen free and squeezes everything on a low one."""
-        self._column.activate()  # what is hidden now does not count any more
-        self.resize(self.width(), min(self.sizeHint().height(), most))
+        """As high as everything in it; on a screen that is too low for that, what is between head and foot scrolls."""
+        for each in (self._body, self):
+            layout = each.layout()
+            assert layout is not None, "it was laid out"
+            layout.activate()  # what is hidden now does not count any more
+        rest = self.sizeHint().height() - self._page.sizeHint().height()
+        self.resize(self.width(), min(rest + self._body.sizeHint().height(), most))

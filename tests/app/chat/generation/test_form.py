@@ -139,3 +139,20 @@ def test_it_stays_as_high_as_its_fields_want_when_one_is_changed(
     assert popover.height() > before
     popover.form.field("seed").setText("1")
     assert popover.height() == before
+
+
+def test_on_a_screen_that_is_too_low_the_fields_scroll_and_the_button_stays(
+    popover: GenerationPopover, qtbot: QtBot
+) -> None:
+    large = popover.font()
+    large.setPointSizeF(3 * large.pointSizeF())
+    popover.setFont(large)
+    button = QPushButton("Settings")
+    qtbot.addWidget(button)
+    button.show()
+    popover.open_below(button, "system_prompt")
+    room = popover.screen().availableGeometry()
+    assert popover.height() <= room.height()
+    assert popover.rect().contains(popover.reset.geometry())
+    prompt = popover.form.field("system_prompt")
+    qtbot.waitUntil(lambda: not prompt.visibleRegion().isEmpty())
