@@ -25,7 +25,7 @@ from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.widgets import copy_text, quiet_tool
 
-_NARROW = 320  # pixels: the figures go below the tools
+_NARROW = 660  # pixels: the figures go below the tools, so that the line that says why is whole
 _LONGEST_SECONDS = 4.0  # a reader is not kept waiting longer, however slow the rounds are
 
 

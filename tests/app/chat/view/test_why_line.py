@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.message import AnswerEnding, Message
@@ -58,3 +59,16 @@ def test_space_on_it_opens_telemetry_at_the_cause(window: MainWindow, link: Fake
     shown = next(each for each in window.telemetry.panel.cards if each.figure is cards.WHERE[CausePlace.PASSES])
     assert shown.is_pointed_out
     shown._pointing.stop()
+
+
+def test_it_is_whole_in_a_window_as_small_screens_have_it(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    window.resize(1264, 752)
+    QApplication.processEvents()
+    window.resizeDocks([window.chats_dock, window.tree_dock], [240, 440], Qt.Orientation.Horizontal)
+    window.chat.ask("Hello")
+    link.answer(Finished(link.last_question.id, "stop", "A larch.", EASY))
+    line = window.chat_panel.view.answers[-1].why
+    qtbot.waitUntil(line.isVisible)
+    QApplication.processEvents()
+    assert window.chat_panel.view.answers[-1].width() < 560
+    assert line.text() == line.sentence
