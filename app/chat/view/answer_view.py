@@ -261,7 +261,7 @@ class AnswerView(QWidget):
         if self.editor is None:
             if not can_be_edited(self._message.text, self.edit_tool):
                 return
-            self.editor = MessageEditor(self._message.text, tr("Save"), self)
+            self.editor = MessageEditor(self._message.text, tr("Save"), self._look.zoom, self)
             self.editor.accepted.connect(lambda text: self.edited.emit(self._message.id, text))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)

@@ -8,7 +8,7 @@ from app.chat.history.message import Version
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.ui.theme import Colors, icon
+from app.ui.theme import Colors, icon, reading_font
 from app.ui.widgets import claims_escape, label
 
 _LEAST_LINES, _MOST_LINES = 2, 16
@@ -34,11 +34,14 @@ class MessageEditor(QWidget):
     accepted = Signal(str)
     cancelled = Signal()
 
-    def __init__(self, text: str, accept_words: str, parent: QWidget | None = None) -> None:
-        """`accept_words`: what accepting does, such as "Send"."""
+    def __init__(self, text: str, accept_words: str, zoom: int = 100, parent: QWidget | None = None) -> None:
+        """`accept_words`: what accepting does, such as "Send"; `zoom`: of the chat, in percent."""
         super().__init__(parent)
         self.setObjectName("message-editor")
         self.field = EditorField(text, self)
+        font = reading_font()
+        font.setPointSizeF(font.pointSizeF() * zoom / 100)
+        self.field.setFont(font)
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
         self._is_answering = False

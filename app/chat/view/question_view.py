@@ -75,8 +75,9 @@ class QuestionView(QWidget):
         self._bubble.setObjectName("bubble")
         self._short: MessageText | None = None
         self._long: PlainTextView | None = None
-        words = self._build_long(look) if is_long(message.text) else self._build_short()
-        words.setVisible(bool(message.text))
+        self._zoom = look.zoom
+        self._words = self._build_long(look) if is_long(message.text) else self._build_short()
+        self._words.setVisible(bool(message.text))
         self.files = label("quiet-text", "\n".join(_describe(each) for each in message.attachments), self._bubble)
         self.files.setAccessibleName(tr("Attached files"))
         self.files.setToolTip(tip("\n".join(each.note for each in message.attachments if each.note)))
@@ -89,7 +90,7 @@ class QuestionView(QWidget):
         self.copy_tool = quiet_tool(self, tr("Copy question"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit question"), self.edit)
         self.editor: MessageEditor | None = None
-        self._lay_out(words)
+        self._lay_out(self._words)
         self.versions.chosen.connect(lambda index: self.version_chosen.emit(message.id, index))
         self.set_look(look)
 
@@ -206,13 +207,13 @@ class QuestionView(QWidget):
         if self.editor is None:
             if not can_be_edited(self.message.text, self.edit_tool):
                 return
-            self.editor = MessageEditor(self.message.text, tr("Send"), self)
+            self.editor = MessageEditor(self.message.text, tr("Send"), self._zoom, self)
             self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip()))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
             self.editor.cancelled.connect(self.edit_tool.setFocus)
             self._column.insertWidget(0, self.editor)
-            self._bubble.hide()
+            (self._words if self.message.attachments else self._bubble).hide()  # its files stay, and are seen to
         self.editor.setFocus()
 
     def show_version(self, version: Version) -> None:
@@ -247,7 +248,7 @@ class QuestionView(QWidget):
 
     def set_look(self, look: Look) -> None:
         """Show the text in its size and the tools in their colours."""
-        colors = look.colors
+        colors, self._zoom = look.colors, look.zoom
         if self._long is not None:
             self._long.set_look(look)
         else:
@@ -278,6 +279,7 @@ class QuestionView(QWidget):
             self.editor.hide()
             self.editor.deleteLater()
             self.editor = None
+            self._words.setVisible(bool(self.message.text))
             self._bubble.show()
 
 

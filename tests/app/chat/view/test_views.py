@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import AnswerEnding, Message
+from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
 from app.ui.theme import DARK
@@ -181,6 +181,19 @@ def test_a_question_is_edited_in_its_place(view: ConversationView, qtbot: QtBot)
     conversation.ask_differently(conversation.messages[0].id, "uno")
     view.show_path(conversation, 0)
     assert [each.text.toPlainText() for each in view.questions] == ["uno"]
+
+
+def test_what_is_edited_keeps_its_files_and_its_size_of_letters(view: ConversationView) -> None:
+    asked = Message("user", "What is in it?", attachments=(Attachment("notes.txt", "text"),))
+    view.show_conversation(Conversation([asked, Message("assistant", "Notes.", parent=asked.id)]))
+    question = view.questions[0]
+    question.edit_tool.click()
+    assert question.editor is not None
+    assert question.files.isVisible()
+    assert not question.text.isVisible()
+    assert question.editor.field.font().pointSizeF() == pytest.approx(question.text.font().pointSizeF())
+    question.editor.cancel.click()
+    assert question.text.isVisible()
 
 
 def test_escape_leaves_a_message_as_it_is(view: ConversationView, qtbot: QtBot) -> None:
