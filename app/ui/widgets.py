@@ -92,14 +92,14 @@ def fill(widget: QWidget, parts: Iterable[QWidget | QLayout], spacing: int, *mar
             column.addWidget(each)
 
 
-def page_body(page: QScrollArea) -> QWidget:
+def page_body(page: QScrollArea, name: str = "page") -> QWidget:
     """What a page of options stands on: as wide as the page, which scrolls only up and down."""
     page.setFrameShape(QFrame.Shape.NoFrame)
     page.setWidgetResizable(True)
     page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     body = QWidget(page)
-    body.setObjectName("page")
+    body.setObjectName(name)
     page.setWidget(body)
     return body
 

@@ -84,6 +84,7 @@ def test_what_is_opened_for_the_first_time_fits_the_screen(open_window: OpenWind
     (models,) = window.findChildren(ModelsDialog)
     assert models.height() < room.height()
     assert models.width() <= max(room.width(), models.minimumSizeHint().width())
+    assert models.minimumSizeHint().height() < 480, "a laptop's screen at 150 percent"
 
 
 def test_menus_show_what_is_on(window: MainWindow) -> None:

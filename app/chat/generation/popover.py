@@ -12,7 +12,7 @@ from app.i18n.sentences import error_text
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
 from app.system.plain_text import tip
-from app.ui.widgets import fill, label, row_of
+from app.ui.widgets import fill, label, page_body, row_of
 from engine.errors import InputError
 
 _WIDTH, _MARGIN = 360, 18
@@ -122,14 +122,9 @@ class GenerationPopover(QFrame):
         foot = QHBoxLayout()
         foot.addWidget(label("quiet-text", tr("For this chat, from the next answer on."), self), 1)
         foot.addWidget(self.reset)
-        self._body = QWidget(self)
-        fill(self._body, (self.presets, self.form, self.error), 12)
         self._page = QScrollArea(self)
-        self._page.setFrameShape(QFrame.Shape.NoFrame)
-        self._page.setWidgetResizable(True)
-        self._page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._page.setWidget(self._body)
+        self._body = page_body(self._page, "fields")
+        fill(self._body, (self.presets, self.form, self.error), 12)
         fill(self, (label("popover-title", tr("Generation settings"), self), self._page, foot), 12, *(_MARGIN, 16) * 2)
         self.form.edited.connect(self._on_edited)
         self.presets.applied.connect(self._on_applied)

@@ -2,7 +2,17 @@
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QPushButton, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.hub.failures import HubError, Reason
 from app.i18n.number_text import Number, size_text
@@ -20,7 +30,7 @@ from app.library.picker.variant_list import VariantList
 from app.library.picker.ways_box import WaysBox
 from app.system.plain_text import tip
 from app.ui.theme import Colors
-from app.ui.widgets import label
+from app.ui.widgets import fill, label, page_body
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised
 from engine.protocol.options import LoadOptions
@@ -156,9 +166,11 @@ class DetailsPane(QFrame):
         self._show()
 
     def _lay_out(self) -> None:
-        self._page = QWidget(self)
-        column = QVBoxLayout(self._page)
-        column.setContentsMargins(18, 16, 18, 14)
+        above = QScrollArea(self)  # scrolls where the screen is low; the button stays in sight
+        body = page_body(above, "fields")
+        body.setMinimumWidth(1)  # its columns get narrow rather than go out of sight
+        column = QVBoxLayout(body)
+        column.setContentsMargins(18, 16, 18, 0)
         column.setSpacing(8)
         column.addWidget(self.name)
         column.addWidget(self.figures)
@@ -176,7 +188,11 @@ class DetailsPane(QFrame):
         column.addWidget(self.draft_title)
         column.addWidget(self.drafts, 1)
         column.addStretch(0)
-        column.addWidget(self.primary)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(18, 0, 18, 0)
+        foot.addWidget(self.primary)
+        self._page = QWidget(self)
+        fill(self._page, (above, foot), 8, 0, 0, 0, 14)
         self._empty = label("quiet-text", tr(_NOTHING), self)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setContentsMargins(40, 0, 40, 0)
