@@ -3939,6 +3939,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
+            <source>No model on this computer has '{words}' in its name.</source>
+            <translation>Kein Modell auf diesem Rechner hat „{words}“ im Namen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
             <source>On this computer</source>
             <translation>Auf diesem Rechner</translation>
         </message>
@@ -3951,6 +3956,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/discover_page.py" />
             <source>Runs here</source>
             <translation>Läuft hier</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/discover_page.py" />
+            <source>Search the hub, or paste an address</source>
+            <translation>Hub durchsuchen, oder Adresse einfügen</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
