@@ -342,7 +342,7 @@ class TreePanel(QWidget, EventListener):
             self._canvas.tell(told)
 
     def _on_explanation_ended(self) -> None:
-        if self._explainer.isAncestorOf(QApplication.focusWidget()):
+        if self._explainer.isAncestorOf(QApplication.focusWidget() or self):
             self._canvas.setFocus()
         self._shown = None
         self._throttle.request()

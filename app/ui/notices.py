@@ -61,7 +61,7 @@ class NoticeBar(QFrame):
         if notice.action:
             row.addWidget(self._button(notice.action, lambda: self.action_requested.emit(notice.key)))
         if notice.tone is Tone.ERROR:
-            copy = self._button(tr("Copy"), lambda: copy_text(notice.text, copy))
+            copy: QPushButton = self._button(tr("Copy"), lambda: copy_text(notice.text, copy))
             row.addWidget(copy)
             row.addWidget(self._button(tr("Copy diagnostics"), self.diagnostics_requested.emit))
         row.addWidget(self._closer())
@@ -141,7 +141,7 @@ class NoticeStack(QWidget):
         """Take a notice away; nothing happens when there is none."""
         bar, heir = self._bars.pop(key, None), self.focusProxy()
         if bar is not None:
-            if heir is not None and bar.isAncestorOf(QApplication.focusWidget()):
+            if heir is not None and bar.isAncestorOf(QApplication.focusWidget() or self):
                 heir.setFocus()
             bar.hide()
             bar.deleteLater()
