@@ -1,6 +1,6 @@
 """Composes one answer of a loaded pair, room by room: text, what was learned, method and strategy, rounds, events."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -65,7 +65,7 @@ class Answering:
 
         self._loaded, self._tokens, self._options, self._watcher = loaded, tokens, options, watcher
 
-    def events(self, request: int) -> Iterator[Event]:
+    def events(self, request: int) -> Generator[Event, None, None]:
         """`Prefilled`, a `Round` per target pass, and `Finished`, also where the answer was cancelled.
 
         Raises `OutOfMemory` where not even a pass without a tree is possible.
