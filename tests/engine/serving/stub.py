@@ -119,7 +119,10 @@ def _text_of(step: Progress | Ended) -> str:
 
 
 class StubEngine:
-    """Writes what it is asked to; waits at its `gate` before each round, as long as that is shut."""
+    """Writes what it is asked to; waits at its `gate` before each round, as long as that is shut.
+
+    `rounds`: of all answers, those that were told by now to whoever listens.
+    """
 
     name = "stub"
     options = LoadOptions()
@@ -155,8 +158,8 @@ class StubEngine:
                 self._cancellation.check()
             self._cancellation.check()
             time.sleep(ask.seconds)
-            self.rounds += 1
             yield Round(request, index, tree, (0,), 0, "", 1, ask.text * ask.times, Seconds())
+            self.rounds += 1
         if ask.in_the_middle:
             raise ERRORS[ask.text]
         statistics = Statistics("stub", 0, 7, 2, ask.rounds, ask.rounds, ask.nodes * ask.rounds, bytes_streamed=64)
