@@ -226,6 +226,8 @@ class Running:
     def body_bytes_taken(self) -> int:
         """Bytes of bodies that are held."""
         stack: Any = self.application.middleware_stack
+        if stack is None:  # it is made for the first request
+            return 0
         while not isinstance(stack, Guard):
             stack = stack.app
         return stack._limits.all_bodies_bytes - stack._bodies.bytes_free
