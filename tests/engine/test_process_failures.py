@@ -5,8 +5,10 @@ import pickle
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 from weakref import ref
 
 import pytest
@@ -46,7 +48,8 @@ def test_what_is_to_be_kept_and_forgotten_is_heard_without_an_answer(
 ) -> None:
     forgotten: list[tuple[str, ...]] = []
     tokenizer = SimpleNamespace(encode_chat=raises(RuntimeError("boom")))
-    engine: Any = SimpleNamespace(forget=forgotten.append, tokenizer=tokenizer, context_tokens=100)
+    engine: Any = Mock(forget=forgotten.append, tokenizer=tokenizer, context_tokens=100)
+    engine.rest.return_value, engine.kept_complaint = False, ""  # whoever answers rests, where this takes 2 s
     served.ours.send(KeepTexts(5, "folder"))
     served.ours.send(ForgetTexts(("1",)))
     with monkeypatch.context() as patch:
@@ -120,8 +123,10 @@ def test_a_count_that_never_ends_does_not_keep_what_is_unloaded(monkeypatch: pyt
     served.process._desk.engine, unloaded = engine, ref(engine)
     del engine
     try:
-        assert served.ask(Count(1)) == Counted(1, 0, 0)
-        assert tokenizer.begun.wait(PATIENCE_SECONDS)
+        numbers = count(1)
+        while not tokenizer.begun.is_set():  # the time of a count begins before there is a thread that counts
+            number = next(numbers)
+            assert served.ask(Count(number)) == Counted(number, 0, 0)
         served.process._worker._unload()
         assert unloaded() is None
     finally:
