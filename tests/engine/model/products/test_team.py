@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.model.products import product
+from engine.model.products import product, team
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, native, plain, times_all
 from engine.model.products.programs import WORTH_SPREADING, Steps
@@ -87,6 +87,7 @@ def test_helpers_sleep_when_nothing_follows_and_wake_again() -> None:
 
 def test_helpers_stay_awake_while_one_thread_does_a_long_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody would wake them for the shares behind it."""
+    monkeypatch.setattr(team, "BETWEEN_SECONDS", 60.0)  # that such a step is longer than, where a machine is busy
     ours, go_on, seen = Team(), native().go_on, list[bool]()
 
     def slow(*arguments: Any) -> Any:
