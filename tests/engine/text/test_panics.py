@@ -44,13 +44,19 @@ def test_other_threads_go_on_while_a_pattern_is_tried() -> None:
         while not over.wait(0.002):
             beats[0] += 1
 
+    def beats_of_a_try() -> int:
+        before = beats[0]
+        with pytest.raises(ModelError, match="The tokenizer of this model failed"):
+            tokenizer.encode(FATAL)
+        return beats[0] - before
+
     thread = threading.Thread(target=beat)
     thread.start()
-    with pytest.raises(ModelError, match="The tokenizer of this model failed"):
-        tokenizer.encode(FATAL)
-    over.set()
-    thread.join()
-    assert beats[0] > 5, "nothing else ran for as long as the pattern was tried"
+    try:  # on a busy machine the other thread may get no processor in the 0.1 s that a try takes
+        assert any(beats_of_a_try() > 5 for _ in range(50)), "nothing else runs for as long as the pattern is tried"
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_panic_while_a_tokenizer_is_opened_refuses_its_folder(
