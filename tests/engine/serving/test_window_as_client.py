@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import pytest
+
+from app.engine.remote import wire as wires
 from app.engine.remote.addresses import COPPICE
 from app.engine.remote.answer import RemoteAnswer
 from app.engine.remote.counting import counted
@@ -11,7 +14,7 @@ from app.engine.remote.wire import Wire
 from app.system.background import Stop
 from engine.protocol.messages import ChatMessage, Event, Finished, Generate, Prefilled, Round
 from engine.protocol.options import GenerateOptions, SamplingOptions, SpeculationOptions
-from tests.engine.serving.conftest import STORY, Running
+from tests.engine.serving.conftest import PATIENCE_SECONDS, STORY, Running
 
 CHAT = (ChatMessage("system", "Be brief."), ChatMessage("user", STORY))
 OPTIONS = GenerateOptions(
@@ -20,6 +23,12 @@ OPTIONS = GenerateOptions(
     max_new_tokens=10,
     verdicts=True,
 )
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ends are this process: a busy machine may take longer than a person would wait."""
+    monkeypatch.setattr(wires, "LOOK_UP_SECONDS", PATIENCE_SECONDS)
 
 
 def test_the_live_tree_is_that_of_the_server(running: Running, trace: list[Event]) -> None:
