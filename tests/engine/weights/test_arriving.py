@@ -5,6 +5,7 @@ import pytest
 from engine.observing.watcher import layers_seen
 from engine.weights.planning.arrangement import Tier
 from engine.weights.streaming.copy_stream import CopyStream
+from tests.engine.weights import stand_in
 from tests.engine.weights.stand_in import StandInCopyStream
 from tests.engine.weights.test_layer_stream import Llama, assert_same, lasting_llama, llama, passes
 
@@ -21,8 +22,13 @@ __all__ = ["lasting_llama", "llama"]
     ],
 )
 def test_only_layers_that_move_arrive_and_all_of_them_do(
-    tiers: list[Tier], copy_stream: CopyStream | None, moving: set[int], llama: Llama
+    tiers: list[Tier],
+    copy_stream: CopyStream | None,
+    moving: set[int],
+    llama: Llama,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(stand_in, "PATIENCE_SECONDS", 60.0)  # what is late is on its way until it is waited for
     stream = llama.stream(llama.layouts, tiers, copy_stream, disk_slots=2, device_slots=2)  # type: ignore[arg-type]
     seen: set[int] = set()
     order: list[tuple[int, bool]] = []

@@ -23,7 +23,8 @@ from tests.campaigns.extent import choose
 from tests.engine.model.test_context import PREFIX, random_tree
 from tests.engine.resident import load_resident
 from tests.engine.tiny_models import SOME, save_tiny_model
-from tests.engine.weights.stand_in import StandInCopyStream
+from tests.engine.weights import stand_in
+from tests.engine.weights.stand_in import Computation, StandInCopyStream
 
 CPU = torch.device("cpu")
 PASSES = 3
@@ -169,13 +170,17 @@ def test_compressed_and_streamed_equals_compressed_and_resident(codec: str, fami
         streamed.context.rewind(0)
 
 
-def test_idle_work_is_called_while_layers_are_on_their_way(llama: Llama) -> None:
+def test_idle_work_is_called_while_layers_are_on_their_way(
+    llama: Llama, against_an_adversary: Computation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stand_in, "PATIENCE_SECONDS", 60.0)  # what is late does not come before it is waited for
     stream = llama.stream(llama.layouts, ["ram"] * 5, StandInCopyStream())
     calls = 0
 
     def work() -> bool:
         nonlocal calls
         calls += 1
+        against_an_adversary._add(1)  # it waits, whatever it does meanwhile
         return True
 
     stream.on_wait = work
