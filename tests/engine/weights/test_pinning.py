@@ -202,9 +202,9 @@ def test_a_system_that_pins_nothing_at_all_streams_as_well(llama: Llama, small_p
     copy_stream = WatchedCopyStream(Limited(0))
     stream = loaded(llama, ["ram", "ssd", "device", "ram", "ssd"], copy_stream)
     assert_same(passes(llama.context), llama.expected)
-    assert copy_stream.from_pageable == copy_stream.copies
+    stream.close()  # until then layers are copied for the next pass
+    assert copy_stream.from_pageable == copy_stream.copies > 0
     assert copy_stream.system.asked == [small_pieces], "asked once"
-    stream.close()
 
 
 def test_a_load_stops_between_two_layers_however_much_is_to_be_pinned(llama: Llama, small_pieces: int) -> None:
