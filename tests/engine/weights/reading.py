@@ -42,16 +42,20 @@ def cache_use(stream: LayerStream) -> tuple[int, int]:
 
 def huge_page_bytes(arena: HostArena) -> int:
     """How much of an arena the system holds in huge pages by now; 0 where it does not tell."""
-    start = arena._memory.data_ptr()
+    return huge_page_bytes_at(arena._memory.data_ptr(), arena.nbytes)
+
+
+def huge_page_bytes_at(start: int, nbytes: int) -> int:
+    """The same of so many bytes of memory, and of what lies beside them where the kernel keeps both as one."""
     found, is_ours = 0, False
     try:
         with SMAPS.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if bounds := _BOUNDS.match(line):
                     begin, end = (int(each, 16) for each in bounds.groups())
-                    is_ours = begin < start + arena.nbytes and end > start
+                    is_ours = begin < start + nbytes and end > start
                 elif is_ours and line.startswith("AnonHugePages:"):
                     found += int(line.split()[1]) << 10
     except OSError:
         return 0
-    return min(arena.nbytes, found)
+    return min(nbytes, found)
