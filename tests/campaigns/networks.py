@@ -74,7 +74,8 @@ def _of_download(hub: Hub, home: Path, seed: int) -> Outcome:
     if first.progress.state is not State.DONE and (not told.strip() or "Traceback" in told):
         return Outcome(seed, Kind.TRACEBACK, f"{first.progress.state.value}: {told!r}")
     hub.heal()
-    again = Download(2, Request(repo_id=REPO), dependencies)
+    # Nothing stalls any more, but the hub may be slow where the machine is busy.
+    again = Download(2, Request(repo_id=REPO), replace(dependencies, stall_seconds=PATIENCE_SECONDS))
     again.run()
     found = contents(home / "hub" / f"models--{REPO.replace('/', '--')}" / "snapshots" / repo.commit)
     if again.progress.state is not State.DONE or found != FILES:
