@@ -18,7 +18,8 @@ class PrefetchRing:
 
     The thread fills slots ahead of the reader, past the end of a pass, until the ring is full. Loads are numbered
     from 0 and load n lives in slot n % slots. A pass that ends early leaves the head at some layer in the middle:
-    acquiring another one restarts the ring there. A fill that raises makes the next acquire raise, never skips.
+    acquiring another one restarts the ring there. A fill that raises while its layer is awaited makes that acquire
+    raise, and one that raised before, perhaps long ago, is tried again: no layer is ever skipped.
     """
 
     def __init__(self, name: str, order: Sequence[int], slots: int, fill: Fill) -> None:
@@ -45,7 +46,8 @@ class PrefetchRing:
         """
         begin = time.perf_counter()
         with self._changed:
-            if self._order[(self._released + self._shift) % len(self._order)] != layer:
+            is_next = self._order[(self._released + self._shift) % len(self._order)] == layer
+            if not is_next or (self._error is not None and self._loaded <= self._released):
                 self._restart(layer)
         while on_wait is not None and not self._is_settled() and on_wait():
             pass

@@ -1,6 +1,7 @@
 """The ring: right layer in the right slot at the right time, whatever the order of events."""
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -23,12 +24,13 @@ class Recorder:
         self.gate = threading.Semaphore(0)
         self.is_resident = False
         self.failing: set[int] = set()
+        self.failed: list[int] = []
 
     def __call__(self, layer: int, slot: int) -> None:
         if self.is_resident:
             assert self.gate.acquire(timeout=PATIENCE_SECONDS)
         if layer in self.failing:
-            self.failing.discard(layer)
+            self.failed.append(layer)
             raise OSError(f"layer {layer} is unreadable")
         self.content[slot] = layer
         self.filled.append(layer)
@@ -117,7 +119,26 @@ def test_a_failed_fill_raises_and_the_next_try_succeeds(stages: list[PrefetchRin
         stage.release(layer)
     with pytest.raises(OSError, match="layer 2 is unreadable"):
         stage.acquire(2)
+    recorder.failing.clear()
     for layer in range(4):
+        assert recorder.content[stage.acquire(layer)] == layer
+        stage.release(layer)
+
+
+def test_what_failed_while_nobody_waited_for_it_is_tried_again(stages: list[PrefetchRing]) -> None:
+    """A disk that was away between two answers, or while the one before failed, is there again for the next."""
+    recorder = Recorder(1)
+    recorder.failing = {0}
+    stages.append(stage := PrefetchRing("test", range(4), 1, recorder))
+    with pytest.raises(OSError, match="layer 0 is unreadable"):
+        stage.acquire(0)
+    before = len(recorder.failed)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(recorder.failed) == before:  # the ring reads ahead for whoever asks next, and fails once more
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    recorder.failing.clear()
+    for layer in (0, 1, 2, 3, 0):
         assert recorder.content[stage.acquire(layer)] == layer
         stage.release(layer)
 
