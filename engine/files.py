@@ -17,6 +17,18 @@ _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit th
 # Virus scanners and indexers of Windows hold new files open for a moment.
 _TRIES, _PAUSE_SECONDS = 10 if os.name == "nt" else 1, 0.05
 
+FileState = tuple[int, int]
+"""The size of a file in bytes, and the time of its last change in nanoseconds."""
+
+
+def file_state(file: Path | int) -> FileState | None:
+    """Of a path or an open descriptor; None where the system does not tell."""
+    try:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
 
 class Replacement:
     """A file that is written beside `path` and takes its place with `commit`; `discard` leaves the old one.

@@ -127,7 +127,8 @@ class SectionReader:
         self._layouts = layouts
         self._digests = digests
         try:
-            self._disk = DiskReader(layout for layout in layouts.values() if layout.nbytes)
+            held = (layout for layout in layouts.values() if layout.nbytes)
+            self._disk = DiskReader(held, is_watched=False)  # what it holds is compared, and its time tells of its use
         except ModelError as error:
             raise UnusableText(part.path, is_damaged=True) from error
 

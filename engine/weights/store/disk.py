@@ -11,43 +11,55 @@ from typing import Protocol
 from torch import Tensor
 
 from engine.errors import ModelError
+from engine.files import FileState, file_state
 from engine.protocol.sentences import reason_of, say
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, round_up
 from engine.weights.store.overlapped import open_overlapped
 
 PIECE_BYTES = 64 << 20  # large enough for the full rate of a disk with a deep queue, small enough to stop soon
+NO_DIRECT_READS = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}  # what files that were opened for them may still say
 
 
 class DiskReader:
     """Open files of a model: direct reads where the file system allows them, else buffered ones that leave no cache.
 
-    Several threads may read at once.
+    Several threads may read at once. A file that cannot be read is opened anew once: what was open while its disk was
+    away stays dead when that is there again.
     """
 
-    def __init__(self, layouts: Iterable[LayerLayout], direct: bool = True) -> None:
-        """Open every file of the layouts; raises `ModelError` if one cannot be."""
+    def __init__(self, layouts: Iterable[LayerLayout], direct: bool = True, is_watched: bool = True) -> None:
+        """Open every file of the layouts; raises `ModelError` if one cannot be.
+
+        `is_watched`: a file that is changed from now on is refused, instead of giving weights of two models.
+        """
         self._files: dict[Path, OpenFile] = {}
-        self._refused: list[OpenFile] = []  # files that refused direct reads; another thread may be reading one
+        self._states: dict[Path, FileState | None] = {}  # of the files that are watched, when they were opened
+        self._replaced: list[OpenFile] = []  # by files that were opened anew; another thread may be reading one
         self._turn = threading.Lock()
         self.bytes_read = 0
         try:
             for path in sorted({segment.path for layout in layouts for segment in layout.segments}):
                 self._files[path] = self._open(path, direct)
+                if is_watched:
+                    self._states[path] = self._files[path].state()
         except BaseException:
             self.close()
             raise
 
     def read(self, layout: LayerLayout, buffer: Tensor) -> None:
-        """Fill `buffer` (uint8, page-aligned, at least `layout.nbytes`); raises `ModelError` if bytes are missing."""
+        """Fill `buffer` (uint8, page-aligned, at least `layout.nbytes`).
+
+        Raises `ModelError` if a file cannot be read, if bytes are missing, or if it was changed.
+        """
         view = memoryview(buffer.numpy())  # type: ignore[arg-type]  # numpy arrays are buffers
         for segment in layout.segments:
             self._read_segment(segment, view)
 
     def close(self) -> None:
         """Close all files."""
-        for file in [*self._refused, *self._files.values()]:
+        for file in [*self._replaced, *self._files.values()]:
             file.close()
-        self._refused.clear()
+        self._replaced.clear()
         self._files.clear()
 
     def _open(self, path: Path, direct: bool) -> "OpenFile":
@@ -58,38 +70,58 @@ class DiskReader:
 
     def _read_segment(self, segment: Segment, view: memoryview) -> None:
         file = self._files[segment.path]
-        done = 0
-        while done < segment.nbytes:
-            want = min(segment.nbytes - done, PIECE_BYTES)
-            if file.is_direct:
-                want = round_up(want, PAGE)  # reads end early at the end of the file, whatever was asked for
-            at = segment.at + done
-            try:
-                got = file.read(view[at : at + want], segment.offset + done)
-            except OSError as error:
-                if file.is_direct and done == 0 and error.errno == errno.EINVAL:  # opened, but refuses them after all
-                    file = self._reopen_buffered(segment.path)
-                    continue
-                raise _unreadable(segment.path, error) from error
-            if got <= 0:
-                raise ModelError(
-                    say(
-                        "{file} ended {count} bytes early while its weights were read.",
-                        file=segment.path,
-                        count=segment.nbytes - done,
-                    ),
-                    say("Was it changed or moved? Download or prepare the model again."),
-                )
-            done += min(got, segment.nbytes - done)
-        self.bytes_read += done
+        try:
+            _fill(file, segment, view)
+        except OSError as error:
+            file = self._read_anew(segment, view, file.is_direct and error.errno not in NO_DIRECT_READS)
+        self._require_unchanged(segment.path, file)
+        self.bytes_read += segment.nbytes
         file.drop_from_cache(segment.offset, segment.nbytes)
 
-    def _reopen_buffered(self, path: Path) -> "OpenFile":
+    def _read_anew(self, segment: Segment, view: memoryview, direct: bool) -> "OpenFile":
+        """Open the file once more, and read from that; returns it, which takes the old one's place if that works."""
+        file = self._open(segment.path, direct)
+        try:
+            self._require_unchanged(segment.path, file)
+            _fill(file, segment, view)
+        except OSError as error:
+            file.close()
+            raise _unreadable(segment.path, error) from error
+        except BaseException:
+            file.close()
+            raise
         with self._turn:
-            if self._files[path].is_direct:
-                self._refused.append(self._files[path])
-                self._files[path] = self._open(path, direct=False)
-            return self._files[path]
+            self._replaced.append(self._files[segment.path])
+            self._files[segment.path] = file
+        return file
+
+    def _require_unchanged(self, path: Path, file: "OpenFile") -> None:
+        state = self._states.get(path) and file.state()
+        if state and state != self._states[path]:
+            raise ModelError(
+                say("{file} was changed while its weights were in use.", file=path), say("Load the model again.")
+            )
+
+
+def _fill(file: "OpenFile", segment: Segment, view: memoryview) -> None:
+    """Read a segment to its place. Raises `OSError`, and `ModelError` where the file ends before."""
+    done = 0
+    while done < segment.nbytes:
+        want = min(segment.nbytes - done, PIECE_BYTES)
+        if file.is_direct:
+            want = round_up(want, PAGE)  # reads end early at the end of the file, whatever was asked for
+        at = segment.at + done
+        got = file.read(view[at : at + want], segment.offset + done)
+        if got <= 0:
+            raise ModelError(
+                say(
+                    "{file} ended {count} bytes early while its weights were read.",
+                    file=segment.path,
+                    count=segment.nbytes - done,
+                ),
+                say("Was it changed or moved? Download or prepare the model again."),
+            )
+        done += min(got, segment.nbytes - done)
 
 
 class OpenFile(Protocol):
@@ -100,6 +132,9 @@ class OpenFile(Protocol):
 
     def read(self, target: memoryview, offset: int) -> int:
         """Read to `target`, or less of it; returns how much, 0 at the end. Raises `OSError`."""
+
+    def state(self) -> FileState | None:
+        """Of the file as it is now; None where the system does not tell."""
 
     def drop_from_cache(self, offset: int, nbytes: int) -> None:
         """What was read is not read again soon."""
@@ -125,6 +160,10 @@ class _Descriptor:
             data = os.read(self._number, len(target))
         target[: len(data)] = data
         return len(data)
+
+    def state(self) -> FileState | None:
+        """See `OpenFile.state`."""
+        return file_state(self._number)
 
     def drop_from_cache(self, offset: int, nbytes: int) -> None:
         """See `OpenFile.drop_from_cache`; direct reads leave nothing there."""

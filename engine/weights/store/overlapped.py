@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.files import FileState, file_state
+
 PART_BYTES = 4 << 20  # of one request
 REQUESTS = 8  # under way at once, of one caller
 
@@ -88,6 +90,10 @@ class OverlappedFile:
     def close(self) -> None:
         """Close the file, which nobody reads any more."""
         self._kernel.CloseHandle(self._handle)
+
+    def state(self) -> FileState | None:
+        """Of the file at its path: handles of Windows are no descriptors."""
+        return file_state(self._path)
 
     def drop_from_cache(self, offset: int, nbytes: int) -> None:
         """Nothing of it is there."""

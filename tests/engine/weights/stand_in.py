@@ -110,12 +110,12 @@ class StandInCopyStream:
 
     device = torch.device("cpu")
 
-    def __init__(self, seed: int = 0, fail_at: int | None = None) -> None:
-        """`fail_at`: the number of the copy that fails, from 1."""
+    def __init__(self, seed: int = 0, fails_from: int | None = None) -> None:
+        """`fails_from`: the number of the first copy that fails, from 1; those behind it do so until it is None."""
         self.copies = 0
         self.peak_bytes = 0
         self._chance = random.Random(seed)
-        self._fail_at = fail_at
+        self.fails_from = fails_from
         self._memory: list[Tensor] = []
         self._queue: list[tuple[int, Tensor, Tensor]] = []
         self._lock = threading.Lock()
@@ -149,7 +149,7 @@ class StandInCopyStream:
             against.watch.require_passed(target, after)
         with self._lock:
             self.copies += 1
-            if self.copies == self._fail_at:
+            if self.fails_from is not None and self.copies >= self.fails_from:
                 raise RuntimeError("the copy engine failed")
             poison(target)
             self._queue.append((self.copies, source, target))

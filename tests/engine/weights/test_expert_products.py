@@ -420,12 +420,13 @@ def test_any_mix_of_ways_and_places_computes_the_same_beside_a_device(qwen: Mixt
 
 
 def test_a_copy_that_fails_beside_the_processor_is_raised_and_the_next_pass_is_right(qwen: Mixture) -> None:
-    copies, allowed = StandInCopyStream(fail_at=31), 9 * qwen.slot_bytes()
+    copies, allowed = StandInCopyStream(fails_from=31), 9 * qwen.slot_bytes()
     stream = qwen.stream(
         qwen.layouts, ["ram"] * 4, copies, expert_cache_bytes=allowed, choose=lambda _: "computed", host_rows=FEW_ROWS
     )
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(qwen.context)
+    copies.fails_from = None
     qwen.context.rewind(0)
     assert_near(passes(qwen.context), qwen.expected)
     stream.close()

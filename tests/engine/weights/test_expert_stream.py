@@ -195,29 +195,30 @@ def test_a_file_that_is_cut_off_is_an_error_and_the_next_pass_is_right(
         qwen.layouts, ["ssd"] * 4, copy_stream, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always, disk_slots=1
     )
     passes(qwen.context)
-    path, content = cut(qwen.layouts)
+    path, content, changed = cut(qwen.layouts)
     with pytest.raises(ModelError, match=r"2\.safetensors ended \d+ bytes early"):
         qwen.context.score(*random_tree(8, 5))
     path.write_bytes(content)
+    os.utime(path, ns=(changed, changed))  # as it was before
     qwen.context.rewind(0)
     assert_same(passes(qwen.context), qwen.expected)
     stream.close()
 
 
-def cut(layouts: Sequence[LayerLayout]) -> tuple[Path, bytes]:
-    """Cut a layer's file off behind its first page."""
+def cut(layouts: Sequence[LayerLayout]) -> tuple[Path, bytes, int]:
+    """Cut a layer's file off behind its first page; returns what it held, and when it was changed before."""
     path = layouts[2].segments[0].path
-    content = path.read_bytes()
+    content, changed = path.read_bytes(), path.stat().st_mtime_ns
     os.truncate(path, 5000)
-    return path, content
+    return path, content, changed
 
 
 def test_a_copy_that_fails_is_raised_and_the_next_pass_is_right(qwen: Mixture) -> None:
-    stream = qwen.stream(
-        qwen.layouts, ["ram"] * 4, StandInCopyStream(fail_at=31), expert_cache_bytes=PLENTY, choose=always
-    )
+    copies = StandInCopyStream(fails_from=31)
+    stream = qwen.stream(qwen.layouts, ["ram"] * 4, copies, expert_cache_bytes=PLENTY, choose=always)
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(qwen.context)
+    copies.fails_from = None
     qwen.context.rewind(0)
     assert_same(passes(qwen.context), qwen.expected)
     stream.close()

@@ -211,11 +211,15 @@ def test_a_file_that_is_cut_off_while_it_is_used_is_an_error_and_no_nonsense(
     stream = llama.stream(llama.layouts, ["ssd"] * 5, copy_stream, disk_slots=1, device_slots=1)
     passes(llama.context)
     path = llama.layouts[2].segments[0].path
-    content = path.read_bytes()
+    content, state = path.read_bytes(), path.stat()
     os.truncate(path, 5000)
     with pytest.raises(ModelError, match=r"2\.safetensors ended \d+ bytes early"):
         llama.context.score([5], [-1])
-    path.write_bytes(content)  # the same file again: what was cut off is back
+    path.write_bytes(content)
+    llama.context.rewind(0)
+    with pytest.raises(ModelError, match=r"2\.safetensors was changed while its weights were in use"):
+        passes(llama.context)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # the same file again: what was cut off is back
     llama.context.rewind(0)
     assert_same(passes(llama.context), llama.expected)
     stream.close()
@@ -264,9 +268,11 @@ def test_a_stream_that_cannot_be_made_leaves_no_file_open(llama: Llama, monkeypa
 
 
 def test_a_copy_that_fails_is_raised(llama: Llama) -> None:
-    stream = llama.stream(llama.layouts, ["ram"] * 5, StandInCopyStream(fail_at=7))
+    copies = StandInCopyStream(fails_from=7)
+    stream = llama.stream(llama.layouts, ["ram"] * 5, copies)
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(llama.context)
+    copies.fails_from = None
     llama.context.rewind(0)
     assert_same(passes(llama.context), llama.expected)
     stream.close()
