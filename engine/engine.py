@@ -61,6 +61,11 @@ class Engine:
         return self._loaded.pair.options
 
     @property
+    def is_current(self) -> bool:
+        """Whether its files are still those that were loaded."""
+        return self._loaded.pair.is_current
+
+    @property
     def source(self) -> Path:
         """The target's folder, or its GGUF file."""
         return self._loaded.pair.target.path

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from engine.accelerator import FIRST, has_graphs, is_accelerator, make_stream
-from engine.errors import Cancellation
+from engine.errors import Cancellation, ModelError
 from engine.kept_files import kept_bytes, kept_folder
 from engine.loading.kept.kept_texts import KeptTexts, texts_of
 from engine.loading.kept.model_names import model_names
@@ -262,7 +262,14 @@ def load_pair(
         texts = texts_of(plan, device.type) if keeps_texts else None
         return _load(request, pair, plan, good, texts, device, cancellation)
 
-    return (yield from load_with_retries(request, pair, device, good, cancellation, attempt))
+    loaded = yield from load_with_retries(request, pair, device, good, cancellation, attempt)
+    if not pair.is_current:  # each weight was read from whatever file there was then
+        loaded.weights.close()
+        raise ModelError(
+            say("The files of '{name}' were changed while they were loaded.", name=pair.target.name),
+            say("Load the model again."),
+        )
+    return loaded
 
 
 def _load(

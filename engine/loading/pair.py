@@ -1,8 +1,11 @@
 """A target and maybe a draft that belong together: opened and compared, but not loaded."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from engine.errors import InputError, ModelError
+from engine.files import FileState, file_state
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.gguf.header import read_lists
@@ -68,7 +71,8 @@ class Pair:
     """A pair that was opened; `draft` None: there is no draft model of its own.
 
     `intersection`: of the vocabularies, where the draft's is another than the target's. `heads`: the target's own, or
-    an EAGLE-3 head, where they draft: alone, then they are the `draft`, or merged with it.
+    an EAGLE-3 head, where they draft: alone, then they are the `draft`, or merged with it. `states`: of all files, when
+    they were opened.
     """
 
     options: LoadOptions
@@ -77,6 +81,12 @@ class Pair:
     tokenizer: Tokenizer
     intersection: TokenIntersection | None = None
     heads: Checkpoint | None = None
+    states: Mapping[Path, FileState | None] = field(default_factory=dict)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no file was changed, or replaced by another one, since it was opened; one may be gone."""
+        return not any(state and (file_state(path) or state) != state for path, state in self.states.items())
 
     @property
     def drafts_itself(self) -> bool:
@@ -101,6 +111,12 @@ class Pair:
 
 def open_pair(options: LoadOptions) -> Pair:
     """Open both folders and compare their vocabularies; cheap. Raises `InputError` or `ModelError`."""
+    pair = _opened(options)
+    checkpoints = [each for each in (pair.target, pair.draft, pair.heads) if each]
+    return replace(pair, states={path: file_state(path) for each in checkpoints for path in each.files})
+
+
+def _opened(options: LoadOptions) -> Pair:
     options.check()
     target, source = open_checkpoint(options.target, role="target"), draft_source(options)
     opened = open_checkpoint(source, role="draft") if source else None

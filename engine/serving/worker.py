@@ -120,7 +120,7 @@ class Worker:
 
         request, engine = job.request, self._desk.engine
         if isinstance(request, Load):
-            if engine and engine.options == request.options:
+            if engine and engine.options == request.options and engine.is_current:
                 yield from (engine.describe(request.id, seconds=0.0), Finished(request.id, "loaded"))
                 return
             pair = open_pair(request.options)  # what is loaded stays until the new pair is known to be usable
