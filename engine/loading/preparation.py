@@ -85,9 +85,11 @@ def prepare_model(
     state = source_fingerprint(checkpoint)
     converter = open_layer_converter(checkpoint, dtype)
 
-    def stored_bytes(index: int) -> int:
-        outlines = (codec.outline(weight, *shape) for weight, shape in converter.shapes(index).items())
-        return sum(tensor.nbytes for outline in outlines for tensor in outline.values())
+    def outline(index: int) -> dict[str, Tensor]:
+        stored: dict[str, Tensor] = {}
+        for weight, shape in converter.shapes(index).items():
+            stored |= codec.outline(weight, *shape)
+        return stored
 
     def make(index: int) -> dict[str, Tensor]:
         stored: dict[str, Tensor] = {}
@@ -98,8 +100,8 @@ def prepare_model(
 
     number = name_of(dtype)
     recipe = Recipe(checkpoint.name, str(checkpoint.path.resolve()), state, name, number, len(converter))
-    layer_bytes = [stored_bytes(index) for index in range(len(converter))]
-    yield from prepare(folder, Work(recipe, layer_bytes, make, lambda: source_fingerprint(checkpoint)), cancellation)
+    outlines = [outline(index) for index in range(len(converter))]
+    yield from prepare(folder, Work(recipe, outlines, make, lambda: source_fingerprint(checkpoint)), cancellation)
 
 
 def _encoded(codec: Codec, name: str, tensor: Tensor, device: torch.device) -> dict[str, Tensor]:

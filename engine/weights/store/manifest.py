@@ -17,6 +17,10 @@ MAX_BYTES = 16 << 20
 HEAD_BYTES = 1 << 20  # the table of tensors, and the first of the weights
 
 
+class DamagedManifestError(ModelError):
+    """What stands in the manifest's place is none, or makes no sense."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What the layers were made from, and how.
@@ -70,7 +74,10 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The folder's manifest; None where there is none, `ModelError` for one that is damaged or of another format."""
+    """The folder's manifest; None where there is none.
+
+    Raises `DamagedManifestError`, and `ModelError` for one of another format or one that cannot be read.
+    """
     path = folder / NAME
     if path.is_symlink():
         raise ModelError(say("{file} is a link, which is never followed.", file=path), say("Prepare the model again."))
@@ -86,7 +93,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise ModelError(say("{folder} holds no prepared model.", folder=folder), say("Choose another folder."))
+        raise DamagedManifestError(
+            say("{folder} holds no prepared model.", folder=folder), say("Choose another folder.")
+        )
     if content.get("format") != FORMAT:
         raise ModelError(
             say("{folder} was prepared by another version of Coppice.", folder=folder),
@@ -95,7 +104,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     try:
         return _parse(content)
     except (LookupError, TypeError, ValueError) as error:
-        raise ModelError(
+        raise DamagedManifestError(
             say("{file} is damaged.", file=path), say("Delete the folder, and prepare the model again.")
         ) from error
 

@@ -14,8 +14,8 @@ from engine.errors import Cancellation, CoppiceError, ModelError
 from engine.files import SUFFIX, remove_leftovers
 from engine.protocol.sentences import Amount, reason_of, say
 from engine.weights.store.layer_file import write_layer
-from engine.weights.store.manifest import NAME, Manifest, Recipe, read_manifest
-from engine.weights.store.prepared_model import is_intact, is_there, layer_path
+from engine.weights.store.manifest import NAME, DamagedManifestError, Manifest, Recipe, read_manifest
+from engine.weights.store.prepared_model import is_called_by, is_intact, is_there, is_usable, layer_path
 
 RESERVE_BYTES = 256 << 20  # left free on the disk: a full disk harms more than us
 TABLE_BYTES = 64 << 10  # a layer's table of tensors, padding included; only far larger mixtures need more
@@ -39,32 +39,46 @@ class PrepareProgress:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What to prepare. `layer_bytes`: what each layer will take when stored; `make` gives its stored tensors.
+    """What to prepare. `outlines`: on meta, each layer's stored tensors; `make` gives them.
 
     `source_fingerprint` gives the state of the source's files now.
     """
 
     recipe: Recipe
-    layer_bytes: Sequence[int]
+    outlines: Sequence[Mapping[str, Tensor]]
     make: Callable[[int], Mapping[str, Tensor]]
     source_fingerprint: Callable[[], str]
+
+    @property
+    def layer_bytes(self) -> list[int]:
+        """What each layer will take when stored."""
+        return [sum(tensor.nbytes for tensor in outline.values()) for outline in self.outlines]
+
+    def is_kept(self, folder: Path, manifest: Manifest, index: int) -> bool:
+        """Whether a layer that the manifest names need not be made again.
+
+        A complete model was intact when it was made, and is opened often; after a run that was stopped, it is all read.
+        """
+        path, layer = layer_path(folder, index), manifest.layers[index]
+        if manifest.complete:
+            return is_usable(path, layer, index, self.recipe.codec, self.outlines[index])
+        return is_intact(path, layer)
 
 
 def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[PrepareProgress]:
     """Write all layers into `folder`, except those that an earlier run has finished; yields after each layer.
 
-    Layers of a run that was stopped are kept if they are whole, those of a complete one if their sizes are right.
-    Raises `Cancelled` between two layers, what is done stays; `ModelError` for a folder that holds something else or
-    a source that changed; `CoppiceError` if the disk is too small or fails.
+    Layers of a run that was stopped are kept if they are whole, those of a complete one if their sizes and tables are
+    right, and those that another process finishes meanwhile. Raises `Cancelled` between two layers, what is done stays;
+    `ModelError` for a folder that holds something else or a source that changed; `CoppiceError` if the disk is too
+    small or fails.
     """
     with _disk_errors(folder):
-        manifest = _claim(folder, work.recipe)
+        manifest = found = _claim(folder, work.recipe)
         progress = _Progress(work.layer_bytes)
-        # A complete model was intact when it was made, and is opened often; after a run that was stopped, read it all.
-        is_kept = is_there if manifest.complete else is_intact
-        for index, layer in sorted(manifest.layers.items()):
+        for index in sorted(found.layers):
             cancellation.check()
-            if is_kept(layer_path(folder, index), layer):
+            if work.is_kept(folder, found, index):
                 yield progress.kept(index)
             else:
                 manifest = manifest.without_layer(index)
@@ -75,12 +89,16 @@ def prepare(folder: Path, work: Work, cancellation: Cancellation) -> Iterator[Pr
         _require_space(folder, work, missing)
         for index in missing:
             cancellation.check()
+            manifest = _with_others(folder, manifest)
+            if index in manifest.layers:
+                yield progress.kept(index)
+                continue
             layer = write_layer(layer_path(folder, index), index, work.make(index), work.recipe.codec)
-            manifest = manifest.with_layer(index, layer)
+            if work.source_fingerprint() != work.recipe.fingerprint:
+                raise _changed(work.recipe)  # before the layer counts as one of the source that the recipe names
+            manifest = _with_others(folder, manifest).with_layer(index, layer)
             manifest.write(folder)
             yield progress.made(index)
-        if work.source_fingerprint() != work.recipe.fingerprint:
-            raise _changed(work.recipe)
         replace(manifest, complete=True).write(folder)
 
 
@@ -110,16 +128,36 @@ class _Progress:
         return PrepareProgress(self._layers, len(self._layer_bytes), self._done, total, seconds, kept)
 
 
+def _with_others(folder: Path, manifest: Manifest) -> Manifest:
+    """The same with the layers that another process, which prepares the same, has finished meanwhile."""
+    found = read_manifest(folder)
+    if found is None or found.recipe != manifest.recipe:
+        return manifest
+    there = {index: layer for index, layer in found.layers.items() if is_there(layer_path(folder, index), layer)}
+    return replace(manifest, layers={**manifest.layers, **there}, complete=found.complete and there == found.layers)
+
+
 def _claim(folder: Path, recipe: Recipe) -> Manifest:
-    """The folder's manifest, new or of the same layers; raises `ModelError` if the folder holds anything else."""
+    """The folder's manifest, new or of the same layers; raises `ModelError` if the folder holds anything else.
+
+    What is in a folder that is called by the recipe was prepared, and is made again where no manifest tells of it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    manifest = read_manifest(folder)
+    is_ours = is_called_by(folder, recipe.fingerprint)
+    try:
+        manifest = read_manifest(folder)
+    except DamagedManifestError:
+        if not is_ours:
+            raise
+        manifest = None
     if manifest is None:
         interrupted = f"{NAME}.*{SUFFIX}"  # our own first write
-        if any(not path.match(interrupted) for path in folder.iterdir()):
+        if not is_ours and any(not path.match(interrupted) for path in folder.iterdir()):
             raise ModelError(
                 say("{folder} holds other files.", folder=folder), say("Choose a new folder, or an empty one.")
             )
+        for path in folder.glob("layer-*.safetensors"):
+            path.unlink()
         manifest = Manifest(recipe)
         manifest.write(folder)  # before any layer: only the manifest marks the folder as ours
     remove_leftovers(folder)
@@ -168,7 +206,8 @@ def _disk_errors(folder: Path) -> Iterator[None]:
                 say("Free some space and prepare again: the layers that are finished are kept."),
             ) from error
         raise CoppiceError(
-            say("{place} cannot be written: {reason}.", place=folder, reason=reason_of(error)), say("Check the disk.")
+            say("{place} cannot be written: {reason}.", place=folder, reason=reason_of(error)),
+            say("Check the disk, or choose another folder for prepared models."),
         ) from error
 
 

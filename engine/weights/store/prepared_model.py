@@ -1,8 +1,10 @@
 """Prepared models in their folders: found, opened, checked and deleted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from engine.errors import Cancellation, ModelError
 from engine.files import SUFFIX
@@ -59,6 +61,11 @@ def folder_name(name: str, weights: str, fingerprint: str) -> str:
     """What a prepared model's folder is called; `weights` is what a person calls its number type."""
     safe = "".join(character if character.isalnum() or character in "._-" else "-" for character in name)
     return f"{safe.lstrip('.')[:80]}-{weights}-{fingerprint[:12]}"
+
+
+def is_called_by(folder: Path, fingerprint: str) -> bool:
+    """Whether `folder_name` gave the folder its name, for this state of a source: whatever is in it was prepared."""
+    return folder.name.endswith(f"-{fingerprint[:12]}")
 
 
 def open_prepared(folder: Path, source_fingerprint: str | None = None) -> PreparedModel:
@@ -146,6 +153,19 @@ def is_there(path: Path, layer: LayerFile) -> bool:
     except (ModelError, OSError):
         return False
     return True
+
+
+def is_usable(path: Path, layer: LayerFile, index: int, codec: str, outline: Mapping[str, Tensor]) -> bool:
+    """Whether the file is there, in the right size, and says that it holds this layer, in tensors like the outline."""
+    if not is_there(path, layer):
+        return False
+    try:
+        layout = read_layout(path)
+    except ModelError:
+        return False
+    held = {each.name: (each.dtype, each.shape) for each in layout.tensors}
+    wanted = {name: (tensor.dtype, tuple(tensor.shape)) for name, tensor in outline.items()}
+    return (layout.index, layout.codec, held) == (index, codec, wanted)
 
 
 def is_intact(path: Path, layer: LayerFile) -> bool:

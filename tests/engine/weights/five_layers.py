@@ -36,8 +36,9 @@ class Maker:
     def work(self, **changes: Any) -> Work:
         """All layers, by a recipe that may be changed."""
         recipe = Recipe("org/tiny", "/models/tiny", "as it was", "plain", "float32", LAYERS)
-        size = sum(tensor.nbytes for tensor in layer(0).values())
-        return Work(replace(recipe, **changes), [size] * LAYERS, self.make, lambda: self.state)
+        outline = {name: tensor.to("meta") for name, tensor in layer(0).items()}
+        recipe = replace(recipe, **changes)
+        return Work(recipe, [outline] * LAYERS, self.make, lambda: self.state)
 
 
 def run(folder: Path, work: Work, layers: int = LAYERS) -> list[PrepareProgress]:

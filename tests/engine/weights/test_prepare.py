@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch import Tensor
 
 from engine.errors import Cancellation, Cancelled, CoppiceError, ModelError
 from engine.weights.store import layer_file
+from engine.weights.store.manifest import NAME
 from engine.weights.store.prepare import prepare
-from engine.weights.store.prepared_model import delete_prepared, layer_path, open_prepared
+from engine.weights.store.prepared_model import delete_prepared, folder_name, layer_path, open_prepared
 from tests.engine.weights.five_layers import LAYERS, Maker, assert_whole, finish, flip, run, truncate
 
 Usage = namedtuple("Usage", "total used free")
@@ -179,6 +181,48 @@ def test_a_source_that_changed_meanwhile_is_refused(folder: Path, maker: Maker) 
         open_prepared(folder)
 
 
+def test_layers_of_a_source_that_changed_do_not_count_as_those_of_the_one_before(folder: Path, maker: Maker) -> None:
+    """Another model for a while in the place of one: its layers are whole, and the other's."""
+    steps = prepare(folder, maker.work(), Cancellation())
+    next(steps)
+    maker.state = "another"
+    with pytest.raises(ModelError, match="have changed"):
+        next(steps)
+    maker.state = "as it was"
+    maker.made.clear()
+    finish(folder, maker.work())
+    assert maker.made == [1, 2, 3, 4]
+
+
+def test_two_processes_that_prepare_the_same_share_the_work_and_undo_nothing(folder: Path, maker: Maker) -> None:
+    other = Maker()
+    slow = prepare(folder, other.work(), Cancellation())
+    next(slow)
+    fast = prepare(folder, maker.work(), Cancellation())
+    steps = [next(fast), next(fast)]
+    next(slow)
+    steps += fast
+    assert [step.layers for step in steps] == [1, 2, 3, 4, 5]
+    assert_whole(folder)
+    for step in slow:
+        assert step.kept
+        assert_whole(folder)
+    assert sorted([*maker.made, *other.made]) == [0, 1, 2, 3, 4]
+
+
+def test_a_slow_process_does_not_undo_what_another_finished_while_it_wrote(folder: Path, maker: Maker) -> None:
+    """It looks once more when its layer is written, and what is complete stays so."""
+    other, work = Maker(), maker.work()
+
+    def make(index: int) -> Any:
+        finish(folder, other.work())
+        return maker.make(index)
+
+    for _ in prepare(folder, replace(work, make=make), Cancellation()):
+        assert_whole(folder)
+    assert maker.made == [0]
+
+
 def test_a_model_that_was_moved_is_still_the_same(folder: Path, maker: Maker) -> None:
     run(folder, maker.work(), 2)
     steps = finish(folder, maker.work(name="tiny", source="/elsewhere/tiny"))
@@ -202,6 +246,25 @@ def test_a_folder_with_other_files_is_left_alone(names: tuple[str, ...], folder:
     with pytest.raises(ModelError, match="holds no prepared model"):
         delete_prepared(folder)
     assert sorted(path.name for path in folder.iterdir()) == list(names)
+
+
+@pytest.mark.parametrize("content", ["", "[", "{}", '{"kind": "coppice prepared layers", "format": 1}', None])
+def test_a_folder_called_by_its_recipe_is_made_anew_where_its_manifest_is_lost(
+    content: str | None, tmp_path: Path, maker: Maker
+) -> None:
+    """Nobody else gives a folder of the cache such a name, and nothing but deleting it by hand would help."""
+    work = maker.work(fingerprint="0123456789abcdef")
+    maker.state = work.recipe.fingerprint
+    folder = tmp_path / folder_name("org/tiny", "float32", work.recipe.fingerprint)
+    finish(folder, work)
+    if content is None:
+        (folder / NAME).unlink()
+    else:
+        (folder / NAME).write_text(content)
+    maker.made.clear()
+    finish(folder, work)
+    assert maker.made == list(range(LAYERS))
+    assert_whole(folder)
 
 
 def test_a_run_that_was_killed_at_its_first_write_is_taken_up(folder: Path, maker: Maker) -> None:

@@ -71,11 +71,40 @@ def test_verifying_can_be_cancelled(folder: Path, maker: Maker) -> None:
         next(steps)
 
 
-def test_a_layer_under_another_s_name_is_refused(folder: Path, maker: Maker) -> None:
+def test_a_layer_under_another_s_name_is_refused_and_mended(folder: Path, maker: Maker) -> None:
     finish(folder, maker.work())
     shutil.copyfile(layer_path(folder, 1), layer_path(folder, 2))
     with pytest.raises(ModelError, match="another layer than its name says"):
         open_prepared(folder).layouts()
+    maker.made.clear()
+    finish(folder, maker.work())
+    assert maker.made == [2]
+    assert_whole(folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"{", b"["),
+        (b"mlp.weight", b"mlq.weight"),
+        (b'"F32"', b'"I32"'),
+        (b"[64,32]", b"[32,64]"),
+        (b'"codec":"plain"', b'"codec":"plaim"'),
+    ],
+)
+def test_a_damaged_table_of_a_complete_model_is_mended_by_preparing(
+    old: bytes, new: bytes, folder: Path, maker: Maker
+) -> None:
+    """Before it is loaded: of its numbers nothing is compared then, but they must be those that the codec stores."""
+    finish(folder, maker.work())
+    path = layer_path(folder, 2)
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+    maker.made.clear()
+    finish(folder, maker.work())
+    assert maker.made == [2]
+    assert_whole(folder)
 
 
 def test_a_prepared_model_knows_which_source_it_belongs_to(folder: Path, maker: Maker) -> None:
