@@ -5,6 +5,7 @@ id, so that what a killed process left can be told from what a running one write
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,11 @@ from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
+if sys.platform != "win32":
+    import resource
+
 SUFFIX = ".part"
+MOST_OPEN = 4096  # files at once: a prepared model has one for each layer, and a server one for each client
 _NAME_LENGTH = 40  # of the old name in the temporary one: file systems limit the length of a name
 # Virus scanners and indexers of Windows hold new files open for a moment.
 _TRIES, _PAUSE_SECONDS = 10 if os.name == "nt" else 1, 0.05
@@ -114,6 +119,16 @@ def remove_leftovers(folder: Path) -> None:
         if _writer_of(left) is None:
             left.unlink(missing_ok=True)
     _remove_dead(folder, "*")
+
+
+def let_many_files_open() -> None:
+    """Raise this process's own limit, as far as it may: macOS allows 256 files unless it is asked for more."""
+    if sys.platform != "win32":
+        own, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MOST_OPEN if most == resource.RLIM_INFINITY else min(MOST_OPEN, most)
+        if own != resource.RLIM_INFINITY and own < wanted:
+            with suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def sync_folder(folder: Path) -> None:

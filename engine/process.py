@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from engine.errors import Cancellation
+from engine.files import let_many_files_open
 from engine.idle_threads import let_idle_threads_sleep
 from engine.loading.out_of_memory import let_gpu_segments_grow
 from engine.observing.answerer import Answerer
@@ -261,6 +262,7 @@ def _configure_process() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - 1)))
     let_gpu_segments_grow()
     let_idle_threads_sleep()
+    let_many_files_open()
     forbid_core_files()
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415  # Linux only
