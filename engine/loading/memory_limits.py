@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from engine import accelerator
+from engine.files import file_state
 from engine.loading.pair import Pair
 from engine.loading.store import CacheFile, cache_root
 from engine.protocol.options import LoadOptions
@@ -117,7 +118,7 @@ class MemoryLimits:
 
     def _recall(self) -> Limits:
         """The stored limits; none if memory never ran out, if that is too long ago, or if far more is free now."""
-        if not self._file.path.is_file():
+        if file_state(self._file.path) is None:  # also where the folder cannot be looked at
             return Limits()
         key = self._key()
         entry = self._file.entry("pairs", key, _parsed)

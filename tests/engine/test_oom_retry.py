@@ -180,6 +180,14 @@ def test_a_damaged_file_is_ignored_and_written_anew(
     assert MemoryLimits(pair, CPU, MEMORY).limits.vram_bytes > 0
 
 
+def test_a_folder_that_cannot_be_looked_at_holds_nothing(pair: Pair, tmp_path: Path) -> None:
+    """As one of another user, or of a share that has gone; names that are too long fail for everybody."""
+    cache_dir = str(tmp_path / ("long" * 100) / "cache")
+    nowhere = MemoryLimits(replace(pair, options=replace(pair.options, cache_dir=cache_dir)), CPU, MEMORY)
+    assert nowhere.limits == Limits()
+    nowhere.remember(Limits(vram_bytes=GIB))
+
+
 @pytest.mark.parametrize("field", ["vram_bytes", "tree_nodes", "ram_free", "tree_patience", "times"])
 @pytest.mark.parametrize("value", ["-5", '"many"', "1.5", "true", "{}"])
 def test_a_nonsensical_entry_is_ignored(

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.files import file_state
+
 MOUNTS, BY_UUID = Path("/proc/self/mountinfo"), Path("/dev/disk/by-uuid")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _WITH_LASTING_ID = ("ext2", "ext3", "ext4", "btrfs")  # their `f_fsid` comes from the UUID within the file system
@@ -40,7 +42,7 @@ def volume_of(path: Path, mounts: Path = MOUNTS, by_uuid: Path = BY_UUID) -> str
 
 def _existing(path: Path) -> Path:
     path = Path(os.path.realpath(path))
-    while not path.exists() and path != path.parent:
+    while file_state(path) is None and path != path.parent:  # also where it cannot be looked at
         path = path.parent
     return path
 

@@ -99,6 +99,11 @@ def test_without_a_table_of_mounts_the_place_of_the_mount_tells(tmp_path: Path, 
     assert volume_of(tmp_path, mounts, tmp_path / "none").startswith("mounted at /")
 
 
+def test_what_cannot_be_looked_at_is_on_the_disk_of_what_can(tmp_path: Path) -> None:
+    """As the folder of another user; names that are too long fail for everybody."""
+    assert volume_of(tmp_path / ("long" * 100) / "cache") == volume_of(tmp_path)
+
+
 def test_this_machine_has_names_for_its_own_disks(tmp_path: Path) -> None:
     assert volume_of(tmp_path) == volume_of(tmp_path / "not" / "there")
     assert f"{tmp_path.stat().st_dev}" not in volume_of(tmp_path).split()
