@@ -4,6 +4,7 @@ Checkpoints and networks name weights differently, and a mixture's experts are s
 other. The library knows how to get from one to the other; `from_pretrained` offers that for whole models only.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from engine.model.safetensors_header import TensorInfo
 from engine.number_types import safetensors_names, torch_types
 from engine.protocol.sentences import say
 
+NO_MEMORY = re.compile(r"MemoryError|allocate memory|out of memory", re.IGNORECASE)
 PIECE_BYTES = 16 << 20  # read and converted at once: bounds the memory beside the tensor itself
 
 MOST_BUFFER_BYTES = 64 << 20  # frequencies take kilobytes; some families keep tables of sines
@@ -196,6 +198,7 @@ class WeightLoader:
         """Put a checkpoint's tensors, under its own names, into the network; all others stay as they are.
 
         Tensors on meta load too, onto meta: then only shapes and number types are worked out, and nothing is read.
+        Raises `ModelError` for what cannot be converted, and `MemoryError` where there is no memory for that.
         """
         config = LoadStateDictConfig(
             weight_mapping=self._transforms(),
@@ -205,7 +208,9 @@ class WeightLoader:
         )
         info, _ = convert_and_load_state_dict_in_model(self.model, dict(tensors), config)
         if info.conversion_errors:
-            name = min(info.conversion_errors)
+            name, words = min(info.conversion_errors.items())
+            if NO_MEMORY.search(words):  # the words are all that the library keeps of what was raised
+                raise MemoryError(words)
             raise ModelError(
                 say(
                     "The weights for {tensor} cannot be converted to the shape that transformers gives them.",

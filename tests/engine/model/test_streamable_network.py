@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.core_model_loading import MergeModulelist
 
 from engine.errors import ModelError
 from engine.model import layer_converter
@@ -213,6 +214,33 @@ def test_a_missing_weight_is_named(llama: Path) -> None:
     save_file(tensors, llama / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError, match=r"lacks the weights model\.layers\.2\.mlp\.up_proj\.weight"):
         build_streamable(open_checkpoint(str(llama)), torch.float32, CPU)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory: you tried to"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_memory_that_runs_out_while_experts_are_stacked_is_no_fault_of_the_files(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library keeps what its conversions raise to itself."""
+    streamable = build_streamable(save("qwen3_moe", tmp_path), torch.float32, CPU)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(MergeModulelist, "convert", fail)
+    with pytest.raises(MemoryError):
+        dict(streamable.converter.weights(0))
+    error.args = ("stack expects each tensor to be equal size",)
+    if type(error) is RuntimeError:
+        with pytest.raises(ModelError, match="cannot be converted to the shape"):
+            dict(streamable.converter.weights(0))
 
 
 def test_a_missing_expert_is_refused(tmp_path: Path) -> None:
