@@ -2,6 +2,7 @@
 
 import os
 import random
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -219,6 +220,30 @@ def test_a_copy_that_fails_is_raised_and_the_next_pass_is_right(qwen: Mixture) -
     with pytest.raises(RuntimeError, match="copy engine failed"):
         passes(qwen.context)
     copies.fails_from = None
+    qwen.context.rewind(0)
+    assert_same(passes(qwen.context), qwen.expected)
+    stream.close()
+
+
+@pytest.mark.parametrize("copy_stream", [None, StandInCopyStream()])
+def test_experts_that_no_thread_could_be_started_for_are_not_taken_for_those_that_came(
+    copy_stream: StandInCopyStream | None, qwen: Mixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Systems limit how many threads a user has."""
+    stream = qwen.stream(
+        qwen.layouts, ["ssd"] * 4, copy_stream, expert_cache_bytes=9 * qwen.slot_bytes(), choose=always
+    )
+    start, last = threading.Thread.start, "experts to their slots_0" if copy_stream else "experts to their slots_1"
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == last:
+            monkeypatch.undo()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        passes(qwen.context)
     qwen.context.rewind(0)
     assert_same(passes(qwen.context), qwen.expected)
     stream.close()

@@ -131,8 +131,7 @@ class ExpertSlots:
         self._memory, self._shape, self._copy_stream = memory, shape, copy_stream
         # Behind the last computation that read the slot; at first, behind all that had this memory for something else.
         self._events: list[Any] = [copy_stream.record_event() if copy_stream else None] * slots
-        # The staging buffer on the way to a device holds one at a time.
-        self._threads = ThreadPoolExecutor(1 if copy_stream else READERS, "experts to their slots")
+        self._threads = self._pool()
 
     def load(
         self, split: SplitLayout, experts: Sequence[int], source: ExpertSource, on_wait: OnWait | None, is_timed: bool
@@ -146,7 +145,7 @@ class ExpertSlots:
         taken = self.cache.take([(layer, expert) for expert in experts])
         slot_of = dict(zip(experts, taken.slots, strict=True))
         transfers: list[Transfer] = []
-        coming = self._request([(expert, slot_of[expert]) for _, expert in taken.missing], source)
+        coming = self._request(layer, [(expert, slot_of[expert]) for _, expert in taken.missing], source)
         try:
             for expert in experts:
                 if expert not in coming:
@@ -181,7 +180,7 @@ class ExpertSlots:
         """
         layer = split.trunk.index
         slots = self.cache.admit([(layer, expert) for expert in experts])
-        coming = self._request(list(zip(experts, slots, strict=True)), source)
+        coming = self._request(layer, list(zip(experts, slots, strict=True)), source)
         transfers: list[Transfer] = []
         try:
             yield
@@ -197,8 +196,10 @@ class ExpertSlots:
         """End the threads."""
         self._threads.shutdown(cancel_futures=True)
 
-    def _request(self, missing: Sequence[tuple[int, int]], source: ExpertSource) -> "dict[int, Future[Transfer]]":
-        """Of experts and their slots: when each of them arrives."""
+    def _request(
+        self, layer: int, missing: Sequence[tuple[int, int]], source: ExpertSource
+    ) -> "dict[int, Future[Transfer]]":
+        """Of experts and their slots: when each of them arrives. If that raises, none of them is in the cache."""
         wanted = [Fetch(expert, self._slot(slot), self._events[slot]) for expert, slot in missing]
 
         def fetch(some: Sequence[Fetch]) -> Transfer:
@@ -206,9 +207,22 @@ class ExpertSlots:
             source.fetch(some)
             return Transfer(begin, time.perf_counter())
 
-        if source.takes_all and wanted:
-            return dict.fromkeys((each.expert for each in wanted), self._threads.submit(fetch, wanted))
-        return {each.expert: self._threads.submit(fetch, [each]) for each in wanted}
+        coming: dict[int, Future[Transfer]] = {}
+        try:
+            if source.takes_all and wanted:
+                return dict.fromkeys((each.expert for each in wanted), self._threads.submit(fetch, wanted))
+            for each in wanted:
+                coming[each.expert] = self._threads.submit(fetch, [each])
+        except BaseException:  # the system has no further thread: one that there is would still do what was asked for
+            self._threads.shutdown(cancel_futures=True)
+            self._threads = self._pool()
+            self.cache.forget((layer, expert) for expert, _ in missing)
+            raise
+        return coming
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """The staging buffer on the way to a device holds one at a time."""
+        return ThreadPoolExecutor(1 if self._copy_stream else READERS, "experts to their slots")
 
     def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool) -> None:
         """The meter counts how long they took, from the first one's begin to the last one's end."""
