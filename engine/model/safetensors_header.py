@@ -139,7 +139,8 @@ def _tensor(name: str, entry: object, shard: Path, data_begin: int) -> TensorInf
             say("Choose another model."),
         )
     begin, end = offsets
-    if len(shape) > MAX_DIMENSIONS or (end - begin) * 8 != math.prod(shape) * BITS[dtype]:
+    fits = (end - begin) * 8 == math.prod(shape) * BITS[dtype]
+    if len(shape) > MAX_DIMENSIONS or not fits or math.prod(filter(None, shape)) > MAX_SIZE // BITS[dtype]:
         raise ModelError(
             say(
                 "{file} gives its tensor {tensor} a place that does not fit its shape.", file=shard, tensor=shown(name)

@@ -225,6 +225,10 @@ WEIGHT_BREAKERS: dict[str, tuple[Breaker, str]] = {
     "a fractional shape": (lambda folder: edit_first_tensor(folder, shape=[1.5]), "does not say where"),
     "too many dimensions": (lambda folder: edit_first_tensor(folder, shape=[1] * 1000), "does not fit its shape"),
     "a huge shape": (lambda folder: edit_first_tensor(folder, shape=[2**62] * 8), "does not fit its shape"),
+    "a huge shape of nothing": (
+        lambda folder: edit_first_tensor(folder, shape=[0, 2**62, 2**62], data_offsets=[0, 0]),
+        "does not fit its shape",
+    ),
     "negative offsets": (lambda folder: edit_first_tensor(folder, data_offsets=[-8, 0]), "does not say where"),
     "offsets backwards": (lambda folder: edit_first_tensor(folder, data_offsets=[8, 0]), "does not fit its shape"),
     "three offsets": (lambda folder: edit_first_tensor(folder, data_offsets=[0, 1, 2]), "does not say where"),
