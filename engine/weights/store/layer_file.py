@@ -12,8 +12,9 @@ from torch import Tensor
 
 from engine.errors import ModelError, Panic, no_panic
 from engine.files import replaced_atomically
+from engine.model.safetensors_header import MAX_TABLE_BYTES
 from engine.number_types import safetensors_names, torch_types
-from engine.protocol.sentences import say
+from engine.protocol.sentences import reason_of, say
 from engine.weights.store.disk import drop_from_cache
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, StoredTensor, round_up
 from engine.weights.store.manifest import LayerFile
@@ -49,6 +50,7 @@ def read_layout(path: Path) -> LayerLayout:
     try:
         with path.open("rb") as file:
             begin = PREFIX_BYTES + int.from_bytes(file.read(PREFIX_BYTES), "little")
+            file.read(min(begin, MAX_TABLE_BYTES))  # a disk that fails in the library's mapping would end the process
         with no_panic(), safe_open(path, "pt") as table:  # checks that the tensors fill the file exactly
             metadata = table.metadata() or {}
             entries = [(name, table.get_slice(name)) for name in table.offset_keys()]
@@ -60,7 +62,11 @@ def read_layout(path: Path) -> LayerLayout:
         layout = LayerLayout(int(metadata["index"]), (segment,), tuple(stored), round_up(at), metadata["codec"])
     except (OSError, SafetensorError, LookupError, ValueError, Panic) as error:
         raise ModelError(
-            say("{file} is no layer that was prepared: {reason}.", file=path, reason=error),
+            say(
+                "{file} is no layer that was prepared: {reason}.",
+                file=path,
+                reason=reason_of(error) if isinstance(error, OSError) else error,
+            ),
             say("Prepare the model again."),
         ) from error
     if begin % PAGE:

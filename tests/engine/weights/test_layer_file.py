@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,28 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any) -> None:
     write_layer(path, 0, SAMPLE)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ModelError, match="no layer that was prepared"):
+        read_layout(path)
+
+
+class Failing(BytesIO):
+    """A file whose disk fails behind the first page."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.tell() + (size or 0) > PAGE:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(size)
+
+
+def test_a_disk_that_fails_in_the_table_is_an_error_before_anything_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be read of a mapping is a signal, which ends the process."""
+    path = tmp_path / "layer"
+    write_layer(path, 0, {f"experts.{number}.weight": torch.zeros(8, 8) for number in range(100)})
+    content = path.read_bytes()
+    monkeypatch.setattr(Path, "open", lambda *_: Failing(content))
+    monkeypatch.setattr(layer_file, "safe_open", lambda *_: pytest.fail("it is mapped"))
+    with pytest.raises(ModelError, match="no layer that was prepared: Input/output error"):
         read_layout(path)
 
 
