@@ -64,6 +64,7 @@ class Hub:
         self._lock = threading.Lock()
         self._planned: deque[_Planned] = deque()
         self._released = threading.Event()
+        self._standing_still: set[Any] = set()
         self.requests: list[Request] = []
         self.catalogue = Catalogue()
         self._servers = {name: _Server(self, name) for name in ("hub", "cdn")}
@@ -114,9 +115,15 @@ class Hub:
         """Let every stalled response go on, now and later."""
         self._released.set()
 
-    def wait_released(self) -> None:
-        """Block a response until `release` or `close`."""
+    def wait_released(self, client: Any) -> None:
+        """Block a response to the client at this address until `release` or `close`."""
+        self._standing_still.add(client)
         self._released.wait()
+        self._standing_still.discard(client)
+
+    def stands_still(self, client: Any) -> bool:
+        """Whether all that the client at this address will get for now has been sent."""
+        return client in self._standing_still
 
     def close(self) -> None:
         """Stop both servers; connections that are open are cut."""
@@ -208,12 +215,12 @@ class _Handler(BaseHTTPRequestHandler):
         until = min([len(body), *ends])
         for start in range(0, until, piece):
             part = body[start : min(start + piece, until)]
+            request.sent_bytes += len(part)  # first: who has it may look at once
             self.wfile.write(part)
-            request.sent_bytes += len(part)
             if fault.pause_seconds:
                 threading.Event().wait(fault.pause_seconds)
         if fault.stall_after is not None:
-            self.server.hub.wait_released()
+            self.server.hub.wait_released(self.client_address)
             self.wfile.write(body[until:])
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -17,6 +17,7 @@ from tests.app.downloads.conftest import SmallDisk, Waits
 from tests.app.installation.packages import PackageIndex, lock_of, tiny_wheels
 from tests.app.installation.tiny_tools import TinyTools
 
+PATIENCE_SECONDS = 60.0
 ANSWER = ("-c", "import json, torch; print(json.dumps({'text': torch.answer()}))")
 
 
@@ -54,7 +55,7 @@ def make_dependencies(folder: Path, wait: Callable[[Control, float], None] = Con
     """The real one but for its waits, its disk's reserve, and what the engine is asked."""
     place = RuntimePlace(folder / "runtime", sync=lambda: None)
     retry = RetryPolicy(random=lambda: 1.0)
-    downloads = Dependencies(disk=SmallDisk(), retry=retry, stall_seconds=0.5, wait=wait)
+    downloads = Dependencies(disk=SmallDisk(), retry=retry, stall_seconds=PATIENCE_SECONDS, wait=wait)
     verification = Verification(arguments=ANSWER, limits=())
     return InstallDependencies(place, folder / "wheels", TinyTools(), downloads, verification)
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +30,7 @@ from tests.app.installation.conftest import install, make_dependencies, with_dis
 from tests.app.installation.packages import BLOB, TORCH, PackageIndex
 from tests.app.installation.tiny_tools import TinyTools
 from tests.campaigns.extent import choose
-from tests.hub import slow, stall
+from tests.hub import drop, slow, stall
 
 ROOT = Path(__file__).parents[3]
 KILLS = choose(1, 20)
@@ -116,9 +115,7 @@ def test_a_pause_in_the_middle_of_a_wheel_keeps_what_has_arrived(
     index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
     index.fail(BLOB, stall(after=150_000))
-    installation = Installation(
-        replace(dependencies, downloads=replace(dependencies.downloads, stall_seconds=60)), lock, Wanted("cpu")
-    )
+    installation = Installation(dependencies, lock, Wanted("cpu"))
     thread = threading.Thread(target=installation.run)
     thread.start()
     arrived = threading.Event()
@@ -148,7 +145,7 @@ def test_leaving_the_program_is_no_pause_of_its_owner(
 def test_cancelling_forgets_it_and_what_has_arrived(
     index: PackageIndex, dependencies: InstallDependencies, lock: Lock
 ) -> None:
-    index.fail(BLOB, stall(after=0), times=99)
+    index.fail(BLOB, drop(after=0), times=99)
     assert install(dependencies, lock).progress.stage is Stage.FAILED
     assert list(dependencies.wheels.iterdir())
     index.heal()
@@ -168,7 +165,7 @@ def test_a_stop_that_a_failure_overtook_is_over_when_it_is_tried_again(
     lock: Lock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    index.fail(BLOB, stall(after=0), times=99)
+    index.fail(BLOB, drop(after=0), times=99)
     assert install(dependencies, lock).progress.stage is Stage.FAILED
     index.heal()
     installation = Installation(dependencies, lock, Wanted("cpu"))
