@@ -196,7 +196,7 @@ def test_a_chat_that_could_not_be_opened_is_free_for_another_window(
         broken.setattr(Store, "messages", unreadable)
         autosave.open(fox)
     assert not autosave.holds(fox)
-    assert keys(window) == keys(other) == [SAVING_NOTICE]
+    qtbot.waitUntil(lambda: keys(window) == keys(other) == [SAVING_NOTICE])
     autosave.open(fox)
     other.conversations.delete(fox)
     assert not autosave.holds(fox), "it was deleted on its way"

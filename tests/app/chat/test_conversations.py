@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.archive import importing
 from app.chat.archive.chat_list import ChatList
+from app.chat.archive.importing import Importing
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
 from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
@@ -26,6 +28,8 @@ from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Theme
 from tests.app.fake_engine import loaded
 from tests.app.fake_link import FakeLink
+
+PATIENCE_SECONDS = 30.0
 
 
 class Desk:
@@ -160,6 +164,12 @@ def bring_in(desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, *files: 
         desk.conversations.import_files()
 
 
+def steps_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten chats in each step of an import, however long they take."""
+    monkeypatch.setattr(importing, "_STEP_CHATS", 10)
+    monkeypatch.setattr(importing, "_STEP_SECONDS", PATIENCE_SECONDS)
+
+
 class Counts:
     """How often the costly things happen."""
 
@@ -192,7 +202,7 @@ def test_what_an_import_costs_grows_with_the_number_of_chats_alone(
     """The list is made once, one chat is shown, each is written once, and many in one transaction."""
     file = tmp_path / "history.json"
     file.write_text(chats(count))
-    monkeypatch.setattr(importing, "_STEP_SECONDS", 60)
+    monkeypatch.setattr(importing, "_STEP_SECONDS", PATIENCE_SECONDS)
     counts = Counts(desk, monkeypatch)
     bring_in(desk, qtbot, monkeypatch, file)
     qtbot.waitUntil(lambda: counts.shown == 1)
@@ -209,9 +219,16 @@ def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
 ) -> None:
     file = tmp_path / "history.json"
     file.write_text(chats(3000))
-    monkeypatch.setattr(importing, "_STEP_CHATS", 10)
+    steps_of_ten(monkeypatch)
+    step, stopped = Importing.step, threading.Event()
+
+    def step_on(self: Importing, store: Store) -> None:
+        assert not self.records or stopped.wait(PATIENCE_SECONDS)  # else all may be there before the window knows
+        step(self, store)
+
+    monkeypatch.setattr(Importing, "step", step_on)
     archive = desk.conversations.archive
-    archive.import_progressed.connect(lambda *_: desk.conversations.stop_import())
+    archive.import_progressed.connect(lambda *_: (desk.conversations.stop_import(), stopped.set()))
     bring_in(desk, qtbot, monkeypatch, file)
     told = desk.told(IMPORT_NOTICE)[0]
     assert "history.json" in told.message
@@ -248,7 +265,7 @@ def test_an_answer_is_saved_while_an_import_goes_on(qtbot: QtBot, tmp_path: Path
 def test_the_end_of_the_program_does_not_wait_for_an_import(
     qtbot: QtBot, tmp_path: Path, settings: SettingsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "_STEP_CHATS", 10)
+    steps_of_ten(monkeypatch)
     file = tmp_path / "history.json"
     file.write_text(chats(500))
     archive = Archive(tmp_path / "chats.sqlite3")
