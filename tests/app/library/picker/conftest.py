@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from tests.hub.fixture import hub
 
 __all__ = ["hub"]
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 30_000
 
 
 class Ring(KeyringBackend):
@@ -191,16 +190,16 @@ def priced_link() -> PricingLink:
 @pytest.fixture
 def make_desk(
     qtbot: QtBot, qapp: QApplication, hub: Hub, priced_link: PricingLink, settings: SettingsFile, folders: Folders
-) -> Iterator[Callable[..., Desk]]:
+) -> Iterator[Callable[[], Desk]]:
     """Makes rooms over the same settings and folders, as one session after the other."""
     rooms: list[ModelsFeature] = []
     windows: list[QWidget] = []
 
-    def make(**dependencies: Any) -> Desk:
+    def make() -> Desk:
         window = QWidget()
         windows.append(window)
         qtbot.addWidget(window)
-        tools = replace(Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01)), **dependencies)
+        tools = Dependencies(disk=SmallDisk(), retry=RetryPolicy(random=lambda: 0.01), stall_seconds=PATIENCE_MS / 1000)
         library = LibraryController(priced_link, LoadOptions(), LoadOptions(), window)
         engines = EngineChoice(EngineSwitch(priced_link, window), library, settings, priced_link.ids)
         room = ModelsFeature(priced_link, settings, folders, LIGHT, lambda: window, engines, tools, window)
@@ -217,9 +216,9 @@ def make_desk(
 
 
 @pytest.fixture
-def desk(make_desk: Callable[..., Desk]) -> Desk:
+def desk(make_desk: Callable[[], Desk]) -> Desk:
     """A room whose dialog has not been opened yet."""
-    return make_desk(stall_seconds=5.0)
+    return make_desk()
 
 
 SUGGESTION = Suggestion(

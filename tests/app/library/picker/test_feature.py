@@ -23,7 +23,7 @@ from app.library.feature import DOWNLOAD_NOTICE, PAUSED_NOTICE, READY_NOTICE
 from app.library.picker.page import Page
 from engine.protocol.options import LoadOptions
 from tests.app.library.picker.conftest import Desk
-from tests.hub import Hub, slow, status
+from tests.hub import Hub, stall, status
 
 ONE = Progress(1, Request("org/a"), State.DOWNLOADING, bytes_done=40, bytes_total=100)
 
@@ -67,7 +67,7 @@ def test_downloads_go_on_when_the_dialog_is_closed(desk: Desk, hub: Hub, pair: N
 
 
 def test_the_sign_opens_the_page(desk: Desk, hub: Hub, pair: None, window: QWidget) -> None:
-    hub.fail("model.safetensors", slow(2_000, 0.05), times=5)
+    hub.fail("model.safetensors", stall(2_000))
     indicator = desk.room.make_indicator(window)
     desk.downloads.add(Request("org/large"))
     desk.wait_for("org/large", State.DOWNLOADING)
@@ -79,9 +79,9 @@ def test_the_sign_opens_the_page(desk: Desk, hub: Hub, pair: None, window: QWidg
 
 
 def test_what_was_not_finished_is_offered_at_the_next_start(
-    make_desk: Callable[..., Desk], hub: Hub, pair: None, window: QWidget
+    make_desk: Callable[[], Desk], hub: Hub, pair: None, window: QWidget
 ) -> None:
-    hub.fail("model.safetensors", slow(2_000, 0.05), times=5)
+    hub.fail("model.safetensors", stall(6_000))
     first = make_desk()
     first.downloads.add(Request("org/large"))
     first.wait(lambda: bool(first.downloads.downloads) and first.download("org/large").bytes_done > 5_000)
@@ -107,7 +107,7 @@ def test_a_failure_behind_a_closed_dialog_is_told(desk: Desk, hub: Hub, pair: No
     assert "org/large" in desk.notices[0].message
 
 
-def test_the_dialog_comes_back_as_it_was_left(make_desk: Callable[..., Desk], pair: None) -> None:
+def test_the_dialog_comes_back_as_it_was_left(make_desk: Callable[[], Desk], pair: None) -> None:
     first = make_desk()
     first.open().resize(770, 600)
     first.dialog.close()

@@ -16,7 +16,7 @@ from engine.protocol.options import LoadOptions
 from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import cached
 from tests.app.library.picker.conftest import Desk, Ring, put_up
-from tests.hub import Hub, slow, stall, status
+from tests.hub import Hub, stall, status
 
 WEIGHTS = "model.safetensors"
 
@@ -105,7 +105,7 @@ def test_what_does_not_fit_can_be_loaded_anyway(desk: Desk, hub: Hub, cache: Pat
 
 def test_a_download_is_paused_resumed_and_cancelled(desk: Desk, hub: Hub, pair: None, cache: Path) -> None:
     paired(desk)
-    hub.fail(WEIGHTS, slow(4_000, 0.02), times=20)
+    hub.fail(WEIGHTS, stall(4_000), times=20)
     desk.dialog.details.primary.click()
     desk.wait_for("org/large", State.DOWNLOADING)
     assert desk.button == "Show download"
@@ -125,6 +125,7 @@ def test_a_download_is_paused_resumed_and_cancelled(desk: Desk, hub: Hub, pair: 
     page.cancel.click()
     desk.wait_for("org/large", State.CANCELLED)
     hub.heal()
+    hub.release()
     desk.wait_for("org/small", State.DONE)
     assert desk.asked == [], "the pair was given up with its target"
     assert not list(cache.rglob("*.incomplete"))
