@@ -230,7 +230,7 @@ def prove_formulas(case: Case) -> None:
 
 def prove_drawing_answers(case: Case) -> None:
     case.patch.setattr("app.chat.typesetting.drawing_process._Running._read", case.fails_once(_Running._read))
-    process = DrawingProcess()
+    process = DrawingProcess(60.0)
     request: dict[str, object] = {"latex": "x", "displayed": False}
     assert process.ask(request) is None
     assert process.ask(request) is not None

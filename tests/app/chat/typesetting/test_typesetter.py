@@ -19,6 +19,7 @@ from app.chat.typesetting.formulas import Formulas, Latex
 from app.chat.typesetting.typesetter import Typesetter, TypesettingJob
 
 TABS = CodeText("\t" * 1_200, "easytrieve")  # a regular expression without an end
+PATIENCE_SECONDS = 60.0
 FORMULA = {"latex": "x^2", "displayed": False}
 
 STAND_IN = """
@@ -50,9 +51,20 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture
 def process() -> Iterator[DrawingProcess]:
     """The process of the application, with more time than a busy machine needs."""
-    made = DrawingProcess(seconds=60.0)
+    made = DrawingProcess(PATIENCE_SECONDS)
     yield made
     made.end()
+
+
+class Hasty(DrawingProcess):
+    """Waits a moment for what has no end, and with patience for everything else."""
+
+    def __init__(self) -> None:
+        super().__init__(PATIENCE_SECONDS)
+
+    def ask(self, request: dict[str, object]) -> Any:
+        self._seconds = 0.2 if request.get("latex") == "endless" else PATIENCE_SECONDS
+        return super().ask(request)
 
 
 def is_over(pid: int) -> bool:
@@ -83,11 +95,11 @@ def test_it_draws_formulas_and_finds_the_kinds_of_tokens(process: DrawingProcess
 
 
 def test_what_takes_too_long_is_given_up_and_what_comes_after_it_is_done(stand_in: Callable[..., None]) -> None:
-    process = DrawingProcess(seconds=1.0)
+    process = Hasty()
     first = process.ask({"a": 1})
     assert process.ask({"latex": "endless"}) is None
     assert is_over(first[1])
-    again = DrawingProcess(seconds=60.0)
+    again = DrawingProcess(PATIENCE_SECONDS)
     pids = [again.ask({"a": number})[1] for number in (1, 2)]
     assert pids[0] == pids[1], "one process answers many"
     for each in ("crash", "nonsense"):
@@ -167,7 +179,7 @@ def test_formulas_that_nobody_has_any_more_end_their_process(stand_in: Callable[
 
 
 def test_one_formula_without_an_end_does_not_keep_the_others_away(stand_in: Callable[..., None], qtbot: QtBot) -> None:
-    typesetter = Typesetter(process=DrawingProcess(seconds=1.0))
+    typesetter = Typesetter(process=Hasty())
     answers: dict[Any, Any] = {}
     typesetter.answered.connect(answers.__setitem__)
     jobs: list[TypesettingJob] = [latex("endless"), latex("a"), CodeText("b", "python"), latex("c")]
