@@ -22,9 +22,9 @@ def connect(hub: Hub) -> Iterator[Connect]:
     """Makes clients, with the token that is given and little patience."""
     made: list[HubClient] = []
 
-    def make(token: str = "", endpoint: str = "") -> HubClient:
+    def make(token: str = "", endpoint: str = "", stall_seconds: float = 0.25) -> HubClient:
         find_place = (lambda: HubPlace(endpoint, Path())) if endpoint else hub_place
-        made.append(HubClient(lambda: token, find_place, stall_seconds=3.0))
+        made.append(HubClient(lambda: token, find_place, stall_seconds=stall_seconds))
         return made[-1]
 
     yield make

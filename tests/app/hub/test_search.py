@@ -1,7 +1,8 @@
 """Search: rows told from a listing that nobody vouches for, pages, and ten thousand results."""
 
 import threading
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.app.hub.conftest import Connect
 from tests.app.hub.repositories import tiny
 from tests.hub import Hub, redirect, stall, status
 
+PATIENCE_SECONDS = 30.0
 LISTED: dict[str, Any] = {
     "safetensors": {"parameters": {"BF16": 1000, "F32": 10}, "total": 1010},
     "config": {"model_type": "llama"},
@@ -176,16 +178,38 @@ def test_a_stopped_search_gives_nothing(hub: Hub, client: HubClient, stop: Stop)
     assert hub.requests == []
 
 
-def test_a_stop_hangs_up_a_connection_that_stands_still(hub: Hub, client: HubClient, stop: Stop) -> None:
+class ToldOfReading(Stop):
+    """Tells when there is a connection that it can interrupt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = threading.Event()
+
+    @contextmanager
+    def interrupting(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        with super().interrupting(interrupt):
+            self.reading.set()
+            yield
+
+
+def test_a_stop_hangs_up_a_connection_that_stands_still(hub: Hub, connect: Connect) -> None:
     hub.add("org/tiny", tiny())
     hub.fail("config.json", stall(after=3))
-    timer = threading.Timer(0.3, stop.ask)
-    timer.start()
-    began = time.monotonic()
+    stop, ended, found = ToldOfReading(), threading.Event(), list[bool]()
+
+    def ask() -> None:
+        assert stop.reading.wait(PATIENCE_SECONDS)
+        stop.ask()
+        found.append(ended.wait(PATIENCE_SECONDS))
+        hub.release()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
     with pytest.raises(Cancelled):
-        client.small_file("org/tiny", "main", "config.json", stop, 1 << 20)
-    assert time.monotonic() - began < 2, "without it, the stall would have been waited for"
-    timer.join()
+        connect(stall_seconds=2 * PATIENCE_SECONDS).small_file("org/tiny", "main", "config.json", stop, 1 << 20)
+    ended.set()
+    asking.join()
+    assert found == [True], "it ended while the hub stood still"
 
 
 @pytest.mark.parametrize("target", ["ftp://127.0.0.1/config.json", "file:///etc/passwd", ""])
