@@ -1,29 +1,30 @@
 """The `hub` fixture: a loopback hub that this process, its hub client and its children use for one test."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.hub.server import Hub
 
 
-def time_out_only_at_stalls(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read of this process times out where the hub stands still, and nowhere else.
+def time_out_only_at_stalls(is_stalled: Callable[[Any], bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads of this process time out only where the server will send nothing more to the client at that address.
 
-    A machine that is busy may keep the hub from answering for longer than a test lets a connection stand still.
+    A busy machine may keep a server from answering for longer than a test lets a connection stand still.
     """
     receive = socket.socket.recv
 
     def patiently(self: socket.socket, count: int, flags: int = 0) -> bytes:
         while True:
-            stands_still = served.stands_still(self.getsockname())  # before: then nothing comes any more
+            nothing_comes = is_stalled(self.getsockname())  # asked first: the read may be what takes the last bytes
             try:
                 return receive(self, count, flags)
             except TimeoutError:
-                if stands_still:
+                if nothing_comes:
                     raise
 
     monkeypatch.setattr(socket.socket, "recv", patiently)
@@ -55,7 +56,7 @@ def serving(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     }.items():
         monkeypatch.setattr(constants, name, constant)
     monkeypatch.setattr("huggingface_hub.utils._cache_manager.HF_HUB_CACHE", str(home / "hub"))
-    time_out_only_at_stalls(served, monkeypatch)
+    time_out_only_at_stalls(served.is_stalled, monkeypatch)
     huggingface_hub.close_session()
     try:
         yield served

@@ -64,7 +64,7 @@ class Hub:
         self._lock = threading.Lock()
         self._planned: deque[_Planned] = deque()
         self._released = threading.Event()
-        self._standing_still: set[Any] = set()
+        self._stalled: set[Any] = set()
         self.requests: list[Request] = []
         self.catalogue = Catalogue()
         self._servers = {name: _Server(self, name) for name in ("hub", "cdn")}
@@ -117,13 +117,13 @@ class Hub:
 
     def wait_released(self, client: Any) -> None:
         """Block a response to the client at this address until `release` or `close`."""
-        self._standing_still.add(client)
+        self._stalled.add(client)
         self._released.wait()
-        self._standing_still.discard(client)
+        self._stalled.discard(client)
 
-    def stands_still(self, client: Any) -> bool:
-        """Whether all that the client at this address will get for now has been sent."""
-        return client in self._standing_still
+    def is_stalled(self, client: Any) -> bool:
+        """Whether all that the client at this address gets for now has been sent."""
+        return client in self._stalled
 
     def close(self) -> None:
         """Stop both servers; connections that are open are cut."""

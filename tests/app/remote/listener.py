@@ -13,7 +13,7 @@ from app.engine.remote.wire import Wire
 from engine.protocol.messages import ChatMessage, Counted, Event, Failed, Finished, Round, Statistics, Wrote
 from engine.protocol.options import GenerateOptions
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 30_000
 CHAT = (ChatMessage("user", "Tell me of a fox."),)
 
 
@@ -80,7 +80,7 @@ class Listener:
 
 @contextmanager
 def listening(
-    address: str, qtbot: QtBot, key: str = "", kind: str = "", silent_seconds: float = 5.0
+    address: str, qtbot: QtBot, key: str = "", kind: str = "", silent_seconds: float = PATIENCE_MS / 1000
 ) -> Iterator[Listener]:
     """An engine at an address, ended again."""
     wire = Wire(address, lambda: key, silent_seconds)

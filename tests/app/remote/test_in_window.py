@@ -181,7 +181,7 @@ def test_stop_and_a_broken_connection_keep_what_was_written(person: Person) -> N
         person.wait(lambda: person.answer[0] != "")
         window.chat.stop()
         assert person.answer[:2] == ("Once upon", AnswerEnding.STOPPED)
-        assert script.left.wait(5)
+        assert script.left.wait(PATIENCE_MS / 1000)
         mode[0] = "cut"
         person.ask()
         assert person.answer[:2] == ("Once upon", AnswerEnding.LOST)

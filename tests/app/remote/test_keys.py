@@ -61,7 +61,7 @@ def test_a_key_is_known_while_the_keyring_is_busy(safe: Safe) -> None:
         keeping.start()
         found.remember(ADDRESS, "secret")
         assert found.of(ADDRESS) == "secret"
-    keeping.join(5)
+    keeping.join(30)
     found.remember(ADDRESS, "")
     found.forget([ADDRESS])
     assert (found.of(ADDRESS), safe.kept) == ("", {})
