@@ -74,6 +74,8 @@ def test_a_second_start_ends_at_once_and_the_first_writes_below_its_folder_and_l
 ) -> None:
     """The first one is killed at the end."""
     qtbot.waitUntil(lambda: bool(engines(application)), timeout=PATIENCE_MS)
+    # It answers as soon as its window is there, for which a second start does not wait for ever.
+    qtbot.waitUntil((tmp_path / "data" / "data" / "chats.sqlite3-wal").exists, timeout=PATIENCE_MS)
     second = run("--data-dir", str(tmp_path / "data"))
     assert (second.returncode, second.stderr) == (0, "")
     assert application.poll() is None

@@ -32,7 +32,7 @@ instance.hand_over(sys.argv[2])
 """
 
 ENDING = """
-import sys, time
+import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from app.shell.instance import Instance
@@ -41,7 +41,7 @@ application = QCoreApplication()
 instance = Instance(Path(sys.argv[1]))
 assert instance.claim()
 print("claimed", flush=True)
-time.sleep(0.5)
+sys.stdin.readline()
 instance.release()
 """
 
@@ -86,14 +86,24 @@ def test_a_program_that_does_not_answer_is_said(qtbot: QtBot, tmp_path: Path) ->
         Instance(tmp_path).hand_over("")
 
 
-def test_the_end_of_the_program_before_is_waited_for(qtbot: QtBot, tmp_path: Path) -> None:
-    before = subprocess.Popen([sys.executable, "-c", ENDING, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE)
+def test_the_end_of_the_program_before_is_waited_for(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [sys.executable, "-c", ENDING, str(tmp_path)]
+    before = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert before.stdout is not None
     assert before.stdout.readline().strip() == b"claimed"
+
+    def let_it_end(_milliseconds: int) -> None:
+        before.communicate(b"\n")
+
+    monkeypatch.setattr(instance_module, "_ANSWER_MS", 100)
+    monkeypatch.setattr(instance_module, "_END_MS", 60_000)
+    monkeypatch.setattr(instance_module.QThread, "msleep", let_it_end)
     second = Instance(tmp_path)
     assert second.claim_or_hand_over("/some/file")
     second.release()
-    before.communicate()
+    assert before.returncode == 0, "it was waited for"
 
 
 def test_a_program_that_neither_answers_nor_ends_is_said(
