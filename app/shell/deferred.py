@@ -37,7 +37,7 @@ class DeferredWork(QObject):
         self._reading = Task("read ahead", lambda: _read(modules), self)
         self._reading.done.connect(self._on_read)
         self._beginning = QTimer(self, singleShot=True)
-        self._beginning.timeout.connect(self._reading.start)
+        self._beginning.timeout.connect(self._on_beginning)
         self._turn = QTimer(self, singleShot=True, interval=0)
         self._turn.timeout.connect(self._on_turn)
         self._is_read = False
@@ -57,6 +57,12 @@ class DeferredWork(QObject):
             watched.removeEventFilter(self)
             self._beginning.start(0)
         return False
+
+    def _on_beginning(self) -> None:
+        if self._beginning.interval():  # a first paint that is only late may wait in the event loop: it goes first
+            self._beginning.start(0)
+        else:
+            self._reading.start()
 
     def _on_read(self) -> None:
         self._is_read = True

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -168,6 +169,32 @@ def test_a_module_that_is_broken_holds_nothing_up(qtbot: QtBot, monkeypatch: pyt
     late.do(lambda: done.append(1))
     window.show()
     qtbot.waitUntil(lambda: done == [1])
+
+
+class Painted(QWidget):
+    """Says when it is painted."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.order = order
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        self.order.append("painted")
+
+
+def test_a_paint_that_is_late_comes_before_the_modules(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may be so busy that the window is painted later than one that never is would be waited for."""
+    order = list[str]()
+    monkeypatch.setattr(deferred, "_LONGEST_MS", 1)
+    monkeypatch.setattr(deferred, "_read", lambda _modules: order.append("read"))
+    window = Painted(order)
+    qtbot.addWidget(window)
+    late = DeferredWork(window, ())
+    late.do(lambda: order.append("done"))
+    window.show()
+    time.sleep(0.02)
+    qtbot.waitUntil(lambda: "done" in order)
+    assert order == ["painted", "read", "done"]
 
 
 def test_a_window_that_is_never_painted_goes_on_too(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
