@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,6 +20,7 @@ from app.engine.process import EngineChild, describe_exit
 from app.engine.program import EngineProgram, engine_program
 from engine.protocol.messages import UNHEARD_EXIT, ChatMessage, Event, Failed, Finished, Load, Loaded, Ready, Round
 from engine.protocol.options import GenerateOptions, LoadOptions
+from tests.app.fake_engine import round_of
 
 PATIENCE_MS = 20_000
 
@@ -122,12 +124,16 @@ def test_a_pair_is_loaded_and_a_question_answered(
     assert any(isinstance(each, Loaded) for each in heard.events)
 
 
-def test_many_events_come_in_few_lists(qtbot: QtBot, start_link: StartLink, fake_program: EngineProgram) -> None:
-    link, heard = start_link(fake_program)
-    question = ask(link, "say " + "word " * 2000)
-    qtbot.waitUntil(lambda: bool(heard.endings(question)), timeout=PATIENCE_MS)
-    assert len(heard.events) > 2000
-    assert len(heard.lists) < len(heard.events) / 2
+def test_events_that_have_arrived_come_as_one_list(qtbot: QtBot, fake_program: EngineProgram) -> None:
+    link = EngineLink(fake_program)
+    heard = Listener(link)
+    ours, theirs = Pipe()
+    for index in range(30):
+        theirs.send(round_of(1, index, "word "))
+    link._pass_events(ours)
+    qtbot.waitUntil(lambda: bool(heard.events))
+    assert heard.lists == [30]
+    assert heard.text(1) == "word " * 30
 
 
 def test_a_stop_ends_an_answer_once(qtbot: QtBot, start_link: StartLink, fake_program: EngineProgram) -> None:
