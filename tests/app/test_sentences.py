@@ -135,7 +135,7 @@ def test_a_failure_of_another_process_is_shown_in_german(
     open_window: OpenWindow, fake_program: EngineProgram, qtbot: QtBot
 ) -> None:
     window = open_window(EngineLink(fake_program), LoadOptions("missing"))
-    qtbot.waitUntil(lambda: bool(window.notices.notices), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.notices.notices))
     assert window.notices.notices[0].message == "Es gibt keinen Modellordner 'missing'."
 
 

@@ -40,7 +40,7 @@ def facts(qtbot: QtBot, client: HubClient, tmp_path: Path) -> Iterator[FactsCont
 
 def settled(qtbot: QtBot, controller: SearchController) -> SearchPhase:
     """The phase in which the search ends."""
-    qtbot.waitUntil(lambda: controller.state.phase is not SearchPhase.SEARCHING, timeout=20_000)
+    qtbot.waitUntil(lambda: controller.state.phase is not SearchPhase.SEARCHING)
     return controller.state.phase
 
 
@@ -106,17 +106,17 @@ def test_facts_arrive_for_what_is_wanted_and_fail_with_a_reason(qtbot: QtBot, hu
     hub.add("org/bad", {"config.json": b"["})
     arrived: list[ModelFacts] = []
     facts.arrived.connect(arrived.append)
-    with qtbot.waitSignal(facts.failed, timeout=20_000) as failed:
+    with qtbot.waitSignal(facts.failed) as failed:
         facts.want([("org/bad", ""), *((f"org/tiny-{number}", "") for number in range(5))])
     assert failed.args is not None
     assert failed.args[0] == "org/bad"
-    qtbot.waitUntil(lambda: len(arrived) == 5, timeout=20_000)
+    qtbot.waitUntil(lambda: len(arrived) == 5)
     hub.requests.clear()
     facts.want([("org/tiny-1", ""), ("org/bad", "")])
     assert hub.requests == []
     assert set(facts.known) == {f"org/tiny-{number}" for number in range(5)}
     facts.retry()
-    with qtbot.waitSignal(facts.failed, timeout=20_000):
+    with qtbot.waitSignal(facts.failed):
         facts.want([("org/bad", "")])
 
 
@@ -127,7 +127,7 @@ def test_offline_only_those_under_way_fail(
     failures: list[str] = []
     facts.failed.connect(lambda repo, _error: failures.append(repo))
     facts.want([(f"org/tiny-{number}", "") for number in range(50)])
-    qtbot.waitUntil(lambda: len(failures) == 3, timeout=20_000)
+    qtbot.waitUntil(lambda: len(failures) == 3)
     assert hub.requests == []
     assert facts.known == {}
 
@@ -154,9 +154,9 @@ def test_a_cancelled_job_is_not_heard_of_again(qtbot: QtBot, jobs: Jobs) -> None
     assert entered.wait(20)
     job.cancel()
     go_on.set()
-    with qtbot.waitSignal(jobs.start(lambda _stop: "next").done, timeout=20_000) as done:
+    with qtbot.waitSignal(jobs.start(lambda _stop: "next").done) as done:
         pass
-    qtbot.waitUntil(lambda: jobs.idle, timeout=20_000)
+    qtbot.waitUntil(lambda: jobs.idle)
     assert (done.args, heard) == (["next"], [])
 
 
@@ -166,7 +166,7 @@ def test_what_nobody_expected_is_a_sentence(
     def fail(_stop: Stop) -> None:
         raise ZeroDivisionError("by nothing")
 
-    with qtbot.waitSignal(jobs.start(fail).failed, timeout=20_000) as failed:
+    with qtbot.waitSignal(jobs.start(fail).failed) as failed:
         pass
     assert failed.args is not None
     assert isinstance(failed.args[0], CoppiceError)
@@ -178,15 +178,15 @@ def test_steps_are_followed_until_they_are_no_longer_wanted(qtbot: QtBot, jobs: 
     steps: list[object] = []
     job = jobs.start(lambda _stop: iter([1, 2, 3]))
     job.stepped.connect(steps.append)
-    with qtbot.waitSignal(job.done, timeout=20_000) as done:
+    with qtbot.waitSignal(job.done) as done:
         pass
     assert (steps, done.args) == ([1, 2, 3], [3])
     endless = jobs.start(lambda _stop: itertools.count())
-    with qtbot.waitSignal(endless.stepped, timeout=20_000):
+    with qtbot.waitSignal(endless.stepped):
         pass
     endless.stepped.connect(steps.append)
     endless.cancel()
-    qtbot.waitUntil(lambda: jobs.idle, timeout=20_000)
+    qtbot.waitUntil(lambda: jobs.idle)
     assert steps == [1, 2, 3]
 
 
@@ -196,6 +196,6 @@ def test_models_on_this_computer_come_one_by_one(qtbot: QtBot, jobs: Jobs, tmp_p
     names: list[str] = []
     job = jobs.start(lambda stop: find_models(tmp_path / "none", [tmp_path], stop))
     job.stepped.connect(lambda model: names.append(model.name))
-    with qtbot.waitSignal(job.done, timeout=20_000):
+    with qtbot.waitSignal(job.done):
         pass
     assert names == ["one", "two"]

@@ -99,9 +99,9 @@ def test_a_round_is_known_by_the_recording_that_it_is_of(qtbot: QtBot, panel: Tr
 
     for name in ("a", "b"):
         panel.exports.open_from(tmp_path / name)
-        qtbot.waitUntil(lambda name=name: shows(name), timeout=2000)  # type: ignore[misc]
+        qtbot.waitUntil(lambda name=name: shows(name))  # type: ignore[misc]
     panel.player.go_live()
-    qtbot.waitUntil(lambda: shows("The"), timeout=2000)
+    qtbot.waitUntil(lambda: shows("The"))
 
 
 def test_rounds_alike_in_a_recording_are_all_shown(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:

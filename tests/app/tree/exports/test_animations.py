@@ -76,7 +76,7 @@ def test_an_answer_becomes_an_animation(qtbot: QtBot, panel: TreePanel, tmp_path
     assert dialog.words.text().startswith("3 rounds, about 4 s and ")
     path = tmp_path / f"a{suffix}"
     path.write_bytes(b"an older one")
-    with qtbot.waitSignal(dialog.finished, timeout=20_000):
+    with qtbot.waitSignal(dialog.finished):
         dialog.begin(path)
     assert news(panel).words.text().startswith(f"The animation is in a{suffix}: 4 s, ")
     image, times = opened(path)
@@ -91,7 +91,7 @@ def test_an_answer_becomes_an_animation(qtbot: QtBot, panel: TreePanel, tmp_path
 def test_a_malformed_round_is_left_out(qtbot: QtBot, panel: TreePanel, tmp_path: Path) -> None:
     first, bad, last = answer(3)
     dialog = dialog_of(panel, [first, replace(bad, accepted=(0, 99)), last], replace(CHOICE, grows=False))
-    with qtbot.waitSignal(dialog.finished, timeout=20_000):
+    with qtbot.waitSignal(dialog.finished):
         dialog.begin(tmp_path / "a.webp")
     _, times = opened(tmp_path / "a.webp")
     assert len(times) == 2
@@ -104,7 +104,7 @@ def test_cancelling_leaves_what_was_there(qtbot: QtBot, panel: TreePanel, tmp_pa
     dialog.begin(path)
     film = dialog.film
     assert film
-    with qtbot.waitSignal(film.progressed, timeout=20_000):
+    with qtbot.waitSignal(film.progressed):
         pass
     assert len(list(tmp_path.iterdir())) == 2
     dialog.reject()
@@ -137,13 +137,13 @@ def test_a_full_disk_and_a_folder_that_is_gone_are_told(
     with monkeypatch.context() as patch:
         patch.setattr(encoding, "command", lambda *_: [sys.executable, "-c", FULL])
         dialog.begin(tmp_path / "a.webp")
-        qtbot.waitUntil(lambda: "the disk is full" in dialog.words.text(), timeout=20_000)
+        qtbot.waitUntil(lambda: "the disk is full" in dialog.words.text())
     dialog.begin(tmp_path / "a.mp4")
     assert "Choose one of these: .webp, .gif" in dialog.words.text()
     missing = AnimationFormat("GIF", ".gif", "GIF (*.gif)", ("no_such_module", ""), 0)
     monkeypatch.setattr(formats, "FORMATS", (missing,))
     dialog.begin(tmp_path / "a.gif")
-    qtbot.waitUntil(lambda: "the library for it is missing" in dialog.words.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "the library for it is missing" in dialog.words.text())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -155,7 +155,7 @@ def test_a_process_that_ends_is_told_with_what_it_said(
     path = tmp_path / "a.webp"
     path.write_bytes(b"an older one")
     dialog.begin(path)
-    qtbot.waitUntil(lambda: "a.webp was not finished" in dialog.words.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "a.webp was not finished" in dialog.words.text())
     assert "no memory" in caplog.text
     assert dialog.save.isEnabled()
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"an older one"]
@@ -193,7 +193,7 @@ def test_a_size_is_told_from_the_begin(qtbot: QtBot, panel: TreePanel, tmp_path:
     dialog.begin(tmp_path / "a.webp")
     assert dialog.film
     dialog.film.progressed.connect(lambda _: said.append(dialog.words.text()))
-    with qtbot.waitSignal(dialog.finished, timeout=20_000):
+    with qtbot.waitSignal(dialog.finished):
         pass
     assert said[0] == f"Round 0 of 4; about {size_text(forecast)} in the end."
 
@@ -213,7 +213,7 @@ def test_closing_the_window_leaves_nothing_half_written(qtbot: QtBot, window: Ma
     dialog.begin(folder / "a.webp")
     film = dialog.film
     assert film
-    with qtbot.waitSignal(film.progressed, timeout=20_000):
+    with qtbot.waitSignal(film.progressed):
         pass
     assert len(list(folder.iterdir())) == 1
     window.close()
