@@ -109,6 +109,15 @@ def garbage_in_this_thread() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def secrets_stay_here() -> Iterator[None]:
+    """What a test gives a keyring is there when it ends, and comes into none of the next test."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "passwords":
+            thread.join(PATIENCE_MS / 1000)
+
+
+@pytest.fixture(autouse=True)
 def own_umask() -> Iterator[None]:
     """What the application does to the umask of this process ends with the test."""
     before = os.umask(0o022)
