@@ -109,6 +109,7 @@ def test_what_is_guessed_ahead_is_told_apart(qtbot: QtBot, watched: TreePanel) -
 
 def test_the_outcome_of_a_slow_round_stays_a_while_before_the_next_tree_grows(qtbot: QtBot, watched: TreePanel) -> None:
     first, second = slow(random_round(60, seed=1)), slow(random_round(60, seed=2, index=1))
+    qtbot.waitUntil(lambda: not watched._throttle._timer.isActive())  # else the outcome may come too late to be seen
     seen: list[tuple[int, bool]] = []
     canvas(watched).composed.connect(lambda: seen.append((shown(watched).tree.number, shown(watched).tree.has_bonus)))
     watched.on_events([first, drafted(second, 30), drafted(second, 61, checking=61)])
