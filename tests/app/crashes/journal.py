@@ -1,4 +1,8 @@
-"""What was on the screen when, and whether it is in the database: nothing shown for a second may be lost."""
+"""What was on the screen when, and whether it is in the database: nothing shown for a second may be lost.
+
+Times are counted in looks at the screen, which the application's own event loop takes: a second in which a busy machine
+lets it do nothing is none.
+"""
 
 import json
 import sqlite3
@@ -10,7 +14,8 @@ from typing import Any
 
 from app.chat.archive.store import Store
 
-SHOWN_SECONDS = 1.0
+LOOK_MS = 25
+SHOWN_LOOKS = 1000 // LOOK_MS
 
 Entry = dict[str, Any]
 
@@ -32,29 +37,35 @@ def read(journal: Path) -> list[Entry]:
     return [json.loads(line) for line in lines]
 
 
-def losses(database: Path, entries: list[Entry], killed: float) -> list[Loss]:
-    """What was shown for a second before `killed`, in seconds of the monotonic clock, and is not in the database.
+def last_look(entries: list[Entry]) -> int:
+    """The number of the last look at the screen."""
+    return int(entries[-1]["at"]) if entries else 0
+
+
+def losses(database: Path, entries: list[Entry]) -> list[Loss]:
+    """What was shown for a second before the last look, and is not in the database.
 
     Opens the file as the application does in its next start.
     """
     if not database.exists():
-        shown = [each for each in entries if "answer" in each and each["at"] <= killed - SHOWN_SECONDS]
+        shown = [*last_shown(entries).values()]
         return [Loss("the file", str(each)) for each in shown[:1]]
     found = [*_complaints(database, "PRAGMA integrity_check")]
     store = Store(database)
     try:
         if store.set_aside:
             found.append(Loss("the file", store.reason))
-        found += _missing_in_list(store, entries, killed)
-        found += _missing_texts(store, entries, killed)
+        found += _missing_in_list(store, entries)
+        found += _missing_texts(store, entries)
     finally:
         store.close()
     return [*found, *_complaints(database, "INSERT INTO texts(texts, rank) VALUES('integrity-check', 1)")]
 
 
-def last_shown(entries: list[Entry], killed: float) -> dict[int, Entry]:
-    """Of every answer, the last entry that is at least a second older than `killed`."""
-    return {each["answer"][1]: each for each in entries if "answer" in each and each["at"] <= killed - SHOWN_SECONDS}
+def last_shown(entries: list[Entry]) -> dict[int, Entry]:
+    """Of every answer, the last entry that is at least a second older than the last look."""
+    until = last_look(entries) - SHOWN_LOOKS
+    return {each["answer"][1]: each for each in entries if "answer" in each and each["at"] <= until}
 
 
 def holds(kept: str, shown: str) -> bool:
@@ -73,10 +84,10 @@ def _complaints(database: Path, check: str) -> Iterator[Loss]:
     yield from (Loss("the file", words) for words in said if words != "ok")
 
 
-def _missing_in_list(store: Store, entries: list[Entry], killed: float) -> Iterator[Loss]:
+def _missing_in_list(store: Store, entries: list[Entry]) -> Iterator[Loss]:
     """A conversation may have been changed or deleted after it was last seen as it was: that was seen as well."""
     lists = [each for each in entries if "list" in each]
-    old = [each for each in lists if each["at"] <= killed - SHOWN_SECONDS]
+    old = [each for each in lists if each["at"] <= last_look(entries) - SHOWN_LOOKS]
     accepted = lists[len(old) - 1 :] if old else []
     kept = {each.id: [each.shown_title, each.is_pinned, each.folder] for each in store.conversations()}
     for identity, *shown in old[-1]["list"] if old else []:
@@ -85,10 +96,10 @@ def _missing_in_list(store: Store, entries: list[Entry], killed: float) -> Itera
             yield Loss("a conversation", str(shown), str(kept.get(identity)))
 
 
-def _missing_texts(store: Store, entries: list[Entry], killed: float) -> Iterator[Loss]:
+def _missing_texts(store: Store, entries: list[Entry]) -> Iterator[Loss]:
     there = {each.id for each in store.conversations()}
     messages = {each.id: each for conversation in there for each in store.messages(conversation)}
-    for identity, entry in last_shown(entries, killed).items():
+    for identity, entry in last_shown(entries).items():
         conversation, _, asked, shown = entry["answer"]
         if conversation not in there:
             continue  # judged by the list

@@ -14,7 +14,7 @@ from pathlib import Path
 from app.settings.generation import GenerationSettings
 from app.settings.store import SettingsFile
 from app.system.paths import ROOT, folders_below
-from tests.app.crashes.journal import Entry, Loss, holds, losses, read
+from tests.app.crashes.journal import LOOK_MS, Entry, Loss, holds, last_look, losses, read
 
 FAKE_QUESTION = "drip {n}"
 REAL_QUESTION = "Tell me a story about {n} dragons."
@@ -78,11 +78,12 @@ def kill_application(place: Place, seed: int) -> list[Loss]:
     with running(place, journal, seed) as process:
         if draw.random() < 0.75:
             _wait(lambda: _engine(read(journal)), process, place)
-        time.sleep(draw.uniform(0.0, 3.0))
-        killed = time.monotonic()
+            _let_work(draw.uniform(0.0, 3.0), journal, process, place)
+        else:
+            time.sleep(draw.uniform(0.0, 3.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    return losses(place.database, read(journal), killed)
+    return losses(place.database, read(journal))
 
 
 def kill_engines(place: Place, seed: int, times: int) -> list[Loss]:
@@ -93,19 +94,24 @@ def kill_engines(place: Place, seed: int, times: int) -> list[Loss]:
     with running(place, journal, seed) as process:
         for _ in range(times):
             engine = _wait(lambda: _engine(read(journal)), process, place)
-            time.sleep(draw.uniform(0.0, 1.5))
+            _let_work(draw.uniform(0.0, 1.5), journal, process, place)
             before = read(journal)
             os.kill(engine, signal.SIGKILL)
             _wait(lambda engine=engine: _engine(read(journal), engine), process, place)  # type: ignore[misc]
             found += _vanished(before, read(journal)[len(before) :])
-        killed = time.monotonic()
-    return found + losses(place.database, read(journal), killed)
+    return found + losses(place.database, read(journal))
 
 
 def _engine(entries: list[Entry], but: int = 0) -> int:
     """The engine that is ready now, if it is not this one; else 0."""
     ready = [each["engine"] for each in entries if "engine" in each]
     return int(ready[-1]) if ready and ready[-1] not in (None, but) else 0
+
+
+def _let_work(seconds: float, journal: Path, process: "subprocess.Popen[bytes]", place: Place) -> None:
+    """Wait for as many looks at the screen as fit into so many seconds."""
+    until = last_look(read(journal)) + round(seconds * 1000 / LOOK_MS)
+    _wait(lambda: last_look(read(journal)) >= until, process, place)
 
 
 def _vanished(before: list[Entry], after: list[Entry]) -> list[Loss]:
@@ -128,4 +134,4 @@ def _wait(found: Callable[[], int], process: "subprocess.Popen[bytes]", place: P
         if value := found():
             return value
         time.sleep(0.02)
-    raise SilenceError("no engine became ready")
+    raise SilenceError("what was waited for never was")

@@ -1,13 +1,13 @@
 """The application with somebody restless in front of it, who notes what is on the screen; it runs until it is killed.
 
 `python -m tests.app.crashes.restless JOURNAL SEED QUESTION -- ARGUMENTS OF THE APPLICATION`. `{n}` in the question is
-a number that is drawn. The journal gets a line of JSON whenever something else is shown; see `journal`.
+a number that is drawn. The journal gets a line of JSON for each look, and whenever something else is shown; see
+`journal`.
 """
 
 import json
 import random
 import sys
-import time
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +22,8 @@ from app.engine.link import EngineLink
 from app.shell import wiring
 from app.shell.window import MainWindow
 from app.system.paths import Folders
+from tests.app.crashes.journal import LOOK_MS
 
-_LOOK_MS = 25
 _PAUSES_MS = (20, 250)
 _FOLDERS = ("", "Work", "Home")
 
@@ -36,7 +36,8 @@ class Restless(QObject):
         self._window, self._journal, self._question = window, journal, question
         self._draw = random.Random(seed)
         self._seen: dict[str, Any] = {}
-        self._eyes = QTimer(self, interval=_LOOK_MS)
+        self._looks = 0
+        self._eyes = QTimer(self, interval=LOOK_MS)
         self._eyes.timeout.connect(self._look)
         self._eyes.start()
         self._hands = QTimer(self, singleShot=True)
@@ -47,6 +48,8 @@ class Restless(QObject):
     # ---- what is seen -----------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
+        self._looks += 1
+        self._write()
         self._note("engine", self._window.link.engine_pid if self._window.library.state.ready else None)
         self._note("list", self._listed())
         answers, last = self._window.chat_panel.view.answers, self._window.chat.conversation.last_answer
@@ -67,8 +70,11 @@ class Restless(QObject):
     def _note(self, kind: str, value: Any) -> None:
         if self._seen.get(kind) != value:
             self._seen[kind] = value
-            self._journal.write(json.dumps({"at": time.monotonic(), kind: value}) + "\n")
-            self._journal.flush()
+            self._write(**{kind: value})
+
+    def _write(self, **seen: Any) -> None:
+        self._journal.write(json.dumps({"at": self._looks, **seen}) + "\n")
+        self._journal.flush()
 
     # ---- what is done -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.chat.archive.store import Store
 from app.chat.history.records import ConversationRecord, MessageRecord
-from tests.app.crashes.journal import Entry, holds, losses, read
+from tests.app.crashes.journal import SHOWN_LOOKS, Entry, holds, losses, read
 from tests.app.crashes.killing import Place, kill_application, kill_engines
 from tests.campaigns.extent import choose, for_the_proofs
 
@@ -41,8 +41,8 @@ def test_engines_killed_one_after_the_other_take_nothing_with_them(place: Place)
 # ---- that a loss would be seen -----------------------------------------------------------------------------------
 
 
-def shown(at: float, text: str) -> list[Entry]:
-    """A conversation in the list, and an answer of it."""
+def shown(at: int, text: str) -> list[Entry]:
+    """A conversation in the list, and an answer of it, seen at this look."""
     return [{"at": at, "list": [[1, "Trees", False, ""]]}, {"at": at, "answer": [1, 3, "Which tree?", text]}]
 
 
@@ -64,17 +64,17 @@ def keep(database: Path, text: str, title: str = "Trees") -> None:
 )
 def test_what_was_shown_for_a_second_is_missed(tmp_path: Path, text: str, title: str, lost: list[str]) -> None:
     keep(tmp_path / "chats.sqlite3", text, title)
-    entries = shown(10.0, "An oak, a larch")
-    assert [each.what for each in losses(tmp_path / "chats.sqlite3", entries, killed=11.5)] == lost
-    assert losses(tmp_path / "chats.sqlite3", entries, killed=10.5) == []
+    entries = shown(10, "An oak, a larch")
+    assert [each.what for each in losses(tmp_path / "chats.sqlite3", [*entries, {"at": 10 + SHOWN_LOOKS}])] == lost
+    assert losses(tmp_path / "chats.sqlite3", [*entries, {"at": 9 + SHOWN_LOOKS}]) == []
 
 
 def test_a_conversation_that_is_gone_is_missed(tmp_path: Path) -> None:
     Store(tmp_path / "chats.sqlite3").close()
-    entries = shown(10.0, "An oak")
-    assert [each.what for each in losses(tmp_path / "chats.sqlite3", entries, 12.0)] == ["a conversation"]
-    assert losses(tmp_path / "chats.sqlite3", [*entries, {"at": 11.9, "list": []}], 12.0) == []
-    assert [each.what for each in losses(tmp_path / "none.sqlite3", entries, 12.0)] == ["the file"]
+    entries, last = shown(10, "An oak"), 10 + SHOWN_LOOKS
+    assert [each.what for each in losses(tmp_path / "chats.sqlite3", [*entries, {"at": last}])] == ["a conversation"]
+    assert losses(tmp_path / "chats.sqlite3", [*entries, {"at": last, "list": []}]) == []
+    assert [each.what for each in losses(tmp_path / "none.sqlite3", [*entries, {"at": last}])] == ["the file"]
 
 
 def test_letters_are_looked_for_in_order() -> None:
