@@ -226,9 +226,12 @@ def test_an_import_tells_how_far_it_is_and_is_stopped_with_what_it_has(
         assert not self.records or stopped.wait(PATIENCE_SECONDS)  # else all may be there before the window knows
         step(self, store)
 
+    def stop(*_: object) -> None:
+        desk.conversations.stop_import()
+        stopped.set()
+
     monkeypatch.setattr(Importing, "step", step_on)
-    archive = desk.conversations.archive
-    archive.import_progressed.connect(lambda *_: (desk.conversations.stop_import(), stopped.set()))
+    desk.conversations.archive.import_progressed.connect(stop)
     bring_in(desk, qtbot, monkeypatch, file)
     told = desk.told(IMPORT_NOTICE)[0]
     assert "history.json" in told.message

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QThread
 from PySide6.QtNetwork import QLocalSocket
 from pytestqt.qtbot import QtBot
 
@@ -99,7 +100,7 @@ def test_the_end_of_the_program_before_is_waited_for(
 
     monkeypatch.setattr(instance_module, "_ANSWER_MS", 100)
     monkeypatch.setattr(instance_module, "_END_MS", 60_000)
-    monkeypatch.setattr(instance_module.QThread, "msleep", let_it_end)
+    monkeypatch.setattr(QThread, "msleep", let_it_end)
     second = Instance(tmp_path)
     assert second.claim_or_hand_over("/some/file")
     second.release()
