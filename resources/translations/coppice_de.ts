@@ -3924,8 +3924,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
-            <source>Hide models that are known not to fit into this computer</source>
-            <translation>Modelle verbergen, von denen bekannt ist, dass sie nicht auf diesen Rechner passen</translation>
+            <source>Hide models that are known not to fit into this computer, and suggestions larger than its memory</source>
+            <translation>Modelle verbergen, von denen bekannt ist, dass sie nicht auf diesen Rechner passen, und Vorschläge, die größer sind als sein Speicher</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/discover_page.py" />
@@ -4251,6 +4251,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/picker/entry.py" />
             <source>It is not complete; loading its model again completes it.</source>
             <translation>Sie ist nicht vollständig; laden Sie ihr Modell noch einmal, dann wird sie es.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Larger than the memory of this computer: streams from SSD, slowly</source>
+            <translation>Größer als der Speicher dieses Rechners: strömt langsam von der SSD</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>Larger than what is free on the disk: {size}</source>
+            <translation>Größer als das, was auf dem Datenträger frei ist: {size}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />

@@ -127,6 +127,7 @@ class ModelsDialog(QDialog):
         library.facts.arrived.connect(self._on_facts)
         library.local_models.changed.connect(lambda _found: self._on_view_changed())
         library.pair_choice.terms_chosen.connect(lambda _terms: self._on_view_changed())
+        library.room_known.connect(self.discover.show_room)
         library.token_kept.connect(self._on_again)
         library.token_failed.connect(self._on_token_failed)
         details.load_requested.connect(self._on_load)
@@ -205,7 +206,7 @@ class ModelsDialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Look what is on this computer; nothing is asked of the hub."""
         super().showEvent(event)
-        self._library.local_models.look()
+        self._library.look()
         if self._field is not None:
             self._field.setFocus()
 

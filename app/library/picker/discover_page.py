@@ -19,6 +19,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.hub_queries import SearchController, SearchPhase, SearchState
 from app.library.local.local_models import LocalModels
+from app.library.pairing.room import Room
 from app.library.pairing.suggestions import Suggestion
 from app.library.picker.entry import Entry, Filter, Size, found_entry, local_entry, suggested_entry
 from app.library.picker.entry_list import EntryList
@@ -49,6 +50,7 @@ class DiscoverPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._search, self._local_models, self._suggested = search, local_models, tuple(suggested)
+        self._room = Room()
         self._unseen_pages = 0
         self.field = QLineEdit(self, placeholderText=tr("Search the hub, or paste an address"), clearButtonEnabled=True)
         self.field.setAccessibleName(tr("Search the model hub"))
@@ -59,7 +61,9 @@ class DiscoverPage(QWidget):
             self.size_choice.addItem(each.title, each)
         self.runs_here = QCheckBox(tr("Runs here"), self)
         self.runs_here.setObjectName("filter")
-        self.runs_here.setToolTip(tr("Hide models that are known not to fit into this computer"))
+        self.runs_here.setToolTip(
+            tr("Hide models that are known not to fit into this computer, and suggestions larger than its memory")
+        )
         self.progress = QProgressBar(self, textVisible=False, maximum=0)
         self.progress.setAccessibleName(tr("Searching"))
         self.notices = NoticeStack(self)
@@ -131,12 +135,24 @@ class DiscoverPage(QWidget):
         else:
             self.search_now()
 
+    def show_room(self, room: Room) -> None:
+        """Suggest first what this computer has room for."""
+        self._room = room
+        if not self.words:
+            self._suggest()
+
+    def _suggest(self) -> None:
+        room, here = self._room, self._local_models.model
+        known = [(each, here(each.target.repo) is not None) for each in self._suggested]
+        known.sort(key=lambda each: room.rank(*each))
+        self.entries.replace([suggested_entry(each, room, is_here) for each, is_here in known])
+        self._show_emptiness("")
+
     def _show_suggestions(self) -> None:
-        self.entries.replace([suggested_entry(each) for each in self._suggested])
+        self._suggest()
         self.caption.setText(tr(_SUGGESTED))
         self.caption.show()
         self.progress.hide()
-        self._show_emptiness("")
         self._on_local_models()
 
     def _show_state(self, state: SearchState) -> None:

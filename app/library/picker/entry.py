@@ -15,6 +15,7 @@ from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import in_words
 from app.library.local.models import Home, LocalModel, PreparedCopy
+from app.library.pairing.room import Room
 from app.library.pairing.suggestions import Suggestion
 from app.library.variants import VariantChoice
 from engine.errors import CoppiceError
@@ -100,8 +101,8 @@ class Entry:
 
     Numbers are 0 and texts empty where nothing is known. `about`: a sentence, or a path; `problem`: why it cannot be
     loaded; `weights`: the type of numbers to begin with; `is_estimate`: its bytes are arithmetic; `has_variants`: it
-    holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has to be chosen; what it was
-    made from is kept in the last three.
+    holds GGUF files too, `needs_variant`: it holds nothing else, so that one of them has to be chosen; `guess`: what is
+    said of it before the engine was asked; what it was made from is kept in the last three.
     """
 
     key: str
@@ -122,6 +123,7 @@ class Entry:
     is_estimate: bool = False
     has_variants: bool = False
     needs_variant: bool = False
+    guess: Verdict = UNKNOWN
     local: LocalModel | None = None
     prepared: PreparedCopy | None = None
     suggestion: Suggestion | None = None
@@ -206,8 +208,8 @@ def variant_entry(entry: Entry, choice: VariantChoice) -> Entry:
     )
 
 
-def suggested_entry(suggestion: Suggestion) -> Entry:
-    """A pair for a common card."""
+def suggested_entry(suggestion: Suggestion, room: Room, is_here: bool) -> Entry:
+    """A pair for a common card; `is_here`: its target has been downloaded."""
     target = suggestion.target
     return Entry(
         key=target.repo,
@@ -224,7 +226,19 @@ def suggested_entry(suggestion: Suggestion) -> Entry:
         has_variants=GGUF in target.format,
         is_estimate=target.estimated,
         suggestion=suggestion,
+        guess=_guess(suggestion, room, is_here),
     )
+
+
+def _guess(suggestion: Suggestion, room: Room, is_here: bool) -> Verdict:
+    """What its size alone tells; nothing of a pair that fits."""
+    if not room.fits_disk(suggestion, is_here):
+        words = tr("Larger than what is free on the disk: {size}").format(size=size_text(room.disk_bytes or 0))
+        return Verdict(words, Tone.BAD, fits=False)
+    if not room.fits_memory(suggestion):
+        words = tr("Larger than the memory of this computer: streams from SSD, slowly")
+        return Verdict(words, Tone.SLOW, fits=False)
+    return UNKNOWN
 
 
 _PLACES = {
@@ -320,7 +334,7 @@ class Filter:
         """Whether the line is shown."""
         name = entry.name.casefold()
         return (
-            not (self.runs_here and verdict.fits is False)
+            not (self.runs_here and (entry.guess.fits if verdict.fits is None else verdict.fits) is False)
             and self.size.holds(entry.parameters)
             and all(word in name for word in self.words.casefold().split())
         )

@@ -42,7 +42,7 @@ class EntryList(QAbstractListModel):
         entry = self.entry(index.row())
         if entry is None:
             return None
-        verdict, badge = self.verdict(entry.key), self._badges.get(entry.key, "")
+        verdict, badge = self._verdicts.get(entry.key, entry.guess), self._badges.get(entry.key, "")
         if role == Qt.ItemDataRole.ToolTipRole:
             return tip(describe(entry, verdict))
         if role == Qt.ItemDataRole.AccessibleTextRole:

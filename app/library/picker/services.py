@@ -13,13 +13,14 @@ from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
 from app.library.hub_queries import FactsController, SearchController, VariantsController
 from app.library.local.local_models import LocalModels
 from app.library.pairing.draft_finder import DraftFinder
+from app.library.pairing.room import Room, room_here
 from app.library.pairing.suggestions import Suggestion, suggestions
 from app.library.pairing.vocabulary import VocabularyCache
 from app.library.picker.entry import Entry, Verdict, asking, priced, unpriced
 from app.library.picker.pair_choice import PairChoice
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
-from app.ui.jobs import Jobs
+from app.ui.jobs import Jobs, Task
 from engine.errors import CoppiceError
 from engine.protocol.messages import Appraised, Event
 from engine.protocol.options import EMBEDDED, NO_DRAFT, LoadOptions
@@ -119,6 +120,7 @@ class ModelLibrary(QObject):
 
     token_kept = Signal()
     token_failed = Signal(CoppiceError)
+    room_known = Signal(Room)
 
     def __init__(
         self,
@@ -155,12 +157,23 @@ class ModelLibrary(QObject):
             self,
         )
         self._jobs = Jobs(1, "token", self)
+        self._room = Task("models", self._room_here, self, lambda _error: Room())
+        self._room.done.connect(self.room_known)
         self.pair_choice.terms_chosen.connect(self.prices.set_terms)
         self.pair_choice.changed.connect(self._on_pair_changed)
 
     def _complete(self, options: LoadOptions) -> LoadOptions:
         """As Preferences have it at that moment."""
         return self._settings.current.complete_load(options)
+
+    def look(self) -> None:
+        """See what is on this computer, and what it has room for; nothing is asked of the hub."""
+        self.local_models.look()
+        self._room.start()
+
+    def _room_here(self) -> Room:
+        limits = self._complete(LoadOptions())
+        return room_here(limits.ram_limit_bytes, limits.vram_limit_bytes)
 
     def on_events(self, events: list[Event]) -> None:
         """What the engine says."""

@@ -1,17 +1,20 @@
 """Finding models: nothing asked before a person asks, results as one list, estimates, filters, offline."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
 
+from app.library.pairing.room import Room
 from app.library.picker.entry import Size
 from app.library.picker.entry_list import ENTRY
 from app.ui.notices import Notice
 from tests.app.hub.repositories import tiny
 from tests.app.library.local.folders import cached
-from tests.app.library.picker.conftest import Desk, put_up
+from tests.app.library.picker.conftest import SUGGESTION, Desk, put_up
 from tests.hub import Hub, status
 
 
@@ -88,6 +91,40 @@ def test_filters_hide_by_size_and_by_what_runs_here(desk: Desk, hub: Hub, pair: 
     discover.size_choice.setCurrentIndex(discover.size_choice.findData(Size.LARGE))
     assert discover.empty.isVisible()
     assert "hidden by the filters" in discover.empty.text()
+
+
+def test_suggestions_that_fit_come_first_and_the_others_are_hidden_by_runs_here(desk: Desk) -> None:
+    """Also offline: sizes are known without asking anybody."""
+    small = replace(SUGGESTION, target=replace(SUGGESTION.target, repo="org/less", bytes=4_000_000_000))
+    desk.room.suggested = (SUGGESTION, small)
+    discover = desk.open().discover
+    desk.wait(lambda: not desk.library._room.is_running)
+    discover.show_room(Room(memory_bytes=8_000_000_000, disk_bytes=10**12))
+    assert names(desk) == ["org/less", "org/large"]
+
+    def line(name: str) -> str:
+        entries = discover.entries
+        return str(entries.index(entries.row_of(name)).data(Qt.ItemDataRole.AccessibleTextRole))
+
+    assert line("org/large").endswith("Larger than the memory of this computer: streams from SSD, slowly")
+    assert "memory" not in line("org/less")
+    discover.runs_here.click()
+    assert names(desk) == ["org/less"]
+    discover.show_room(Room(memory_bytes=8_000_000_000, disk_bytes=10**9))
+    assert names(desk) == []
+    assert "hidden by the filters" in discover.empty.text()
+    discover.runs_here.click()
+    assert line("org/less").endswith("Larger than what is free on the disk: 1.0 GB")
+    discover.show_room(Room())
+    assert names(desk) == ["org/large", "org/less"]
+
+
+def test_the_dialog_looks_what_there_is_room_for(desk: Desk, qtbot: QtBot) -> None:
+    desk.dialog  # noqa: B018  # is made here
+    with qtbot.waitSignal(desk.library.room_known) as known:
+        desk.open()
+    assert known.args is not None
+    assert known.args[0].disk_bytes
 
 
 def test_a_search_without_a_result_says_so(desk: Desk, hub: Hub, pair: None) -> None:

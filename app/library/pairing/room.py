@@ -1,0 +1,71 @@
+"""What this computer has room for: memory and disk, for models that the engine was not asked about yet."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from app.hub.place import hub_place
+from app.installation.runtime.hardware import Hardware, look
+from app.library.pairing.suggestions import Suggestion
+
+_LEFT_TO_OTHERS = 1 / 16  # of the RAM, as the engine leaves it
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """`memory_bytes`: of RAM and graphics card together; `disk_bytes`: free for downloads. None: not known."""
+
+    memory_bytes: int | None = None
+    disk_bytes: int | None = None
+
+    def fits_memory(self, suggestion: Suggestion) -> bool:
+        """Whether nothing of the pair would have to be streamed from SSD, as far as that is known."""
+        return self.memory_bytes is None or _bytes(suggestion) <= self.memory_bytes
+
+    def fits_disk(self, suggestion: Suggestion, is_here: bool) -> bool:
+        """Whether the target could be downloaded, or `is_here` already."""
+        return is_here or self.disk_bytes is None or suggestion.target.bytes <= self.disk_bytes
+
+    def rank(self, suggestion: Suggestion, is_here: bool) -> tuple[bool, int]:
+        """A key to sort by: what fits stays in its order, what does not comes below it, the smallest first."""
+        fits = self.fits_memory(suggestion) and self.fits_disk(suggestion, is_here)
+        return not fits, 0 if fits else _bytes(suggestion)
+
+
+def room_here(ram_limit: int = 0, vram_limit: int = 0, hardware: Callable[[], Hardware] | None = None) -> Room:
+    """Look; takes up to seconds the first time. Limits in bytes, 0 for none."""
+    found = (hardware or _hardware)()
+    ram = psutil.virtual_memory().total
+    memory: int | None = _least(int(ram * (1 - _LEFT_TO_OTHERS)), ram_limit)
+    cards = [each.memory_bytes for each in found.nvidia]
+    if not all(cards) or found.amd:  # there is a card, and how much it holds is not told
+        memory = None
+    elif cards:
+        memory = (memory or 0) + _least(max(cards), vram_limit)
+    return Room(memory, _free_bytes(hub_place().cache))
+
+
+@cache
+def _hardware() -> Hardware:
+    return look()
+
+
+def _bytes(suggestion: Suggestion) -> int:
+    return suggestion.target.bytes + (suggestion.draft.bytes if suggestion.draft else 0)
+
+
+def _least(count: int, limit: int) -> int:
+    return min(count, limit) if limit else count
+
+
+def _free_bytes(folder: Path) -> int | None:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
