@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QDateTime, QLocale, QObject, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat.archive.autosave import Autosave
 from app.chat.archive.chat_list import ChatList
@@ -17,9 +17,9 @@ from app.chat.sidebar.panel import ConversationsPanel
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
 from app.ui.actions import Actions
+from app.ui.file_dialogs import ask_for_files, ask_where
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
-from app.ui.widgets import ask_where
 
 if TYPE_CHECKING:
     from app.chat.archive.importing import Imported
@@ -160,14 +160,9 @@ class Conversations(QObject):
         """Ask for files, and add what they hold to the list."""
         from app.chat.archive.formats import import_patterns  # noqa: PLC0415
 
-        paths, _ = QFileDialog.getOpenFileNames(
-            self._window,
-            tr("Import conversations"),
-            "",
-            tr("Conversations ({patterns})").format(patterns=import_patterns()),
-        )
-        if paths:
-            self._imports.append(self.archive.import_files([Path(path) for path in paths], self._chat.beginning))
+        kinds = tr("Conversations ({patterns})").format(patterns=import_patterns())
+        if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
+            self._imports.append(self.archive.import_files(paths, self._chat.beginning))
 
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""

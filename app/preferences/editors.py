@@ -6,7 +6,6 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFileDialog,
     QHBoxLayout,
     QLineEdit,
     QListWidget,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.i18n.translation import tr
 from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Switch, Text, Whole
+from app.ui.file_dialogs import ask_for_folder
 from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole
 
 _NUMBER_WIDTH, _CHOICE_WIDTH = 130, 180
@@ -172,9 +172,9 @@ class TextEditor(Editor):
 _LIST_ROWS = 4
 
 
-def ask_for_folder(parent: QWidget) -> str:
+def _ask_for_folder(parent: QWidget) -> str:
     """The folder that a person chooses; empty when none."""
-    return QFileDialog.getExistingDirectory(parent, tr("Choose a folder"))
+    return ask_for_folder(parent, tr("Choose a folder"))
 
 
 class FolderEditor(Editor):
@@ -183,7 +183,7 @@ class FolderEditor(Editor):
     def __init__(self, option: Folder) -> None:
         self._line = QLineEdit(placeholderText=tr(option.otherwise), clearButtonEnabled=True)
         super().__init__(self._line)
-        self._ask = ask_for_folder
+        self._ask = _ask_for_folder
         self.browse = QPushButton(tr("Browse…"), self)
         self.browse.setAccessibleName(tr("{option}: choose a folder").format(option=tr(option.title)))
         self._row.addWidget(self.browse)
@@ -209,7 +209,7 @@ class FoldersEditor(Editor):
     def __init__(self, option: Folders) -> None:
         self._list = QListWidget()
         super().__init__(self._list)
-        self._ask = ask_for_folder
+        self._ask = _ask_for_folder
         self._list.setFixedHeight(self._list.fontMetrics().height() * _LIST_ROWS + 18)
         title = tr(option.title)
         self.add = QPushButton(tr("Add…"), self)

@@ -35,7 +35,8 @@ class Settings(Preferences):
     `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
     server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
     checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
-    of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown.
+    of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown;
+    `files_folder`: in which a file was last chosen or written.
     """
 
     geometry: str = ""
@@ -56,6 +57,7 @@ class Settings(Preferences):
     engine: str = ""
     exports: dict[str, dict[str, Any]] = field(default_factory=dict)
     toured: bool = False
+    files_folder: str = ""
 
     @property
     def beginning(self) -> GenerationSettings:

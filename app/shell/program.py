@@ -22,6 +22,7 @@ from app.shell.preferences import PreferencesFeature
 from app.shell.window import MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
+from app.ui.file_dialogs import remember_folder
 from app.ui.notices import Notice
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
@@ -132,6 +133,7 @@ class Program(QObject):
 
     def begin(self) -> None:
         """Let the settings take effect, and take up the engine of last time; for when the first window is made."""
+        remember_folder(self.settings.current.files_folder)
         self.preferences.begin()
         self.engines.begin()
 

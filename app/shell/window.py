@@ -37,6 +37,7 @@ from app.tree.dock import TreeDock
 from app.ui.actions import Actions
 from app.ui.colors import Colors
 from app.ui.dock_widths import DockWidths
+from app.ui.file_dialogs import last_folder
 from app.ui.notices import Notice, NoticeStack
 from app.ui.theme import application_icon, icon
 from app.ui.widgets import FRAME, fit_screen
@@ -245,8 +246,9 @@ class MainWindow(QMainWindow):
         self.program.on_activated(self)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
-        """Remember the layout, and leave the program."""
-        self.settings.change(geometry=_pack(self.saveGeometry()), docks=_pack(self.saveState(_LAYOUT_VERSION)))
+        """Remember the layout and where files were chosen, and leave the program."""
+        layout, docks = _pack(self.saveGeometry()), _pack(self.saveState(_LAYOUT_VERSION))
+        self.settings.change(geometry=layout, docks=docks, files_folder=last_folder())
         self.program.on_closed(self)
         super().closeEvent(event)
 

@@ -1,9 +1,7 @@
 """Small widgets and dialogs that several rooms use."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QUrl
 from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QTextDocument, QValidator, QWheelEvent
@@ -11,12 +9,10 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
     QLayout,
-    QMessageBox,
     QPushButton,
     QScrollArea,
     QSpinBox,
@@ -28,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.translation import tr
-from app.system.plain_text import tip, unsteered
+from app.system.plain_text import tip
 
 
 def label(name: str, text: str, parent: QWidget) -> QLabel:
@@ -178,40 +174,6 @@ def without_signals(*senders: QObject) -> Iterator[None]:
 def keep_tips(viewport: QWidget) -> None:
     """What is shown while the mouse rests in this viewport stays until it moves on."""
     viewport.installEventFilter(_Silence(viewport))
-
-
-def ask_where(parent: QWidget, title: str, name: str, kinds: Mapping[str, str]) -> Path | None:
-    """The place that a person chose, with a suffix; None if they did not.
-
-    `kinds`: the filters of the dialog, each with the suffix that a name without one gets. The dialog asks before a file
-    is replaced, but it knows the name only as it was typed: where the suffix makes it another file, it is asked here.
-    What follows the dot of a version or a date is no suffix.
-    """
-    typed, kind = QFileDialog.getSaveFileName(parent, title, name, ";;".join(kinds))
-    if not typed:
-        return None
-    path = Path(typed)
-    if path.suffix.lower() in kinds.values() or _SUFFIX.fullmatch(path.suffix):
-        return path
-    path = path.with_name(path.name + kinds.get(kind, next(iter(kinds.values()))))
-    return path if not path.exists() or _may_replace(parent, title, path) else None
-
-
-_SUFFIX = re.compile(r"\.[A-Za-z]{2,8}")  # of whatever kind; one that cannot be written is refused by who writes it
-
-
-def _may_replace(parent: QWidget, title: str, path: Path) -> bool:
-    words = tr("{name} is there already. Do you want to replace it?").format(name=path.name)
-    return (
-        QMessageBox.warning(
-            parent,
-            title,
-            unsteered(words),
-            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.Cancel,
-            QMessageBox.StandardButton.Cancel,
-        )
-        == QMessageBox.StandardButton.Yes
-    )
 
 
 class WheellessChoice(QComboBox):

@@ -8806,6 +8806,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
         </message>
         <message>
+            <location filename="../../app/ui/file_dialogs.py" />
+            <source>{name} is there already. Do you want to replace it?</source>
+            <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
+        </message>
+        <message>
             <location filename="../../app/ui/jobs.py" />
             <source>Details are in the application's log.</source>
             <translation>Genaueres steht im Protokoll der Anwendung.</translation>
@@ -8829,11 +8834,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/notices.py" />
             <source>Dismiss this notice</source>
             <translation>Diesen Hinweis ausblenden</translation>
-        </message>
-        <message>
-            <location filename="../../app/ui/widgets.py" />
-            <source>{name} is there already. Do you want to replace it?</source>
-            <translation>{name} gibt es schon. Soll die Datei ersetzt werden?</translation>
         </message>
         <message>
             <location filename="../../engine/gguf_header.py" />

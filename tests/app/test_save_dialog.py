@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.ui.widgets import ask_where
+from app.ui.file_dialogs import ask_where
 
 KINDS = {"Markdown (*.md)": ".md", "JSON (*.json)": ".json"}
 YES, CANCEL = QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.Cancel

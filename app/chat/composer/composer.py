@@ -7,7 +7,6 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -26,6 +25,7 @@ from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
 from app.i18n.translation import tr
 from app.system.plain_text import tip
+from app.ui.file_dialogs import ask_for_files
 from app.ui.theme import Colors, icon
 from app.ui.widgets import quiet_tool
 
@@ -205,8 +205,7 @@ class Composer(QFrame):
 
     def choose_files(self) -> None:
         """Ask for files, and attach them."""
-        paths, _ = QFileDialog.getOpenFileNames(self.window(), tr("Attach files"))
-        self.attach([Path(path) for path in paths])
+        self.attach(ask_for_files(self.window(), tr("Attach files")))
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read files, to send them with the question."""

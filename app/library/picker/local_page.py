@@ -6,7 +6,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QLineEdit,
     QMenu,
@@ -28,6 +27,7 @@ from app.library.picker.entry_list import EntryList
 from app.library.picker.entry_view import EntryView
 from app.settings.store import SettingsFile
 from app.system.plain_text import tip
+from app.ui.file_dialogs import ask_for_folder
 from app.ui.notices import Notice, NoticeStack, Tone
 from app.ui.theme import Colors
 from app.ui.widgets import label
@@ -210,7 +210,7 @@ class LocalPage(QWidget):
         return not self._in_use.isdisjoint(names.union(*same))
 
     def _on_add_folder(self) -> None:
-        if folder := QFileDialog.getExistingDirectory(self, tr("A folder that holds models")):
+        if folder := ask_for_folder(self, tr("A folder that holds models")):
             self.add_folder(folder)
 
     def _on_delete(self) -> None:

@@ -27,7 +27,7 @@ from app.tree.exports.pictures.sheet import Sheet
 from app.tree.exports.recordings import Recordings
 from app.tree.rounds.player import Player
 from app.ui.colors import LIGHT, TreeColors
-from app.ui.widgets import ask_where
+from app.ui.file_dialogs import ask_where
 from engine.errors import InputError
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.i18n.number_text import Number
 from app.i18n.sentences import error_text
@@ -13,7 +13,7 @@ from app.i18n.translation import tr
 from app.tree.rounds.history import FileSpill, History
 from app.tree.rounds.player import Player
 from app.tree.rounds.recording import Saving, read_recording
-from app.ui.widgets import ask_where
+from app.ui.file_dialogs import ask_for_file, ask_where
 from engine.errors import InputError
 from engine.protocol.messages import Round
 
@@ -59,9 +59,8 @@ class Recordings(QObject):
 
     def open(self) -> None:
         """Ask which, and show its rounds."""
-        name, _ = QFileDialog.getOpenFileName(self._panel, tr("Open recording"), "", _filter())
-        if name:
-            self.open_from(Path(name))
+        if path := ask_for_file(self._panel, tr("Open recording"), _filter()):
+            self.open_from(path)
 
     def open_from(self, path: Path) -> None:
         """Show the rounds of a recording in place of the conversation's; they come bit by bit."""

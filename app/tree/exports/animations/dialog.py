@@ -27,7 +27,8 @@ from app.tree.exports.choices import ROUND_SECONDS, SAME_TIME, SIZES, SPEEDS, TR
 from app.tree.exports.fields import THEMES, choice_of, choose, colors_of, halves
 from app.tree.picture.canvas import CHIPS, ICICLE
 from app.ui.colors import TreeColors
-from app.ui.widgets import DecimalField, ask_where, fit_screen, give_room, label, row_of, without_signals
+from app.ui.file_dialogs import ask_where
+from app.ui.widgets import DecimalField, fit_screen, give_room, label, row_of, without_signals
 
 _SIZE_NAMES = {
     "small": mark("Small, {width} × {height}"),
