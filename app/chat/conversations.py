@@ -12,6 +12,7 @@ from app.chat.archive.autosave import Autosave
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.round_autosave import RoundAutosave
 from app.chat.generation.controller import ChatController
+from app.chat.history.conversation import Removal
 from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
 from app.i18n.number_text import Number, share_text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from app.chat.archive.importing import Imported
 
 DELETED_NOTICE = "conversation-deleted"
+REMOVED_NOTICE = "message-deleted"
 SAVING_NOTICE = "conversations-not-saved"
 SET_ASIDE_NOTICE = "conversations-set-aside"
 EXCHANGE_NOTICE = "conversation-exchange"
@@ -49,6 +51,7 @@ class Conversations(QObject):
         self._window = parent
         self._chat = chat
         self._deleted: list[ConversationRecord] = []
+        self._removals: list[Removal] = []  # of messages of the conversation that is shown
         self._number = number
         self._search = 0  # number of the search that was asked for last
         self._imports: list[int] = []  # numbers of those that were asked for here, the one that was told of last behind
@@ -84,6 +87,8 @@ class Conversations(QObject):
         panel.exported.connect(self.export)
         panel.window_wanted.connect(self.window_wanted)
         panel.search_requested.connect(self._on_search_requested)
+        self._chat.removed.connect(self._on_removed)
+        self._chat.conversation_replaced.connect(self._forget_removals)
 
     def connect_actions(self, actions: Actions) -> None:
         """Have the window's actions do what they say, with what is chosen in the list or else with what is shown."""
@@ -141,6 +146,27 @@ class Conversations(QObject):
             self.notice_raised.emit(
                 Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=self.undo_delete)
             )
+
+    def undo_removal(self) -> None:
+        """The same for messages of the conversation that is shown; not while an answer is written."""
+        if self._removals and not self._chat.is_answering:
+            self._chat.undo_delete(self._removals.pop())
+        self._offer_to_restore()
+
+    def _on_removed(self, removal: Removal) -> None:
+        self._removals.append(removal)
+        self._offer_to_restore()
+
+    def _offer_to_restore(self) -> None:
+        if self._removals:
+            words, undo = tr("The message was deleted."), self.undo_removal
+            if len(self._removals[-1].messages) > 1:
+                words = tr("Question and answer were deleted.")
+            self.notice_raised.emit(Notice(REMOVED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=undo))
+
+    def _forget_removals(self, *_: object) -> None:
+        self._removals.clear()
+        self.notice_withdrawn.emit(REMOVED_NOTICE)
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""

@@ -101,7 +101,7 @@ class ChatPanel(QWidget):
         controller.turn_added.connect(self._on_turn_added)
         controller.rounds_arrived.connect(self.view.take_rounds)
         controller.answer_changed.connect(self.view.change_answer)
-        controller.path_changed.connect(lambda first: self.view.show_path(controller.conversation, first))
+        controller.path_changed.connect(lambda first: self._show_path(controller.conversation, first))
         controller.answering_changed.connect(self.composer.set_answering)
         controller.answering_changed.connect(self.view.set_answering)
         for changed in (controller.answering_changed, controller.conversation_replaced, controller.path_changed):
@@ -115,6 +115,10 @@ class ChatPanel(QWidget):
         self.view.edited.connect(controller.edit)
         self.view.edited.connect(lambda *_: self.setFocus())
         self.view.version_chosen.connect(controller.show_version)
+        self.view.delete_requested.connect(controller.delete)
+        self.view.delete_requested.connect(lambda *_: self.setFocus())
+        for changed in (controller.removed, controller.restored):
+            changed.connect(lambda removal: self.view.show_message(removal.place))
 
     def show_engine_state(self, state: EngineState) -> None:
         """A question may be asked while the engine is ready, or will be soon."""
@@ -167,6 +171,10 @@ class ChatPanel(QWidget):
         self.view.show_conversation(conversation)
         self._pages.setCurrentWidget(self.welcome if conversation.is_empty else self.view)
         self.composer.setFocus()
+
+    def _show_path(self, conversation: Conversation, first: int) -> None:
+        self.view.show_path(conversation, first)
+        self._pages.setCurrentWidget(self.welcome if conversation.is_empty else self.view)
 
     def _on_turn_added(self, question: Message, answer: Message) -> None:
         self._pages.setCurrentWidget(self.view)

@@ -75,6 +75,7 @@ class WindowWiring(QObject):
             changed.connect(window.show_title)
         window.conversations.window_wanted.connect(window.program.show_conversation)
         window.conversations.deleted.connect(window.program.kept.forget_chat)
+        window.chat.removed.connect(lambda _: window.program.kept.forget_chat(autosave.current))
 
     def _connect_tree(self) -> None:
         """Now what makes a panel necessary, the rest as soon as there is one."""

@@ -400,6 +400,11 @@
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
+            <source>Question and answer were deleted.</source>
+            <translation>Frage und Antwort wurden gelöscht.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
             <source>The file of your conversations could not be used: {reason}. A new one was begun.</source>
             <translation>Die Datei Ihrer Gespräche ließ sich nicht verwenden: {reason}. Eine neue wurde angelegt.</translation>
         </message>
@@ -407,6 +412,11 @@
             <location filename="../../app/chat/conversations.py" />
             <source>The import was stopped.</source>
             <translation>Der Import wurde angehalten.</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/conversations.py" />
+            <source>The message was deleted.</source>
+            <translation>Die Nachricht wurde gelöscht.</translation>
         </message>
         <message>
             <location filename="../../app/chat/conversations.py" />
@@ -1245,6 +1255,16 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_view.py" />
             <source>Copy answer</source>
             <translation>Antwort kopieren</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Delete question and answer</source>
+            <translation>Frage und Antwort löschen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Delete this version</source>
+            <translation>Diese Fassung löschen</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_view.py" />

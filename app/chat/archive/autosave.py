@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.conversion import automatic_title, conversation_of, message_record, settings_of
 from app.chat.generation.controller import ChatController
-from app.chat.history.conversation import Conversation
+from app.chat.history.conversation import Conversation, Removal
 from app.chat.history.message import Message
 from app.chat.history.records import ConversationRecord, MessageRecord
 from app.system.plain_text import unsteered
@@ -41,6 +41,8 @@ class Autosave(QObject):
         chat.conversation_replaced.connect(self._on_replaced)
         chat.turn_added.connect(self._on_changed)
         chat.path_changed.connect(self._on_changed)
+        chat.removed.connect(self._on_removal)
+        chat.restored.connect(self._on_restored)
         chat.answer_changed.connect(self._on_answer_changed)
         chat.settings_changed.connect(self._on_changed)
         self._opening = self._opened = 0  # number of the order whose conversation is to be shown, and that conversation
@@ -90,7 +92,7 @@ class Autosave(QObject):
         changes = self._current.take_changes()
         record = self._chats.record(self._current.id) or ConversationRecord(self._current.id)
         kept = replace(record, leaf=self._current.leaf, settings=settings_of(self._current))
-        if self._current.is_empty or (not changes and record == kept):
+        if not changes and (record == kept or (self._current.is_empty and record.leaf == kept.leaf)):
             return
         if changes or record.leaf != kept.leaf:
             kept = replace(kept, updated=time.time(), auto_title=record.auto_title or automatic_title(self._current))
@@ -168,6 +170,20 @@ class Autosave(QObject):
 
     def _on_changed(self, *_: object) -> None:
         self.save()
+
+    def _on_removal(self, removal: Removal) -> None:
+        """What stays has been saved."""
+        self._archive.delete_messages(self._current.id, [each.id for each in removal.messages], removal.id)
+        self._name_again(removal)
+
+    def _on_restored(self, removal: Removal) -> None:
+        self._archive.restore_messages(self._current.id, removal.id)
+        self._name_again(removal)
+
+    def _name_again(self, removal: Removal) -> None:
+        """The automatic title is of the first question: it must not go on telling of one that is gone."""
+        if not removal.place:
+            self._edit(self._current.id, auto_title=automatic_title(self._current))
 
     def _on_answer_changed(self, answer: Message, _text: str) -> None:
         if answer.ending.is_final:

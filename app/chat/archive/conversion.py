@@ -32,6 +32,8 @@ def records_of(conversation: Conversation, title: str) -> tuple[ConversationReco
 
 def automatic_title(conversation: Conversation) -> str:
     """A title made of the first question, or of what was attached to it."""
+    if conversation.is_empty:
+        return ""
     first = conversation.messages[0]
     return title_of(first.text or ", ".join(each.name for each in first.attachments))
 

@@ -66,8 +66,14 @@ _SAVE_CONVERSATION = """
 _SAVE_MESSAGE = """
     INSERT INTO messages (id, conversation, parent, role, text, ending, details, created)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO UPDATE SET text = excluded.text, ending = excluded.ending, details = excluded.details
+    ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, text = excluded.text,
+        ending = excluded.ending, details = excluded.details
 """
+# What is deleted of a conversation waits in one of its own, which counts as deleted.
+_BURY = """
+    UPDATE messages SET conversation = ? WHERE conversation = ? AND id IN (SELECT value FROM json_each(?))
+"""
+_GRAVE = "INSERT OR IGNORE INTO conversations (id, created, updated, deleted) VALUES (?, ?, ?, ?)"
 _PURGE = "DELETE FROM conversations WHERE deleted IS NOT NULL AND deleted < ?"
 _KEPT_SECONDS = 30 * 24 * 3600  # what was deleted can be brought back for so long
 _EXCERPT_WORDS = 14
@@ -223,6 +229,25 @@ class Store:
         """Bring back what was deleted."""
         with self._connection:
             self._connection.execute("UPDATE conversations SET deleted = NULL WHERE id = ?", (conversation,))
+
+    def delete_messages(self, conversation: int, messages: Sequence[int], removal: int) -> None:
+        """Take messages out of a conversation, with their rounds; kept under this id for as long as conversations."""
+        now = time.time()
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(_GRAVE, (removal, now, now, now))
+            self._connection.execute(_BURY, (removal, conversation, json.dumps(list(messages))))
+        self._rounds.forget_sizes()
+
+    def restore_messages(self, conversation: int, removal: int) -> None:
+        """Bring back what was taken out under this id."""
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(
+                "UPDATE messages SET conversation = ? WHERE conversation = ?", (conversation, removal)
+            )
+            self._connection.execute("DELETE FROM conversations WHERE id = ?", (removal,))
+        self._rounds.forget_sizes()
 
     def duplicate(self, conversation: ConversationRecord) -> ConversationRecord:
         """A copy with all branches, named as one; returns it."""

@@ -150,6 +150,21 @@ class Archive(QThread):
         """Bring back a conversation that was deleted."""
         self._put_mark("restore", conversation.id, lambda store: store.restore(conversation.id))
 
+    def delete_messages(self, conversation: int, messages: Sequence[int], removal: int) -> None:
+        """Take messages out of a conversation; its others are ordered to be saved before. `removal` names this."""
+
+        def keep() -> None:
+            _, kept_back = self._kept_back.get(conversation, (None, {}))
+            for each in messages:
+                kept_back.pop(each, None)
+            self._marks_back[removal] = lambda store: store.delete_messages(conversation, messages, removal)
+
+        self._put_write("delete messages", removal, keep)
+
+    def restore_messages(self, conversation: int, removal: int) -> None:
+        """Bring them back; they are ordered to be saved before, in case that they never were."""
+        self._put_mark("restore messages", removal, lambda store: store.restore_messages(conversation, removal))
+
     def duplicate(self, conversation: ConversationRecord) -> int:
         """Ask for a copy, and for `duplicated`; returns the number it will carry."""
         number = self._next_number()

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat.generation.context_fit import Summariser, first_turn_to_read
 from app.chat.history.answering import grown
-from app.chat.history.conversation import Conversation
+from app.chat.history.conversation import Conversation, Removal
 from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.engine.interface import Answerer
 from app.engine.state import EngineState, Phase
@@ -49,6 +49,8 @@ class ChatController(QObject):
     conversation_replaced = Signal(Conversation)
     turn_added = Signal(Message, Message)
     path_changed = Signal(int)  # from the message of this number on, others are shown
+    removed = Signal(Removal)  # after the change of the path
+    restored = Signal(Removal)
     answer_changed = Signal(Message, str)
     answering_changed = Signal(bool)
     round_arrived = Signal(Round)
@@ -177,6 +179,22 @@ class ChatController(QObject):
             return
         self.conversation.show_version(message, index)
         self.path_changed.emit(place)
+
+    def delete(self, message: int) -> None:
+        """Take a message out, as `Conversation.remove` has it; `removed` tells what `undo_delete` needs."""
+        if self.is_answering or self._place(message) is None:
+            return
+        removal = self.conversation.remove(message)
+        self._show_other_path(removal.place)
+        self.removed.emit(removal)
+
+    def undo_delete(self, removal: Removal) -> None:
+        """Put back what was deleted last."""
+        if self.is_answering:
+            return
+        self.conversation.restore(removal)
+        self._show_other_path(removal.place)
+        self.restored.emit(removal)
 
     def stop(self) -> None:
         """End the answer; what is there of it stays."""
@@ -327,6 +345,10 @@ class ChatController(QObject):
         if ending is AnswerEnding.FAILED and self._resumed:
             ending = self._resumed.ending
         self._change(replace(answer, ending=ending, answerer=answerer or answer.answerer), "")
+
+    def _show_other_path(self, place: int) -> None:
+        self.path_changed.emit(place)
+        self.first_read_changed.emit(self.conversation.first_read)
 
     def _place(self, message: int) -> int | None:
         """The number of a message on the path that is shown."""

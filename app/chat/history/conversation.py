@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from app.chat.history.message import ROOT, AnswerEnding, Attachment, Message, Version
@@ -11,6 +12,23 @@ from engine.protocol.messages import ChatMessage
 
 # To the model, not to a person: it is the same in every language of the window.
 SUMMARY_PREFACE = "Summary of the conversation before this point:"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What was taken out of a conversation, parents first, and what is needed to put it back.
+
+    `moved`: what followed and stays, each with the parent that it had; `leaf`, `reads_from` and `summary` are those of
+    before; `place`: from which number of the path on others are shown. `id` is the removal's own.
+    """
+
+    messages: tuple[Message, ...]
+    moved: tuple[tuple[int, int], ...]
+    leaf: int
+    reads_from: int
+    summary: str
+    place: int
+    id: int = field(default_factory=new_id)
 
 
 class Conversation:
@@ -127,6 +145,57 @@ class Conversation:
         self._path = self._walk()
         return self._all[beside[index]]
 
+    def remove(self, message: int) -> Removal:
+        """Take a message of the path out: a version of an answer, or a question with its answers.
+
+        An answer without other versions goes with its question: turns are whole. What followed stays, behind the
+        version that is shown in its place, or behind the turn before; what followed a question's other answers goes.
+        """
+        top = self._all[message]
+        if top.role == "assistant" and len(self._children[top.parent]) == 1:
+            top = self._all[top.parent]
+        place = self._path.index(top.id)
+        last = place if top.role == "assistant" else place + 1
+        moved, ahead = list(self._children[self._path[last]]), ROOT
+        if last + 1 < len(self._path):
+            ahead = self._path[last + 1]
+        gone = self._below(top.id, without=moved)
+        beside = self._children[top.parent]
+        others = [each for each in beside if each != top.id]
+        neighbour = others[max(0, beside.index(top.id) - 1)] if others else ROOT
+        heir = neighbour if top.role == "assistant" else top.parent
+        removal = Removal(
+            tuple(self._all[each] for each in gone),
+            tuple((each, self._all[each].parent) for each in moved),
+            self.leaf, self.reads_from, self.summary, place,
+        )  # fmt: skip
+        self._children[top.parent] = others
+        for each in gone:
+            self._forget(each)
+        for each in moved:
+            self._move(each, heir)
+        if top.role == "assistant":
+            self._show_behind(top.parent, heir)
+            self._show_behind(heir, ahead or self._shown.get(heir, ROOT))
+        else:
+            self._show_behind(heir, ahead or neighbour)
+        if self.reads_from in gone:
+            self.reads_from, self.summary = ahead, self.summary if ahead else ""
+        self._path = self._walk()
+        return removal
+
+    def restore(self, removal: Removal) -> None:
+        """Put back what was removed, the last removal first, and show the path of before."""
+        for message in removal.messages:
+            self._add(message)
+        self._sort(removal.messages[0].parent)
+        for child, parent in removal.moved:
+            self._children[self._all[child].parent].remove(child)
+            self._move(child, parent)
+        self.reads_from, self.summary = removal.reads_from, removal.summary
+        self._show_path_to(removal.leaf)
+        self._path = self._walk()
+
     def change(self, message: Message) -> None:
         """Take a newer state of a message."""
         assert message.id in self._all, "only a message that is there can change"
@@ -187,6 +256,35 @@ class Conversation:
         assert message.parent == ROOT or message.parent in self._all, "a parent is there before its children"
         self._all[message.id] = self._changed[message.id] = message
         self._children[message.parent].append(message.id)
+
+    def _move(self, message: int, parent: int) -> None:
+        """Have a message follow another one; it has been taken from the one before."""
+        self._all[message] = self._changed[message] = replace(self._all[message], parent=parent)
+        self._children[parent].append(message)
+        self._sort(parent)
+
+    def _forget(self, message: int) -> None:
+        del self._all[message]
+        self._children.pop(message, None)
+        self._shown.pop(message, None)
+        self._changed.pop(message, None)
+
+    def _sort(self, parent: int) -> None:
+        """Versions stand in the order in which they were made, as when they are loaded."""
+        self._children[parent].sort(key=lambda each: (self._all[each].created, each))
+
+    def _show_behind(self, parent: int, child: int) -> None:
+        if child:
+            self._shown[parent] = child
+        else:
+            self._shown.pop(parent, None)
+
+    def _below(self, top: int, without: Iterable[int]) -> list[int]:
+        """A message and all that follows it, parents first, but for these and what follows them."""
+        found, kept = [top], set(without)
+        for each in found:  # it grows
+            found += [child for child in self._children[each] if child not in kept]
+        return found
 
     def _show_path_to(self, leaf: int) -> None:
         message = self._all.get(leaf)

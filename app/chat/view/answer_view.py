@@ -21,6 +21,7 @@ from app.chat.view.message_tools import MessageEditor, VersionSwitch, can_be_edi
 from app.chat.view.thought_view import ThoughtView
 from app.chat.view.why_line import WhyLine
 from app.i18n.translation import tr
+from app.system.plain_text import tip
 from app.ui.theme import icon
 from app.ui.throttle import FRAME_MS, Throttle
 from app.ui.widgets import copy_text, quiet_tool
@@ -72,6 +73,7 @@ class AnswerView(QWidget):
     cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
+    delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
     thought_added = Signal(object)  # MessageText: the same of its thinking
 
@@ -103,6 +105,7 @@ class AnswerView(QWidget):
         self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
         self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
         self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
+        self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
         self._lay_out()
         self._throttle = Throttle(self._flush, parent=self)
@@ -118,7 +121,7 @@ class AnswerView(QWidget):
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        for tool in (self.versions, self._copy, self.edit_tool, self._regenerate, self.compare_tool):
+        for tool in (self.versions, *self._tools):
             row.addWidget(tool)
         self._foot = foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setContentsMargins(0, 0, 0, 0)
@@ -160,8 +163,11 @@ class AnswerView(QWidget):
     @property
     def tools(self) -> Sequence[QToolButton]:
         """Its buttons, those that can be seen."""
-        tools = self._copy, self.edit_tool, self._regenerate, self.compare_tool
-        return [each for each in tools if each.isVisible()]
+        return [each for each in self._tools if each.isVisible()]
+
+    @property
+    def _tools(self) -> Sequence[QToolButton]:
+        return self._copy, self.edit_tool, self._regenerate, self.compare_tool, self.delete_tool
 
     @property
     def texts(self) -> list[MessageText]:
@@ -271,12 +277,15 @@ class AnswerView(QWidget):
         self.editor.setFocus()
 
     def show_version(self, version: Version) -> None:
-        """Show which of the answers to the question this is."""
+        """Show which of the answers to the question this is; where there is one, it goes with its question."""
         self.versions.show_version(version)
+        name = tr("Delete this version") if version.count > 1 else tr("Delete question and answer")
+        self.delete_tool.setAccessibleName(name)
+        self.delete_tool.setToolTip(tip(name))
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, none can be changed."""
-        for tool in (self.edit_tool, self.versions, self._regenerate):
+        for tool in (self.edit_tool, self.versions, self._regenerate, self.delete_tool):
             tool.setEnabled(not answering)
         if self.editor is not None:
             self.editor.set_answering(answering)
@@ -316,7 +325,11 @@ class AnswerView(QWidget):
         self.edit_tool.setIcon(icon("edit", muted))
         self._regenerate.setIcon(icon("regenerate", muted))
         self.compare_tool.setIcon(icon("compare", muted))
+        self.delete_tool.setIcon(icon("delete", muted))
         self.versions.set_theme(self._look.colors)
+
+    def _on_delete(self) -> None:
+        self.delete_requested.emit(self._message.id)
 
     def _on_compare(self) -> None:
         self.compare_requested.emit(self._message.id)

@@ -41,6 +41,7 @@ class ConversationView(QScrollArea):
     regenerate_requested = Signal()
     edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
     version_chosen = Signal(object, int)  # id of a message, index
+    delete_requested = Signal(object)  # id of a message
     token_hovered = Signal(int, int)  # request and number of the round that the text under the mouse is from, or 0, -1
     token_chosen = Signal(int, int)  # the same of text that was clicked
     zoom_requested = Signal(int)  # steps
@@ -174,6 +175,12 @@ class ConversationView(QScrollArea):
         if self._sought is not None:
             self._approach()
 
+    def show_message(self, index: int) -> None:
+        """Bring message number `index` into view, or else the end."""
+        if index < len(self.column.messages):
+            self.verticalScrollBar().setValue(self.column.top(index) - self.viewport().height() // 3)
+            self._show_near()
+
     def beginning_of(self, request: int, number: int) -> tuple[int, str] | None:
         """The answer that is shown and that a round wrote on, and its text up to there."""
         found = self._marks.beginning_of(request, number)
@@ -277,6 +284,7 @@ class ConversationView(QScrollArea):
         view.text_added.connect(self.texts_changed)
         view.edited.connect(self.edited)
         view.version_chosen.connect(self.version_chosen)
+        view.delete_requested.connect(self.delete_requested)
         view.set_answering(self._answering)
         if message.id in self._versions:
             view.show_version(self._versions[message.id])

@@ -65,6 +65,7 @@ class QuestionView(QWidget):
 
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
+    delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long question is shown
 
     def __init__(self, message: Message, look: Look, parent: QWidget | None = None) -> None:
@@ -89,6 +90,7 @@ class QuestionView(QWidget):
         self.versions = VersionSwitch(self)
         self.copy_tool = quiet_tool(self, tr("Copy question"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit question"), self.edit)
+        self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
         self._lay_out(self._words)
         self.versions.chosen.connect(lambda index: self.version_chosen.emit(message.id, index))
@@ -123,7 +125,7 @@ class QuestionView(QWidget):
         tools = QHBoxLayout()
         tools.setSpacing(2)
         tools.addStretch(1)
-        for tool in (self.versions, self.copy_tool, self.edit_tool):
+        for tool in (self.versions, *self.tools):
             tools.addWidget(tool)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -139,7 +141,7 @@ class QuestionView(QWidget):
     @property
     def tools(self) -> Sequence[QToolButton]:
         """Its buttons."""
-        return self.copy_tool, self.edit_tool
+        return self.copy_tool, self.edit_tool, self.delete_tool
 
     @property
     def texts(self) -> list[MessageText]:
@@ -242,6 +244,7 @@ class QuestionView(QWidget):
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, nothing before it can be changed."""
         self.edit_tool.setEnabled(not answering)
+        self.delete_tool.setEnabled(not answering)
         self.versions.setEnabled(not answering)
         if self.editor is not None:
             self.editor.set_answering(answering)
@@ -256,6 +259,7 @@ class QuestionView(QWidget):
         self._fit_bubble(self.width())
         self.copy_tool.setIcon(icon("copy", colors.muted))
         self.edit_tool.setIcon(icon("edit", colors.muted))
+        self.delete_tool.setIcon(icon("delete", colors.muted))
         self._clip.setPixmap(icon("attach", colors.muted).pixmap(_CLIP_SIZE, _CLIP_SIZE))
         self.versions.set_theme(colors)
 
@@ -273,6 +277,9 @@ class QuestionView(QWidget):
         named = max((self.fontMetrics().horizontalAdvance(line) for line in self.files.text().split("\n")), default=0)
         wanted = max(int(document.idealWidth()), named + _CLIP_SIZE + 4) + 2 * (_PADDING + _EDGE) + 2
         self._bubble.setFixedWidth(min(wanted, int(width * _SHARE_OF_WIDTH)))
+
+    def _on_delete(self) -> None:
+        self.delete_requested.emit(self.message.id)
 
     def _end_edit(self) -> None:
         if self.editor is not None:

@@ -18,7 +18,7 @@ from app.chat.archive.chat_list import ChatList
 from app.chat.archive.importing import Importing
 from app.chat.archive.store import Store
 from app.chat.archive.worker import Archive
-from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, Conversations
+from app.chat.conversations import EXCHANGE_NOTICE, IMPORT_NOTICE, REMOVED_NOTICE, Conversations
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Conversation
 from app.chat.sidebar.model import ConversationModel
@@ -320,3 +320,64 @@ def test_progress_does_not_take_the_button_from_under_the_mouse(qtbot: QtBot) ->
     assert bar._label.text() == "2 so far"
     stack.add(Notice("import", "over", tone=Tone.HINT))
     assert stack._bars["import"] is not bar
+
+
+def _kept(path: Path, conversation: int) -> list[str]:
+    """The texts of a conversation as the file has them, hidden ones too."""
+    with closing(sqlite3.connect(path / "chats.sqlite3")) as reading:
+        rows = reading.execute("SELECT text FROM messages WHERE conversation = ? ORDER BY created", (conversation,))
+        return [text for (text,) in rows]
+
+
+def test_a_message_is_deleted_in_the_file_too_and_can_be_brought_back(desk: Desk, qtbot: QtBot) -> None:
+    current = desk.converse("one")
+    with qtbot.waitSignal(desk.chats.archive.listed):
+        desk.chats.archive.list_all()
+    for question in ("two", "three"):
+        desk.chat.ask(question)
+        desk.link.say(f"Answer to {question}")
+        desk.link.finish()
+    desk.chat.delete(desk.chat.conversation.messages[2].id)
+    qtbot.waitUntil(lambda: "two" not in _kept(desk.path, current))
+    assert _kept(desk.path, current) == ["one", "Answer to one", "three", "Answer to three"]
+    notice = desk.told(REMOVED_NOTICE)[-1]
+    assert (notice.message, notice.action) == ("Question and answer were deleted.", "Undo")
+    assert notice.on_action is not None
+    notice.on_action()
+    qtbot.waitUntil(lambda: "two" in _kept(desk.path, current))
+    everything = ["one", "Answer to one", "two", "Answer to two", "three", "Answer to three"]
+    assert _kept(desk.path, current) == everything
+    assert [each.text for each in desk.chat.conversation.messages] == everything
+
+
+def test_what_was_deleted_is_not_found_and_a_chat_is_not_named_after_it(desk: Desk, qtbot: QtBot) -> None:
+    current = desk.converse("secret words")
+    desk.chat.delete(desk.chat.conversation.messages[0].id)
+    assert desk.chat.conversation.is_empty
+    record = desk.conversations.autosave.record(current)
+    assert record is not None
+    assert record.shown_title == "New chat"
+    found: list[object] = []
+    desk.conversations.archive.found.connect(lambda _number, hits: found.append(hits))
+    desk.conversations.archive.search("secret", 99)
+    qtbot.waitUntil(lambda: bool(found))
+    assert found == [[]]
+    desk.conversations.undo_removal()
+    record = desk.conversations.autosave.record(current)
+    assert record is not None
+    assert record.shown_title == "secret words"
+
+
+def test_nothing_is_deleted_while_an_answer_is_written_and_another_chat_takes_the_way_back(desk: Desk) -> None:
+    desk.converse("one")
+    desk.chat.ask("two")
+    desk.chat.delete(desk.chat.conversation.messages[0].id)
+    assert len(desk.chat.conversation.messages) == 4
+    desk.link.finish()
+    desk.chat.delete(desk.chat.conversation.messages[0].id)
+    withdrawn: list[str] = []
+    desk.conversations.notice_withdrawn.connect(withdrawn.append)
+    desk.chat.show_conversation(Conversation())
+    assert REMOVED_NOTICE in withdrawn
+    desk.conversations.undo_removal()
+    assert desk.chat.conversation.is_empty

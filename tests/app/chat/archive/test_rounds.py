@@ -60,6 +60,37 @@ def places(answer: int, count: int, run: int = 5) -> list[RoundPlace]:
     return [RoundPlace(answer, run, number, 10 * number, 10 * number + 7, 10 * number + 10) for number in range(count)]
 
 
+def test_rounds_go_with_a_message_that_is_deleted_and_come_back_with_it(store: Store) -> None:
+    conversation, answer = chat(store)
+    store.save_rounds(conversation.id, [(each, b"round") for each in places(answer.id, 3)])
+    removal = new_id()
+    store.delete_messages(conversation.id, [answer.id], removal)
+    assert [each.text for each in store.messages(conversation.id)] == ["Which tree?"]
+    assert store.rounds(conversation.id) == []
+    assert [each.id for each in store.conversations()] == [conversation.id]
+    assert store.search("larch") == []
+    store.restore_messages(conversation.id, removal)
+    assert [each.text for each in store.messages(conversation.id)] == ["Which tree?", "A larch."]
+    assert store.rounds(conversation.id) == places(answer.id, 3)
+    assert [hit.conversation.id for hit in store.search("larch")] == [conversation.id]
+    store.restore_messages(conversation.id, removal)
+    assert [each.id for each in store.conversations()] == [conversation.id]
+
+
+def test_what_was_deleted_of_a_conversation_is_purged_like_a_conversation(store: Store) -> None:
+    conversation, answer = chat(store)
+    store.delete_messages(conversation.id, [answer.id], new_id())
+    store._connection.execute("UPDATE conversations SET deleted = deleted - 31 * 24 * 3600 WHERE deleted IS NOT NULL")
+    store._purge()
+    assert store._connection.execute("SELECT text FROM messages").fetchall() == [("Which tree?",)]
+
+
+def test_a_message_follows_another_one_once_it_is_saved_so(store: Store) -> None:
+    conversation, answer = chat(store)
+    store.save(conversation, [replace(answer, parent=0)])
+    assert {each.text: each.parent for each in store.messages(conversation.id)}["A larch."] == 0
+
+
 def keep(store: Store, conversation: int, rounds: list[RoundPlace]) -> list[bytes]:
     packed = [pack(random_round(20, seed=number, index=number)) for number in range(len(rounds))]
     store.save_rounds(conversation, list(zip(rounds, packed, strict=True)))

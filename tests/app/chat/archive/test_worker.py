@@ -217,6 +217,23 @@ def test_a_chat_whose_deletion_failed_is_deleted_later(
     assert [each.title for each in listed.args[0]] == ["Other"]
 
 
+def test_a_message_that_was_deleted_before_it_could_be_written_does_not_come_back(
+    archive: Archive, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    archive.save(CHAT, [message(5, "an oak")])
+    refusing = refuse(monkeypatch, "save", sqlite3.OperationalError("database or disk is full"))
+    with qtbot.waitSignal(archive.write_failed):
+        archive.save(CHAT, [message(6, "a larch")])
+    archive.delete_messages(1, [6], 77)
+    refusing.error = None
+    with qtbot.waitSignal(archive.write_recovered):
+        archive.save(CHAT, [message(7, "an elm")])
+    with qtbot.waitSignal(archive.opened) as opened:
+        archive.open(CHAT)
+    assert opened.args is not None
+    assert {each.text for each in opened.args[2]} == {"an oak", "an elm"}
+
+
 @pytest.mark.usefixtures("thread_errors")
 def test_one_chat_that_cannot_be_saved_keeps_no_other_from_it(
     archive: Archive, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -182,10 +182,12 @@ def test_the_menu_of_a_text_does_what_the_buttons_of_its_message_do(view: Conver
     assert words == [
         "Copy question",
         "Edit question",
+        "Delete question and answer",
         "Copy answer",
         "Edit answer",
         "Regenerate answer",
         "Compare answers",
+        "Delete question and answer",
     ]
     next(each for each in offered if each.text() == "Copy answer").trigger()
     assert QGuiApplication.clipboard().text() == "the answer"
