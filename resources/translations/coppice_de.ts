@@ -1108,6 +1108,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Interrupted: Coppice was closed</source>
+            <translation>Unterbrochen: Coppice wurde geschlossen</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>Interrupted: the connection broke</source>
             <translation>Unterbrochen: Die Verbindung ist abgerissen</translation>
         </message>

@@ -89,7 +89,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         """Open or make the file; raises `OSError` or one of `ERRORS` where that cannot be.
 
-        Answers that were growing when the program died are marked as interrupted; what was deleted long ago goes.
+        Answers that were growing when the program ended are marked so; what was deleted long ago goes.
         """
         opened = open_database(path)
         self._path = path
@@ -117,7 +117,7 @@ class Store:
             database_files.leave_clean_mark(self._path)
 
     def _settle(self) -> None:
-        self._connection.execute("UPDATE messages SET ending = 'interrupted' WHERE ending IN ('open', 'waiting')")
+        self._connection.execute("UPDATE messages SET ending = 'closed' WHERE ending IN ('open', 'waiting')")
 
     def _purge(self) -> None:
         """Remove what was deleted long ago from the tables, from the index, and from the log."""
@@ -267,7 +267,13 @@ class Store:
             updated=time.time(),
         )
         copies = [
-            replace(each, id=number[each.id], conversation=copy.id, parent=number.get(each.parent, 0))
+            replace(
+                each,
+                id=number[each.id],
+                conversation=copy.id,
+                parent=number.get(each.parent, 0),
+                ending="stopped" if each.ending in ("open", "waiting") else each.ending,
+            )
             for each in originals
         ]
         self._save_copy(copy, copies, number)

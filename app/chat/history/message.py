@@ -65,6 +65,7 @@ class AnswerEnding(Enum):
     STOPPED = "stopped"
     FAILED = "failed"
     INTERRUPTED = "interrupted"  # the engine died
+    CLOSED = "closed"  # the program ended meanwhile
     LOST = "lost"  # the connection to an engine elsewhere broke
 
     @property
@@ -75,7 +76,9 @@ class AnswerEnding(Enum):
     @property
     def is_early(self) -> bool:
         """Whether there might have been more of the answer."""
-        return self in (AnswerEnding.LENGTH, AnswerEnding.STOPPED, AnswerEnding.INTERRUPTED, AnswerEnding.LOST)
+        return self in (
+            AnswerEnding.LENGTH, AnswerEnding.STOPPED, AnswerEnding.INTERRUPTED, AnswerEnding.CLOSED, AnswerEnding.LOST,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +133,5 @@ class Version:
 
 
 def settled(message: Message) -> Message:
-    """A loaded message: one that was still growing when the program ended is marked as interrupted."""
-    return message if message.ending.is_final else replace(message, ending=AnswerEnding.INTERRUPTED)
+    """A loaded message: one that was still growing when the program ended says so."""
+    return message if message.ending.is_final else replace(message, ending=AnswerEnding.CLOSED)

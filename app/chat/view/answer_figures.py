@@ -24,6 +24,7 @@ _ENDINGS = {
     AnswerEnding.STOPPED: mark("Stopped"),
     AnswerEnding.FAILED: mark("Not answered"),
     AnswerEnding.INTERRUPTED: mark("Interrupted: the engine stopped"),
+    AnswerEnding.CLOSED: mark("Interrupted: Coppice was closed"),
     AnswerEnding.LOST: mark("Interrupted: the connection broke"),
 }
 

@@ -45,6 +45,7 @@ def test_a_window_closed_in_mid_answer_ends_its_engine_and_another_window_finds_
     session.wait(lambda: session.shown != "")
     engine = session.link.engine_pid
     assert engine is not None
+    cut_off = session.window.chat.conversation.id
     session.window.close()
     session.wait(session.link.isFinished)
     assert not psutil.pid_exists(engine)
@@ -55,5 +56,9 @@ def test_a_window_closed_in_mid_answer_ends_its_engine_and_another_window_finds_
     again.conversations.autosave.open(here)
     session.wait(lambda: not again.chat.conversation.is_empty)
     assert again.chat.conversation.messages[-1].text == text
+    again.conversations.autosave.open(cut_off)
+    session.wait(lambda: again.chat.conversation.id == cut_off)
+    assert again.chat.conversation.messages[-1].ending is AnswerEnding.CLOSED
+    assert again.chat.can_continue
     again.close()
     again.deleteLater()

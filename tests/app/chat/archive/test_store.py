@@ -119,8 +119,16 @@ def test_an_answer_that_was_growing_when_the_program_died_is_marked_and_found(pa
     conversation, (_, answer) = chat(store, "Which tree?", "")
     store.save(conversation, [replace(answer, text="A larch is", ending="open")])
     again = Store(path)  # the first one was never closed
-    assert again.messages(conversation.id)[1].ending == "interrupted"
+    assert again.messages(conversation.id)[1].ending == "closed"
     assert [hit.message for hit in again.search("larch")] == [answer.id]
+
+
+def test_the_copy_of_an_answer_that_grows_is_one_that_was_stopped(path: Path) -> None:
+    store = Store(path)
+    conversation, (_, answer) = chat(store, "Which tree?", "")
+    store.save(conversation, [replace(answer, text="A larch is", ending="open")])
+    copy = store.duplicate(conversation)
+    assert [each.ending for each in store.messages(copy.id)] == ["complete", "stopped"]
 
 
 def test_deleted_conversations_can_be_brought_back(path: Path) -> None:
@@ -253,7 +261,7 @@ def test_whatever_was_saved_before_a_kill_is_there_and_the_file_is_whole(path: P
         assert store.set_aside is None
         assert len(store.conversations()) == identity
         (message,) = store.messages(identity)
-        assert message.ending == "interrupted"
+        assert message.ending == "closed"
         assert f"word{last} " in message.text
         store.close()
 

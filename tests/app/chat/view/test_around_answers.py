@@ -33,6 +33,7 @@ FIGURES = Statistics(
         (AnswerEnding.STOPPED, "Stopped"),
         (AnswerEnding.FAILED, "Not answered"),
         (AnswerEnding.INTERRUPTED, "Interrupted: the engine stopped"),
+        (AnswerEnding.CLOSED, "Interrupted: Coppice was closed"),
     ],
 )
 def test_an_answer_says_why_there_is_no_more(ending: AnswerEnding, words: str) -> None:
