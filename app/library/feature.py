@@ -59,6 +59,7 @@ class ModelsFeature(QObject):
         self._tokens = Tokens()
         self._state = EngineState()
         self._ready: LoadOptions | None = None
+        self._loaded: LoadOptions | None = None
         self._started = self._offered = False
         self._memory = TermsMemory(settings)
         self._library: ModelLibrary | None = None
@@ -113,6 +114,7 @@ class ModelsFeature(QObject):
             made.download_requested.connect(self._on_download)
             made.arrived_load_requested.connect(self._on_arrived_load)
             made.show_engine_state(self._state)
+            self._show_loaded()
             self._dialog = made
         return self._dialog
 
@@ -168,12 +170,21 @@ class ModelsFeature(QObject):
         self._state = state
         if self._dialog is not None:
             self._dialog.show_engine_state(state)
+        self._show_loaded()
 
     def on_pair_loaded(self, options: LoadOptions) -> None:
         """Remember how it was loaded."""
         self._memory.keep(options)
+        self._loaded = options
         if self._dialog is not None:
             self._dialog.on_pair_loaded()
+        self._show_loaded()
+
+    def _show_loaded(self) -> None:
+        pair, loaded = self._state.pair, self._loaded
+        is_there = self._state.ready and pair is not None and loaded is not None and pair.target.source == loaded.target
+        if self._library is not None:
+            self._library.pair_choice.show_loaded(loaded if is_there else None)
 
     def on_load_failed(self, failed: Failed) -> None:
         """Say why in the dialog, which is open."""

@@ -30,8 +30,9 @@ class Settings(Preferences):
     """Everything that outlives the window. `geometry` and `docks` are Qt's own state, in base 64.
 
     `drafts`: the draft that was last used with each target, as sources; `loads`: the other load options of each target,
-    checked by who uses them; `models_geometry`: that of the Models dialog; `recent_commands`: what was last chosen
-    in the command palette, the newest first; `chat_zoom`: of the chat's text, in percent, on top of `text_size`;
+    checked by who uses them; `models_geometry`: that of the Models dialog, `models_page`: its page that was left;
+    `recent_commands`: what was last chosen in the command palette, the newest first; `chat_zoom`: of the chat's text,
+    in percent, on top of `text_size`;
     `presets`: generation settings by name, of which one may be the default; `server_has_key`: clients of the local
     server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
     checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
@@ -47,6 +48,7 @@ class Settings(Preferences):
     drafts: dict[str, str] = field(default_factory=dict)
     loads: dict[str, dict[str, Any]] = field(default_factory=dict)
     models_geometry: str = ""
+    models_page: str = ""
     tree_way: str = "chips"
     chat_zoom: int = 100
     recent_commands: tuple[str, ...] = ()

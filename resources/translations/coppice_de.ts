@@ -4329,8 +4329,23 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />
-            <source>used {day}</source>
-            <translation>zuletzt benutzt {day}</translation>
+            <source>used today</source>
+            <translation>heute verwendet</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>used yesterday</source>
+            <translation>gestern verwendet</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>used {day} {month}</source>
+            <translation>verwendet {day}. {month}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/entry.py" />
+            <source>used {month} {year}</source>
+            <translation>verwendet {month} {year}</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/entry.py" />

@@ -20,6 +20,7 @@ from app.engine.state import EngineState
 from app.hub.facts import ModelFacts
 from app.i18n.translation import tr
 from app.library.download_link import DownloadLink
+from app.library.local.local_models import Found
 from app.library.picker.details import DetailsPane
 from app.library.picker.discover_page import DiscoverPage
 from app.library.picker.downloads.downloads_page import DownloadsPage
@@ -65,6 +66,7 @@ class ModelsDialog(QDialog):
         super().__init__(parent)
         self._library, self._settings, self._downloads, self._engines = library, settings, downloads, engines
         self._asked = self._has_failed = self._connects = False
+        self._seeks_page = True  # until a person, or whoever opens it, has chosen one
         self.setWindowTitle(tr("Models"))
         self.setWindowFlag(Qt.WindowType.WindowMaximizeButtonHint)
         self.tabs = QTabBar(self)
@@ -80,6 +82,8 @@ class ModelsDialog(QDialog):
         if not self.restoreGeometry(QByteArray.fromBase64(settings.current.models_geometry.encode())):
             fit_screen(self, _SIZE)
         self._show_downloads(downloads.downloads)
+        if (kept := settings.current.models_page) in Page.__members__:
+            self.go_to(Page[kept])
 
     def _lay_out(self) -> None:
         self.tabs.setObjectName("pages")
@@ -126,6 +130,7 @@ class ModelsDialog(QDialog):
         library.pair_choice.variant_changed.connect(self._on_view_changed)
         library.facts.arrived.connect(self._on_facts)
         library.local_models.changed.connect(lambda _found: self._on_view_changed())
+        library.local_models.changed.connect(self._on_local_models)
         library.pair_choice.terms_chosen.connect(lambda _terms: self._on_view_changed())
         library.room_known.connect(self.discover.show_room)
         library.token_kept.connect(self._on_again)
@@ -156,6 +161,7 @@ class ModelsDialog(QDialog):
 
     def go_to(self, page: Page) -> None:
         """Another page."""
+        self._seeks_page = False
         self.tabs.setCurrentIndex(page)
 
     def show_engine_state(self, state: EngineState) -> None:
@@ -213,7 +219,9 @@ class ModelsDialog(QDialog):
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
         """What was deleted is deleted now."""
         super().hideEvent(event)
-        self._settings.change(models_geometry=bytes(self.saveGeometry().toBase64().data()).decode())
+        left = "" if self._seeks_page else Page(self.tabs.currentIndex()).name
+        geometry = bytes(self.saveGeometry().toBase64().data()).decode()
+        self._settings.change(models_geometry=geometry, models_page=left)
         if event.spontaneous():  # it is only minimised, and can still be undone
             return
         self._library.local_models.settle()
@@ -256,7 +264,14 @@ class ModelsDialog(QDialog):
 
     # ---- slots ------------------------------------------------------------------------------------------------------
 
+    def _on_local_models(self, found: Found) -> None:
+        """Where nobody has left a page, the own models are shown if there are some."""
+        if self._seeks_page and any(not each.problem for each in found.models) and not self.discover.field.text():
+            self.go_to(Page.MODELS)
+            self.local.field.setFocus()
+
     def _on_page(self, index: int) -> None:
+        self._seeks_page = False
         self.pages.setCurrentIndex(index)
         self.details.setVisible(index in (Page.DISCOVER, Page.MODELS))
         if self._view is not None:

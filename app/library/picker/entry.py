@@ -159,9 +159,21 @@ class Entry:
         parameters = tr("{count} parameters").format(count=parameters_text(self.parameters)) if self.parameters else ""
         size = size_text(self.bytes) if self.bytes else ""
         size = tr("about {size}").format(size=size) if size and self.is_estimate else size
-        used = tr("used {day}").format(day=self.last_used_text) if self.last_used else ""
+        used = _used_text(self.last_used) if self.last_used else ""
         here = "" if self.of_hub else tr(self.where.value)
         return "  ·  ".join(filter(None, (parameters, self.format, size, here, self.licence, self.family, used)))
+
+
+def _used_text(last_used: float) -> str:
+    """When it was used, in so few words that a line has room for them: the tip tells the day."""
+    day, today = datetime.fromtimestamp(last_used, UTC).astimezone(), datetime.now(UTC).astimezone()
+    days = (today.date() - day.date()).days
+    if days in (0, 1):
+        return tr("used yesterday") if days else tr("used today")
+    month = QLocale().standaloneMonthName(day.month, QLocale.FormatType.ShortFormat)
+    if day.year == today.year:
+        return tr("used {day} {month}").format(day=day.day, month=month)
+    return tr("used {month} {year}").format(month=month, year=day.year)
 
 
 def parameters_text(parameters: int) -> str:

@@ -57,6 +57,11 @@ def no_offer() -> Offer:
     return Offer(OfferAction.NOTHING, tr("Load"), enabled=False)
 
 
+def loaded_already() -> Offer:
+    """A button that has nothing to do any more."""
+    return Offer(OfferAction.NOTHING, tr("Loaded"), enabled=False)
+
+
 def offer_for(
     missing: tuple[Missing, ...],
     price: Appraised | None,

@@ -16,7 +16,7 @@ from app.library.pairing.draft_finder import DraftFinder, Placed, draft_candidat
 from app.library.pairing.drafts import Candidate, DraftChoice, Origin
 from app.library.pairing.suggestions import Suggestion
 from app.library.picker.entry import Entry, variant_entry
-from app.library.picker.offer import Missing, Offer, OfferAction, no_offer, offer_for
+from app.library.picker.offer import Missing, Offer, OfferAction, loaded_already, no_offer, offer_for
 from app.library.variants import VariantChoice
 from app.system.paths import resource
 from engine.errors import CoppiceError
@@ -55,6 +55,7 @@ class PairChoice(QObject):
         self._rows: Iterable[ModelRow] = ()
         self._downloads: tuple[Progress, ...] = ()
         self._draft_was_chosen = False
+        self._loaded: LoadOptions | None = None
         self.base: Entry | None = None
         self.entry: Entry | None = None
         self.common_terms = estimator.terms
@@ -122,6 +123,12 @@ class PairChoice(QObject):
         before = [(each.request.source, each.state) for each in self._downloads]
         self._downloads = downloads
         if states != before:
+            self.changed.emit()
+
+    def show_loaded(self, loaded: LoadOptions | None) -> None:
+        """What is loaded here is not offered to be loaded."""
+        if loaded != self._loaded:
+            self._loaded = loaded
             self.changed.emit()
 
     def look_again(self) -> None:
@@ -218,7 +225,16 @@ class PairChoice(QObject):
         missing = self.missing
         repos = {each.repo for each in missing}
         download = next((each for each in self._downloads if each.request.source in repos), None)
-        return offer_for(missing, self.price, entry.problem, self.hub_error, download, not self.is_here)
+        made = offer_for(missing, self.price, entry.problem, self.hub_error, download, not self.is_here)
+        return loaded_already() if made.action is OfferAction.LOAD and self._is_loaded else made
+
+    @property
+    def _is_loaded(self) -> bool:
+        """Whether this very pair is loaded, and in this way."""
+        if self._loaded is None or self.entry is None:
+            return False
+        wanted = Pricing("", self.entry.source, self.draft).options(replace(self.terms, cache_dir=""))
+        return wanted == replace(self._loaded, cache_dir="", force=False)
 
     @property
     def options(self) -> LoadOptions:

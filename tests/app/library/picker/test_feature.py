@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QObject
@@ -17,11 +18,14 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.downloads.progress import Progress, Request, State
+from app.engine.state import EngineState, Phase
 from app.library.controller import LoadPace
 from app.library.download_link import in_short
 from app.library.feature import DOWNLOAD_NOTICE, PAUSED_NOTICE, READY_NOTICE
 from app.library.picker.page import Page
 from engine.protocol.options import LoadOptions
+from tests.app.hub.repositories import tiny
+from tests.app.library.local.folders import cached
 from tests.app.library.picker.conftest import Desk
 from tests.hub import Hub, stall, status
 
@@ -146,3 +150,48 @@ def test_the_time_a_load_takes_is_told_once_it_can_be() -> None:
     assert pace.seconds_left("Loading large", 2, 10) == 40.0
     assert pace.seconds_left("Loading small", 0, 4) is None
     assert pace.seconds_left("Loading small", 1, 4) == 30.0
+
+
+def test_a_dialog_opens_on_the_page_that_was_left(make_desk: Callable[..., Desk]) -> None:
+    first = make_desk()
+    first.room.open()
+    first.wait(lambda: first.library.local_models.is_known)
+    assert Page(first.dialog.tabs.currentIndex()) is Page.DISCOVER, "there is no model"
+    first.dialog.go_to(Page.ENGINES)
+    first.dialog.reject()
+    second = make_desk()
+    second.room.open()
+    assert Page(second.dialog.tabs.currentIndex()) is Page.ENGINES
+
+
+def test_a_dialog_that_was_never_left_opens_on_the_own_models_where_there_are_some(
+    make_desk: Callable[..., Desk], cache: Path
+) -> None:
+    first = make_desk()
+    first.room.open()
+    first.wait(lambda: first.library.local_models.is_known)
+    first.dialog.reject()
+    cached(cache, "org/mine", tiny())
+    second = make_desk()
+    second.room.open()
+    second.wait(lambda: Page(second.dialog.tabs.currentIndex()) is Page.MODELS)
+    second.dialog.go_to(Page.DISCOVER)
+    second.library.look()
+    second.wait(lambda: second.library._room.is_running is False)
+    assert Page(second.dialog.tabs.currentIndex()) is Page.DISCOVER, "a person has chosen it"
+
+
+def test_what_is_loaded_is_not_offered_to_be_loaded_but_in_another_way(desk: Desk) -> None:
+    options = LoadOptions("embedded", "auto")
+    desk.room.on_pair_loaded(options)
+    desk.open(Page.MODELS)
+    desk.choose("embedded")
+    assert desk.button == "Loaded"
+    assert not desk.dialog.details.primary.isEnabled()
+    choice = desk.library.pair_choice
+    choice.choose_terms(replace(choice.terms, context_tokens=512))
+    desk.wait(lambda: desk.button == "Load")
+    choice.choose_terms(replace(choice.terms, context_tokens=0))
+    desk.wait(lambda: desk.button == "Loaded")
+    desk.room.show_engine_state(EngineState(Phase.STOPPED))
+    assert desk.button == "Load"
