@@ -34,6 +34,10 @@ class ModelError(InputError):
     """A model folder is missing, incomplete, damaged, or of a kind that cannot be used here."""
 
 
+class UnreadableError(ModelError):
+    """A file of a model in use cannot be read any more, or is not what it was: no fault of who asks for an answer."""
+
+
 class TooLong(InputError):  # noqa: N818  # what the context cannot hold
     """A conversation has more tokens than the loaded model's context."""
 

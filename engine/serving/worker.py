@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong
+from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoModel, TooLong, UnreadableError
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 0.2  # without a request behind a load: who loads in order to ask has asked by then
 REST_SECONDS = 2.0  # without a request, before what was read is written to disk
 
-KINDS: dict[type[CoppiceError], FailureKind] = {NoModel: "no_model", TooLong: "too_long", InputError: "input"}
+KINDS: dict[type[CoppiceError], FailureKind] = {
+    NoModel: "no_model",
+    TooLong: "too_long",
+    UnreadableError: "internal",
+    InputError: "input",
+}
 
 
 class Worker:
@@ -151,6 +156,8 @@ def failed_by(request: int, error: BaseException) -> Failed:
         traceback.print_exception(shortage)  # with what the allocator said, for the log
         return Failed(request, shortage.message, shortage.hint, "memory")
     if isinstance(error, CoppiceError):
+        if isinstance(error, UnreadableError):
+            traceback.print_exception(error)  # for the log: clients are told nothing of files
         kinds = (kind for of, kind in KINDS.items() if isinstance(error, of))
         return Failed(request, error.message, error.hint, next(kinds, "internal"))
     traceback.print_exception(error)

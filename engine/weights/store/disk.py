@@ -10,7 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from engine.errors import ModelError
+from engine.errors import UnreadableError
 from engine.files import FileState, file_state
 from engine.protocol.sentences import reason_of, say
 from engine.weights.store.layout import PAGE, LayerLayout, Segment, round_up
@@ -28,7 +28,7 @@ class DiskReader:
     """
 
     def __init__(self, layouts: Iterable[LayerLayout], direct: bool = True, is_watched: bool = True) -> None:
-        """Open every file of the layouts; raises `ModelError` if one cannot be.
+        """Open every file of the layouts; raises `UnreadableError` if one cannot be.
 
         `is_watched`: a file that is changed from now on is refused, instead of giving weights of two models.
         """
@@ -49,7 +49,7 @@ class DiskReader:
     def read(self, layout: LayerLayout, buffer: Tensor) -> None:
         """Fill `buffer` (uint8, page-aligned, at least `layout.nbytes`).
 
-        Raises `ModelError` if a file cannot be read, if bytes are missing, or if it was changed.
+        Raises `UnreadableError` if a file cannot be read, if bytes are missing, or if it was changed.
         """
         view = memoryview(buffer.numpy())  # type: ignore[arg-type]  # numpy arrays are buffers
         for segment in layout.segments:
@@ -98,13 +98,13 @@ class DiskReader:
     def _require_unchanged(self, path: Path, file: "OpenFile") -> None:
         state = self._states.get(path) and file.state()
         if state and state != self._states[path]:
-            raise ModelError(
+            raise UnreadableError(
                 say("{file} was changed while its weights were in use.", file=path), say("Load the model again.")
             )
 
 
 def _fill(file: "OpenFile", segment: Segment, view: memoryview) -> None:
-    """Read a segment to its place. Raises `OSError`, and `ModelError` where the file ends before."""
+    """Read a segment to its place. Raises `OSError`, and `UnreadableError` where the file ends before."""
     done = 0
     while done < segment.nbytes:
         want = min(segment.nbytes - done, PIECE_BYTES)
@@ -113,7 +113,7 @@ def _fill(file: "OpenFile", segment: Segment, view: memoryview) -> None:
         at = segment.at + done
         got = file.read(view[at : at + want], segment.offset + done)
         if got <= 0:
-            raise ModelError(
+            raise UnreadableError(
                 say(
                     "{file} ended {count} bytes early while its weights were read.",
                     file=segment.path,
@@ -193,8 +193,8 @@ def drop_from_cache(descriptor: int, offset: int = 0, nbytes: int = 0) -> None:
         os.posix_fadvise(descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
 
 
-def _unreadable(path: Path, error: OSError) -> ModelError:
-    return ModelError(
+def _unreadable(path: Path, error: OSError) -> UnreadableError:
+    return UnreadableError(
         say("{file} cannot be read: {reason}.", file=path, reason=reason_of(error)),
         say("Check the disk, or download it again."),
     )

@@ -10,7 +10,7 @@ import httpx2 as httpx
 import pytest
 from starlette.datastructures import Headers
 
-from engine.errors import CoppiceError, InputError, ModelError, NoModel, OutOfMemory, TooLong
+from engine.errors import CoppiceError, InputError, ModelError, NoModel, OutOfMemory, TooLong, UnreadableError
 from engine.protocol.messages import Failed, FailureKind, Prefilled, Queued, Round, Seconds, Tree
 from engine.protocol.serving import ServeOptions, Visit
 from engine.serving.answers import Refused
@@ -36,6 +36,7 @@ def refused(kind: FailureKind) -> Refused:
     [
         (InputError("a", "b"), 400, "invalid_request_error", "invalid_value"),
         (ModelError("a"), 400, "invalid_request_error", "invalid_value"),
+        (UnreadableError("/secret/model cannot be read."), 500, "server_error", "internal_error"),
         (TooLong("a"), 400, "invalid_request_error", "context_length_exceeded"),
         (NoModel("a"), 503, "server_error", "no_model_loaded"),
         (OutOfMemory("a"), 503, "server_error", "out_of_memory"),
