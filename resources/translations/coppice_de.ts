@@ -9092,6 +9092,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
+            <source>Load the model again.</source>
+            <translation>Laden Sie das Modell noch einmal.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
             <source>Loading {name}</source>
             <translation>Lädt {name}</translation>
         </message>
@@ -9104,6 +9109,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/loaded_pair.py" />
             <source>Sequoia learns it while it writes.</source>
             <translation>Sequoia lernt sie beim Schreiben.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/loaded_pair.py" />
+            <source>The files of '{name}' were changed while they were loaded.</source>
+            <translation>Die Dateien von „{name}“ wurden geändert, während sie geladen wurden.</translation>
         </message>
         <message>
             <location filename="../../engine/loading/loaded_pair.py" />
@@ -11571,6 +11581,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>{file} endete {count} Bytes zu früh, während ihre Gewichte gelesen wurden.</translation>
         </message>
         <message>
+            <location filename="../../engine/weights/store/disk.py" />
+            <source>{file} was changed while its weights were in use.</source>
+            <translation>{file} wurde geändert, während die Gewichte darin in Gebrauch waren.</translation>
+        </message>
+        <message>
             <location filename="../../engine/weights/store/layer_file.py" />
             <source>Prepare it again.</source>
             <translation>Bereiten Sie sie noch einmal vor.</translation>
@@ -11624,6 +11639,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/weights/store/manifest.py" />
             <source>{folder} was prepared by another version of Coppice.</source>
             <translation>{folder} wurde von einer anderen Fassung von Coppice vorbereitet.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/weights/store/prepare.py" />
+            <source>Check the disk, or choose another folder for prepared models.</source>
+            <translation>Prüfen Sie die Platte, oder wählen Sie einen anderen Ordner für vorbereitete Modelle.</translation>
         </message>
         <message>
             <location filename="../../engine/weights/store/prepare.py" />
