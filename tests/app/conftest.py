@@ -48,6 +48,9 @@ class PatientBot(QtBot):
     def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = PATIENCE_MS) -> None:
         super().waitUntil(callback, timeout=timeout)
 
+    def waitExposed(self, widget: QWidget, *, timeout: int = PATIENCE_MS) -> Any:
+        return super().waitExposed(widget, timeout=timeout)
+
     def waitSignal(
         self,
         signal: Any,

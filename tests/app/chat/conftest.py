@@ -15,8 +15,8 @@ def view(qtbot: QtBot) -> ConversationView:
     made = ConversationView(LIGHT)
     qtbot.addWidget(made)
     made.resize(1000, 400)
-    made.show()
-    qtbot.waitExposed(made)
+    with qtbot.waitExposed(made):
+        made.show()
     return made
 
 

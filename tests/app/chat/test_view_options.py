@@ -30,8 +30,8 @@ def view(qtbot: QtBot) -> ConversationView:
     made = ConversationView(LIGHT)
     qtbot.addWidget(made)
     made.resize(900, 500)
-    made.show()
-    qtbot.waitExposed(made)
+    with qtbot.waitExposed(made):
+        made.show()
     return made
 
 

@@ -27,10 +27,9 @@ __all__ = ["memory"]  # a fixture
 
 @pytest.fixture
 def dialog(window: MainWindow, qtbot: QtBot) -> ServerDialog:
-    window.actions_.server.trigger()
-    made = window.server.dialog
-    qtbot.waitExposed(made)
-    return made
+    with qtbot.waitExposed(window.server.dialog):
+        window.actions_.server.trigger()
+    return window.server.dialog
 
 
 def test_the_server_is_switched_on_watched_and_switched_off(

@@ -77,8 +77,8 @@ def test_the_panel_shows_them_in_place_of_the_charts_of_rounds(qapp: QApplicatio
     room = TelemetryDock(FakeLink(), LIGHT)
     qtbot.addWidget(room.dock)
     room.dock.resize(900, 400)
-    room.dock.show()
-    qtbot.waitExposed(room.dock)
+    with qtbot.waitExposed(room.dock):
+        room.dock.show()
     room.on_asked(1, (), GenerateOptions())
     room.on_events([Wrote(1, "a"), Wrote(9, "other", 5)])
     room.panel.refresh()

@@ -43,8 +43,8 @@ def room(shared: TelemetryDock, qtbot: QtBot) -> TelemetryDock:
     shared.history.capacity = CAPACITY
     shared.set_theme(LIGHT)
     shared.dock.resize(900, 1800)
-    shared.dock.show()
-    qtbot.waitExposed(shared.dock)
+    with qtbot.waitExposed(shared.dock):
+        shared.dock.show()
     shared.panel.refresh()
     return shared
 

@@ -12,6 +12,6 @@ def panel(qtbot: QtBot) -> TreePanel:
     qtbot.addWidget(panel)
     panel.set_motion(False)  # pictures are of what is shown in the end
     panel.resize(700, 500)
-    panel.show()
-    qtbot.waitExposed(panel)
+    with qtbot.waitExposed(panel):
+        panel.show()
     return panel

@@ -30,8 +30,8 @@ def panel(qtbot: QtBot) -> TreePanel:
     panel = TreePanel()
     qtbot.addWidget(panel)
     panel.resize(500, 330)
-    panel.show()
-    qtbot.waitExposed(panel)
+    with qtbot.waitExposed(panel):
+        panel.show()
     panel.activateWindow()
     return panel
 

@@ -32,8 +32,8 @@ def panel(qtbot: QtBot) -> TreePanel:
     panel = TreePanel()
     qtbot.addWidget(panel)
     panel.resize(700, 500)
-    panel.show()
-    qtbot.waitExposed(panel)
+    with qtbot.waitExposed(panel):
+        panel.show()
     panel.activateWindow()
     panel.follow(1)
     return panel

@@ -93,8 +93,8 @@ def test_closed_dock_rests_and_catches_up_when_opened_again(qtbot: QtBot) -> Non
     dock.setWidget(panel)
     window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
     window.resize(900, 600)
-    window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitExposed(window):
+        window.show()
     show(qtbot, panel, random_round(30, index=0))
     dock.close()
     for index in range(1, 6):

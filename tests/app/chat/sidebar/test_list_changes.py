@@ -141,8 +141,8 @@ def panel(qtbot: QtBot) -> ConversationsPanel:
     made = ConversationsPanel(LIGHT, now=lambda: NOON)
     qtbot.addWidget(made)
     made.resize(260, 400)
-    made.show()
-    qtbot.waitExposed(made)
+    with qtbot.waitExposed(made):
+        made.show()
     return made
 
 

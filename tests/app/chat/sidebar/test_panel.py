@@ -63,8 +63,8 @@ def panel(qtbot: QtBot) -> ConversationsPanel:
     made = ConversationsPanel(LIGHT, now=lambda: NOON)
     qtbot.addWidget(made)
     made.resize(260, 500)
-    made.show()
-    qtbot.waitExposed(made)
+    with qtbot.waitExposed(made):
+        made.show()
     made.show_conversations(RECORDS)
     return made
 
