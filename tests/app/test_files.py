@@ -151,4 +151,4 @@ def test_no_other_place_writes_a_whole_file() -> None:
 
 def test_only_one_place_asks_where_to_save() -> None:
     asking = [path.name for path in APP.rglob("*.py") if "getSaveFileName" in path.read_text(encoding="utf-8")]
-    assert asking == ["widgets.py"]
+    assert asking == ["file_dialogs.py"]
