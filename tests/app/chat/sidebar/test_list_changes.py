@@ -1,5 +1,6 @@
 """What the list of conversations tells Qt when it changes: only what changed, and no height is asked for each row."""
 
+import datetime
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ from app.chat.sidebar.panel import ConversationsPanel
 from app.chat.sidebar.rows import ChatRow, hit_rows, rows_of
 from app.ui.theme import LIGHT
 
-NOON = 1_790_000_000.0
+NOON = datetime.datetime(2026, 9, 21, 12).astimezone().timestamp()  # wherever this is run
 HOUR = 3600.0
 
 
