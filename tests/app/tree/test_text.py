@@ -1,6 +1,7 @@
 """Every token shows as one line of visible characters."""
 
 import unicodedata
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.tree.rounds.text import visible
 
-INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp", "Cs")
+INVISIBLE: Final = ("Cc", "Cf", "Zs", "Zl", "Zp", "Cs")
 
 
 @pytest.mark.parametrize(
