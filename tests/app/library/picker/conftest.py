@@ -118,9 +118,9 @@ class Desk:
         return self.room.downloads
 
     def open(self, page: Page = Page.DISCOVER) -> ModelsDialog:
-        """Show the dialog and wait until it knows what is on this computer."""
+        """Show the dialog and wait until it knows what is on this computer, and what there is room for."""
         self.room.open(page)
-        self.wait(lambda: self.library.local_models.is_known)
+        self.wait(lambda: self.library.local_models.is_known and not self.library._room.is_running)
         return self.dialog
 
     def wait(self, condition: Callable[[], bool]) -> None:

@@ -98,7 +98,6 @@ def test_suggestions_that_fit_come_first_and_the_others_are_hidden_by_runs_here(
     small = replace(SUGGESTION, target=replace(SUGGESTION.target, repo="org/less", bytes=4_000_000_000))
     desk.room.suggested = (SUGGESTION, small)
     discover = desk.open().discover
-    desk.wait(lambda: not desk.library._room.is_running)
     discover.show_room(Room(memory_bytes=8_000_000_000, disk_bytes=10**12))
     assert names(desk) == ["org/less", "org/large"]
 
