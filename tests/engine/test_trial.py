@@ -10,6 +10,7 @@ from engine import trial
 from engine.answering import Answering
 from engine.engine import Engine, load
 from engine.errors import Cancellation, Cancelled
+from engine.loading import tree_record
 from engine.loading.loaded_pair import LoadedPair, load_pair
 from engine.loading.pair import open_pair
 from engine.loading.rates import recall_answer, sees
@@ -38,9 +39,10 @@ def loaded_pair(options: LoadOptions, cancellation: Cancellation) -> LoadedPair:
 
 @pytest.fixture
 def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadOptions:
-    """Of the embedded pair, which is smaller than what is tried."""
+    """Of the embedded pair, which is smaller than what is tried; with time for it on a busy machine, too."""
     monkeypatch.setattr(trial, "SMALLEST", 1)
     monkeypatch.setattr(trial, "SECONDS", 60.0)
+    monkeypatch.setattr(tree_record, "SECONDS", 60.0)
     return LoadOptions(weights="float32", context_tokens=512, cache_dir=str(tmp_path))
 
 
