@@ -129,6 +129,8 @@ def test_chunks_change_no_bit(variant: str, tmp_path: Path, monkeypatch: pytest.
 @settings(max_examples=choose(12, 200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(VARIANTS)), st.integers(1, 9), st.integers(1, 5))
 def test_shapes_of_all_kinds(tmp_path: Path, variant: str, eights: int, groups: int) -> None:
+    smallest = eights == groups == 1
+    assume(not smallest or variant != "auto-round 2 bit in 4")  # as large as 4 bits of half as many columns
     assume(eights > 1 or variant != "pack 4 asymmetric")  # compressed-tensors cannot view a single word as bytes
     require_same_numbers(tmp_path, variant, 8 * eights, 32 * groups)
 
