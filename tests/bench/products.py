@@ -4,7 +4,7 @@ python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8
     [--turns 30] [--threads 2] [--dtype float32] [--whole-numbers]
 
 The same product by torch, of a weight in the rows' type, takes turns with each. Rows of bfloat16 are multiplied as
-tiles, where the processor has a unit for them. Matrices are read anew, one after another: together they are larger than
+tiles or in pairs, where the processor can. Matrices are read anew, one after another: together they are larger than
 the caches. Of each the fastest run counts, since others compute on a machine too.
 
 With --whole-numbers one row is multiplied in whole numbers and by the loop of float32, matrix by matrix in turns: the
@@ -23,8 +23,8 @@ from torch.nn.functional import linear
 
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import product
+from engine.model.products.bfloat_loops import bfloat_loop, loop_for
 from engine.model.products.layouts import BLOCKS
-from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.product import Product, native
 from engine.weights.codecs.codec import codec_named
 from tests.engine.model.gguf.test_block_decoders import blocks
@@ -61,8 +61,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     numbers, dtype = [int(number) for number in arguments.numbers.split(",")], getattr(torch, arguments.dtype)
-    if dtype == torch.bfloat16 and not has_tiles():
-        parser.error("this processor has no unit for tiles: rows of bfloat16 are multiplied in float32")
+    if dtype == torch.bfloat16 and bfloat_loop() is None:
+        parser.error("this processor multiplies no bfloat16: rows of it are multiplied in float32")
     shape = arguments.rows, arguments.columns
     if arguments.whole_numbers:
         compare_loops(arguments.formats.split(","), shape, arguments.turns)
@@ -138,11 +138,12 @@ def _seconds(
 ) -> tuple[float, float]:
     """Seconds of a product of so many rows in this type, and of torch's."""
     x, weight = torch.randn(number, shape[1]).to(dtype), torch.randn(shape).to(dtype)
-    copies.products[0](x)
+    few = x if dtype == torch.float32 or loop_for(x) else x.float()
+    copies.products[0](few)
     taken: list[float] = []
     by_torch: list[float] = []
     for _ in range(turns):
-        taken += [_timed(lambda: multiply(x)) for multiply in copies.products]  # noqa: B023
+        taken += [_timed(lambda: multiply(few)) for multiply in copies.products]  # noqa: B023
         by_torch.append(_timed(lambda: linear(x, weight)))
     return min(taken), min(by_torch)
 

@@ -42,7 +42,7 @@ from engine.model.checkpoint import Checkpoint
 from engine.model.device import Arithmetic, own_dtype
 from engine.model.formats.packed import PackedWeight
 from engine.model.passes.light.adoption import has_known_layers
-from engine.model.products.matrix_unit import has_tiles
+from engine.model.products.bfloat_loops import bfloat_loop
 from engine.model.shape import ModelSizes, model_sizes
 from engine.own_thread import threads_allowed
 from engine.protocol.heads import is_eagle3
@@ -164,7 +164,8 @@ class Benchmark:
             return None, FEW_ROWS
         found, few_rows = stored_product_time(self._samples, timer, cold)
         are_bfloats = self.packed and all(weights[PACKED_SIZES[0]].format.name == BFLOATS for _, weights in self.packed)
-        if are_bfloats and self.dtype == torch.bfloat16 and has_tiles():
+        loop = bfloat_loop() if self.dtype == torch.bfloat16 else None
+        if are_bfloats and loop is not None and loop.leaves_plain:
             found = PassTime(found.rows, (found.seconds[0], *(products(rows) for rows in found.rows[1:])))
         return found, few_rows
 

@@ -28,7 +28,7 @@ from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products import layouts
-from engine.model.products.matrix_unit import TILED_FROM, has_tiles
+from engine.model.products.bfloat_loops import bfloat_loop
 from engine.model.products.product import Product, Stored, Woven, floats, times_all
 from engine.model.products.programs import Room, RoomError, Steps
 from engine.model.products.team import team
@@ -44,7 +44,7 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import Products, StoredWeight
 
-LOOPS = 13  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 14  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
@@ -339,8 +339,9 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
     for weight, sample in weights:
         weight.point(sample.stored)
     products = [_in_a_layer(weight.few_product(rows)) for weight, _ in weights]
-    # Torch multiplies several rows of bfloat16 with weights that are bfloat16, too.
-    are_torchs = rows > 1 and dtype == torch.bfloat16 and has_tiles() and any(map(_is_narrow, products))
+    loop = bfloat_loop() if dtype == torch.bfloat16 else None
+    # Torch may multiply several rows of bfloat16 with weights that are bfloat16, too.
+    are_torchs = rows > 1 and loop is not None and loop.leaves_plain and any(map(_is_narrow, products))
     if rows > MOST_ROWS or are_torchs or not all(isinstance(each, Stored) for each in products):
         return partial(_multiply, weights, rows, [{} for _ in weights])
     by_width: dict[int, list[Stored]] = {}
@@ -348,7 +349,7 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
         assert isinstance(product, Stored)
         by_width.setdefault(sample.shape[1], []).append(product)
     # Few rows are multiplied in float32, whatever the network computes in.
-    if rows < TILED_FROM or dtype == torch.float32 or not has_tiles():
+    if loop is None or rows < loop.from_rows:
         steps = _in_steps(by_width, rows)
         return lambda: steps.run(0, len(steps))
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.products.matrix_unit import TILE_ROWS, TILED_FROM, has_tiles, in_tiles
+from engine.model.products.bfloat_loops import bfloat_loop
 from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
 
 
@@ -56,7 +56,7 @@ def member_of(product: Product | None) -> Member | None:
 def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     """Rows of x [rows, columns] times the turned matrices [out, columns]: float32 [rows, out].
 
-    Of bfloat16, many rows of a group are multiplied as tiles where the processor can (`TILED_FROM`); few are not.
+    Of bfloat16, many rows of a group are multiplied by the loop for these, where there is one; few are not.
 
     Where each group has one row, x may be one row for all (`expand`). All members have pieces alike. Rows of no group
     are left as they are, without any meaning. A row's bits depend on what those of `Product` do.
@@ -64,10 +64,10 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     first = groups[0].member
     width = sum(piece.rows for piece in first.pieces)
     found = torch.empty(len(x), width, dtype=torch.float32)
-    can_tile = x.dtype == torch.bfloat16 and has_tiles() and all(piece.may_be_tiled for piece in first.pieces)
-    few, many = (
-        [each for each in groups if (can_tile and each.rows >= TILED_FROM) == tiled] for tiled in (False, True)
-    )
+    takes_bfloats = x.dtype == torch.bfloat16 and all(piece.takes_bfloats for piece in first.pieces)
+    loop = bfloat_loop() if takes_bfloats else None
+    many = [each for each in groups if each.rows >= loop.from_rows] if loop else []
+    few = [each for each in groups if each.rows < loop.from_rows] if loop else groups
     batch, there = Batch(), found.data_ptr()
     is_one = len(x) > 1 and x.stride(0) == 0 and x.stride(1) == 1 and len(groups) == len(x)
     if few:
@@ -76,13 +76,13 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     for group in few:
         for piece, y in group.places(there, width):
             batch.multiply(piece, here + group.begin * step, y, group.rows, width)
-    if many:
-        tiles = in_tiles(x, [(group.begin, group.end) for group in many])
-        here, step = tiles.data_ptr(), tiles[0].nbytes
-    for group in many:
-        for piece, y in group.places(there, width):
-            batch.multiply_tiles(piece, here, y, group.rows, width)
-        here += step * -(-group.rows // TILE_ROWS)
+    if many and loop:
+        arranged = batch.keep(loop.arrange(x, [(group.begin, group.end) for group in many]))
+        here, step = arranged.data_ptr(), arranged[0].nbytes
+        for group in many:
+            for piece, y in group.places(there, width):
+                batch.multiply_bfloats(piece, here, y, group.rows, loop, width)
+            here += step * -(-group.rows // loop.together)
     batch.run()
     if first.is_woven:
         return found.view(len(x), len(first.pieces), -1).transpose(1, 2).flatten(1)

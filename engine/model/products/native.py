@@ -15,11 +15,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from engine.model.products.bfloat_loops import TILE_COLUMNS, TILE_ROWS, bfloat_loop
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops import attending, kernels, output_kernels, steps, tiles, whole_numbers
+from engine.model.products.loops import attending, kernels, output_kernels, pairs, steps, tiles, whole_numbers
 from engine.model.products.loops.kernels import LINE
-from engine.model.products.matrix_unit import TILE_COLUMNS, TILE_ROWS, has_tiles
 from engine.model.products.pointers import floats, integers, octets, shorts
 from engine.model.products.units.by_layout import APART
 from engine.model.products.units.digits import DIGITS
@@ -170,6 +170,13 @@ def _tiled_rows(share: Any, matrix: Any) -> None:
     tiles.tile_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END), tiles.SHAPES)
 
 
+def _paired_rows(share: Any, matrix: Any) -> None:
+    parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
+    x = numba.carray(shorts(_look(share + 8 * X)), rows * columns)
+    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
+    pairs.paired_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 def _one_whole_row(share: Any, matrix: Any) -> None:
     digits, steps, sums = _written(_look(share + 8 * X), _look(share + 8 * COLUMNS))
     y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
@@ -234,10 +241,10 @@ def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
 
 
 def loop_of(parts: Any, kind: str) -> int:
-    """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several" rows, or "tiled".
+    """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or of bfloat16.
 
-    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, tiles as `in_tiles`
-    does, and several rows as `kernels.pack` does where `reads_packed`.
+    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, rows of bfloat16 as
+    `bfloat_loop` arranges them, and several rows as `kernels.pack` does where `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
     key = type(parts), kind, *fields
@@ -245,8 +252,10 @@ def loop_of(parts: Any, kind: str) -> int:
         alone, several = (_one_row_apart, _several_rows_apart) if type(parts) in APART else (_one_row, _several_rows)
         if whole_numbers.has_loop(parts):
             alone = _one_whole_row
-        assert kind != "tiled" or has_tiles(), "the system ends a process that uses tiles without having asked for them"
-        loop = {"alone": alone, "several": several, "tiled": _tiled_rows}[kind]
+        of_bfloats = bfloat_loop()
+        may_be = kind in {"alone", "several"} or (of_bfloats is not None and of_bfloats.kind == kind)
+        assert may_be, "a process would end that uses what the processor has not, or the system was not asked for"
+        loop = {"alone": alone, "several": several, "tiled": _tiled_rows, "paired": _paired_rows}[kind]
         _loops[key] = _compiled_loop(numba.typeof(parts), loop)
     return int(_loops[key].address)
 

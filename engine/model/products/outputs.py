@@ -19,7 +19,7 @@ class Outputs(Stored):
     """A matrix [rows, columns] in one of the layouts that `output_kernels` multiply: rows in eights."""
 
     @property
-    def may_be_tiled(self) -> bool:
+    def takes_bfloats(self) -> bool:
         """No: see `wide`."""
         return False
 

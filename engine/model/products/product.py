@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine.model.products import layouts
+from engine.model.products.bfloat_loops import BfloatLoop, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
 from engine.model.products.layouts import UNIT
-from engine.model.products.matrix_unit import in_tiles
 from engine.model.products.team import team
 from engine.own_thread import computes_alone, in_all_threads, in_own_thread, threads_allowed
 
@@ -40,7 +40,7 @@ class Product(Protocol):
     def __call__(self, x: Tensor) -> Tensor:
         """x times the turned weight: float32 [rows, columns], contiguous, to float32 [rows, weight rows], on the CPU.
 
-        Where `has_tiles`, x may be bfloat16: then the weight is rounded to that as well, the sums are not.
+        Where there is a `loop_for` it, x may be bfloat16: then the weight is rounded to that as well, the sums are not.
         A row's bits depend on it, the weight, whether it is alone, and which of both types x has: not on threads, nor
         on which rows are beside it.
         """
@@ -62,17 +62,17 @@ class Batch:
     def __init__(self) -> None:
         self._work: list[tuple[Work, int, int]] = []  # with the rows of a matrix, and its columns
         self._products: list[tuple[Stored, int, int, int, int]] = []  # with the places of x and y, rows, and y's width
-        self._tiled: list[tuple[int, ...]] = []  # lines of products of tiles
-        self._tiles: list[tuple[Tensor, Tensor]] = []
+        self._lines: list[tuple[int, ...]] = []  # of products of bfloat16
+        self._arranged: list[tuple[Tensor, Tensor]] = []  # x, and as the loop reads it
         self._kept: list[Any] = []
         self._whole: dict[tuple[int, int], layouts.Array] = {}  # rows of x by their place and columns
         self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
 
-    def tiles_of(self, x: Tensor) -> int:
-        """Where x lies as tiles, see `in_tiles`; made once for all that are handed the same x."""
-        if not self._tiles or self._tiles[-1][0] is not x:
-            self._tiles.append((x, in_tiles(x)))
-        return self._tiles[-1][1].data_ptr()
+    def arranged(self, x: Tensor, loop: BfloatLoop) -> int:
+        """Where x lies as a loop for bfloat16 reads it; made once for all that are handed the same x."""
+        if not self._arranged or self._arranged[-1][0] is not x:
+            self._arranged.append((x, loop.arrange(x, ())))
+        return self._arranged[-1][1].data_ptr()
 
     def multiply(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0) -> None:
         """Write the product of x float32 [rows, columns] into y [rows, weight rows]; both are addresses.
@@ -92,9 +92,9 @@ class Batch:
         self._kept.append(x)
         return x
 
-    def multiply_tiles(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0) -> None:
-        """The same with `rows` rows of x as tiles, see `in_tiles`."""
-        self._tiled.append(matrix.line(x, y, rows, "tiled", width))
+    def multiply_bfloats(self, matrix: "Stored", x: int, y: int, rows: int, loop: BfloatLoop, width: int = 0) -> None:
+        """The same with `rows` rows of x as a loop for bfloat16 reads them."""
+        self._lines.append(matrix.line(x, y, rows, loop.kind, width))
 
     def add(self, work: "Work", rows: int, columns: int) -> None:
         """Do `work` for all rows of a matrix of so many columns."""
@@ -102,13 +102,13 @@ class Batch:
 
     def run(self) -> None:
         """Do it all, on several threads where it is enough for that."""
-        if self._products or self._tiled:
+        if self._products or self._lines:
             self._multiply_all(threads_allowed())
         if self._work:
             self._run_work(threads_allowed())
 
     def _multiply_all(self, threads: int) -> None:
-        products = list(self._tiled)
+        products = list(self._lines)
         for matrix, x, y, rows, width in self._products:
             if rows == 1:
                 place = self._in_whole_numbers(x, matrix.columns) if matrix.has_whole_numbers() else x
@@ -180,8 +180,8 @@ class Stored:
     _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
 
     @property
-    def may_be_tiled(self) -> bool:
-        """Whether rows of bfloat16 are multiplied with it as tiles, where the processor can: see `Batch`."""
+    def takes_bfloats(self) -> bool:
+        """Whether rows of bfloat16 are multiplied with it by a loop for these, where there is one: see `Batch`."""
         return True
 
     def places(self, kind: str) -> tuple[int, int]:
@@ -225,7 +225,9 @@ class Stored:
             assert x.is_contiguous(), "loops read one number behind the other"
             batch.multiply(self, x.data_ptr(), y.data_ptr(), rows)
         else:
-            batch.multiply_tiles(self, batch.tiles_of(x), y.data_ptr(), rows)
+            loop = bfloat_loop()
+            assert loop is not None, "no loop reads such numbers here"
+            batch.multiply_bfloats(self, batch.arranged(x, loop), y.data_ptr(), rows, loop)
         return lambda: y
 
     def wide(self, x: Tensor) -> Tensor | None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from engine.model.formats.packed import PackedFormat, PackedWeight
-from engine.model.products.matrix_unit import TILED_FROM, has_tiles
+from engine.model.products.bfloat_loops import bfloat_loop, loop_for
 from engine.model.products.product import Product, Stored, floats
 from engine.model.weight_loader import LazyPacked
 from engine.own_thread import in_all_threads
@@ -129,11 +129,10 @@ class StoredWeight(Tensor):
         return found.to(states.dtype).reshape(*states.shape[:-1], out)
 
     def _few_times(self, product: Product, x: Tensor, states: Tensor) -> Tensor:
-        may_be_tiled = x.dtype == torch.bfloat16 and has_tiles()
-        if may_be_tiled and len(x) > 1 and (found := product.wide(x)) is not None:
+        loop = bfloat_loop() if x.dtype == torch.bfloat16 else None
+        if loop and loop.leaves_plain and len(x) > 1 and (found := product.wide(x)) is not None:
             return found  # nothing to decode: torch's product uses the same unit
-        # Tiles have room for several rows: few are faster with a weight that is not rounded.
-        x = x if may_be_tiled and len(x) >= TILED_FROM else x.float()
+        x = x if loop_for(x) else x.float()
         return self._siblings.times(self.few_product, product, x, states) if self._siblings else product(x)
 
     def few_product(self, rows: int) -> Product | None:

@@ -1,10 +1,10 @@
-"""Units written as 32 numbers of bfloat16, sixteen at a time: what products of tiles are made of.
+"""Units written as 32 numbers of bfloat16, sixteen at a time: what products of tiles and of pairs are made of.
 
 Codes of 4 bits with one factor for sixteen numbers or more become numbers in one look-up: the sixteen that they can
 stand for are computed and rounded once. Where that is not so units are decoded as for products in float32. The bits are
 those of the decoded numbers, rounded to the nearest, ties to even.
 
-Needs AVX-512 with its instructions for bfloat16, which every processor with a unit for tiles has.
+Needs AVX-512 with its instructions for bfloat16, which every processor with a unit for tiles has, too.
 """
 
 from collections.abc import Callable
@@ -72,6 +72,12 @@ def _both_rounded(builder: Any, low: Any, high: Any) -> Any:
     return builder.bitcast(instruction(builder, name, kind, high, low), MANY_SHORTS.llvm)
 
 
+def _added_pairs(builder: Any, first: Any, second: Any, sums: Any) -> Any:
+    kind = ir.VectorType(_Bfloat(), MANY)
+    factors = [builder.bitcast(each, kind) for each in (first, second)]
+    return instruction(builder, "llvm.x86.avx512bf16.dpbf16ps.512", _WIDE, sums, *factors)
+
+
 def _looked_up(builder: Any, table: Any, codes: Any) -> Any:
     """Of each code the lowest four bits count."""
     return instruction(builder, "llvm.x86.avx512.permvar.hi.256", SIXTEEN_SHORTS.llvm, table, codes)
@@ -118,7 +124,8 @@ _unsigned = load(SIXTEEN_NUMBERS, _BYTES, _counted)
 _half = load(SIXTEEN_NUMBERS, I16, _spread_half)
 _shorts = load(SIXTEEN_SHORTS, _BYTES, lambda builder, loaded: builder.zext(loaded, SIXTEEN_SHORTS.llvm))
 _low_first, _high_first = (load(MANY_SHORTS, _BYTES, _in_turns(*places)) for places in ((0, 4), (4, 0)))
-_many = load(MANY_SHORTS, MANY_SHORTS.llvm, lambda _, loaded: loaded)
+bfloats_at = load(MANY_SHORTS, MANY_SHORTS.llvm, lambda _, loaded: loaded)
+"""Thirty-two numbers of bfloat16, as bits."""
 _upper = operation(
     SIXTEEN_SHORTS, (SIXTEEN_SHORTS,), lambda builder, codes: builder.lshr(codes, constant(codes.type, 4))
 )
@@ -129,7 +136,9 @@ _all_found = operation(MANY_SHORTS, (SIXTEEN_SHORTS, MANY_SHORTS), _many_looked_
 _joined = operation(
     SIXTEEN_NUMBERS, (EIGHT_NUMBERS,) * 2, lambda builder, low, high: chosen(builder, low, high, [*range(BYTES)])
 )
-_store_sixteen, _store_many, _store_pair = map(building.store, (SIXTEEN_SHORTS, MANY_SHORTS, PAIR_OF_BYTES))
+added_pairs = operation(SIXTEEN_NUMBERS, (MANY_SHORTS, MANY_SHORTS, SIXTEEN_NUMBERS), _added_pairs)
+"""(bfloat16, bfloat16, sums): products of 32 numbers with as many, those of two beside each other added to a sum."""
+_store_sixteen, store_bfloats, _store_pair = map(building.store, (SIXTEEN_SHORTS, MANY_SHORTS, PAIR_OF_BYTES))
 
 WHOLE = np.arange(-15, 16, dtype=np.float32)
 """Whole numbers: from `15 - zero` on sixteen of them are what codes of 4 bits are less a zero point."""
@@ -172,7 +181,7 @@ def _q8_0(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> N
     line, place = parts.blocks[row], 34 * at
     scale = _half(line, place)
     low, high = many_times(_signed(line, place + 2), scale), many_times(_signed(line, place + 18), scale)
-    _store_many(out, i, _bfloats(low, high))
+    store_bfloats(out, i, _bfloats(low, high))
 
 
 def _iq4_nl(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
@@ -253,7 +262,7 @@ def _write_pair(found: Any, scales: Array, group: int, factors: int, out: Array,
         last, codes = first + factors - 1, place + 8 * unit
         low = many_fused(_unsigned(scales, codes), many_splat(scales[first]), many_splat(scales[first + OFFSETS]))
         high = many_fused(_unsigned(scales, codes + 4), many_splat(scales[last]), many_splat(scales[last + OFFSETS]))
-        _store_many(out, i + 32 * unit, _bfloats(low, high))
+        store_bfloats(out, i + 32 * unit, _bfloats(low, high))
 
 
 @compiled
@@ -277,21 +286,21 @@ def _q6_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array,
 def _levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
     factor = many_splat(parts.absmax[(row * 2 * parts.codes.shape[1] + 32 * at) >> parts.block])
     table = _table(many_times(sixteen_numbers(parts.levels, 0), factor))
-    _store_many(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
+    store_bfloats(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
 
 
 def _nested_levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
     block = (row * 2 * parts.codes.shape[1] + 32 * at) >> parts.block
     factor = parts.steps[parts.absmax[block]] * parts.scales[block >> parts.group] + parts.offset
     table = _table(many_times(sixteen_numbers(parts.levels, 0), many_splat(factor)))
-    _store_many(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
+    store_bfloats(out, i, _all_found(table, _high_first(parts.codes[row], 16 * at)))
 
 
 @compiled
 def _write_less(parts: Any, row: int, at: int, zero: int, factor: float, out: Array, i: int) -> None:
     """Codes of 4 bits, the first one low, less a zero point, times a scale."""
     table = _table(many_times(sixteen_numbers(WHOLE, 15 - zero), many_splat(factor)))
-    _store_many(out, i, _all_found(table, _low_first(parts.codes[row], 16 * at)))
+    store_bfloats(out, i, _all_found(table, _low_first(parts.codes[row], 16 * at)))
 
 
 def _groups(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
@@ -311,12 +320,12 @@ def _groups_with_own_zeros(parts: Any, row: int, at: int, scales: Array, out: Ar
 
 
 def _copied(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    _store_many(out, i, _many(parts.numbers[row], 32 * at))
+    store_bfloats(out, i, bfloats_at(parts.numbers[row], 32 * at))
 
 
 def _decoded(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
     four = by_layout.unit(parts, row, at, scales, 0)
-    _store_many(out, i, _bfloats(_joined(four[0], four[1]), _joined(four[2], four[3])))
+    store_bfloats(out, i, _bfloats(_joined(four[0], four[1]), _joined(four[2], four[3])))
 
 
 def _scales_of_any(parts: Any, row: int, at: int, scales: Array) -> None:

@@ -17,8 +17,8 @@ from engine.model.formats.packed_integers import PackedIntegers
 from engine.model.gguf.block_types import TYPES
 from engine.model.gguf.packed_blocks import Gguf
 from engine.model.products import layouts, product
+from engine.model.products.bfloat_loops import bfloat_loop
 from engine.model.products.loops import output_kernels
-from engine.model.products.matrix_unit import has_tiles
 from engine.model.products.outputs import Outputs
 from engine.model.products.product import Stored
 from engine.weights.codecs.codec import codec_named
@@ -126,7 +126,7 @@ FEW = choose(["Q4_K", "IQ2_S", "AWQ"], list(CASES))  # loops are compiled for ea
 
 
 SIDE_BY_SIDE = ("GPTQ", "AWQ", "AWQ without zeros")
-IN_TILES = choose(["Q4_0", "Q4_K", "Q6_K", "NF4", "IQ2_S", "AWQ"], list(CASES))  # as different as they are written
+AS_BFLOATS = choose(["Q4_0", "Q4_K", "Q6_K", "NF4", "IQ2_S", "AWQ"], list(CASES))  # as different as they are written
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -156,8 +156,8 @@ def test_a_packed_weight_is_decoded_with_the_same_bits_and_multiplied(
         assert torch.equal(found[0], multiply(x[:same].clone())[0])
 
 
-@pytest.mark.skipif(not has_tiles(), reason="this processor has no unit that multiplies tiles")
-@pytest.mark.parametrize("name", IN_TILES)
+@pytest.mark.skipif(bfloat_loop() is None, reason="this processor multiplies no bfloat16")
+@pytest.mark.parametrize("name", AS_BFLOATS)
 def test_rows_of_bfloat16_are_multiplied_with_the_bits_of_the_weight_as_it_is_decoded_to_that(name: str) -> None:
     torch.manual_seed(0)
     form, parts = CASES[name]()
