@@ -223,14 +223,21 @@ def _packed(share: Any, _matrix: Any) -> None:
     kernels.pack(x, packed, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
+def _packed_pairs(share: Any, _matrix: Any) -> None:
+    rows, columns = _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
+    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
+    packed = numba.carray(shorts(_look(share + 8 * Y)), rows * columns)
+    pairs.pack_wide(x, packed, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 @lru_cache
 def loop_for(work: str) -> int:
     """The address of a loop that multiplies no matrix, by the name of its work.
 
-    "attention": of heads, told at `MATRIX`; "gate": of numbers at X and Y; "pack": blocks of the columns of x at X into
-    Y, see `kernels.pack`.
+    "attention": of heads, told at `MATRIX`; "gate": of numbers at X and Y; "pack" and "pairs": blocks of the columns of
+    x at X into Y, see `kernels.pack` and `pairs.pack_wide`.
     """
-    loop = {"attention": _attended, "gate": _gated, "pack": _packed}[work]
+    loop = {"attention": _attended, "gate": _gated, "pack": _packed, "pairs": _packed_pairs}[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)
 
@@ -265,14 +272,14 @@ def reads_packed(parts: Any) -> bool:
     return type(parts) not in APART
 
 
-def packings(jobs: Sequence[tuple[int, int, int, int]], most: int) -> Array:
-    """Lines of shares that pack rows, each of about `most` numbers.
+def packings(jobs: Sequence[tuple[int, int, int, int]], most: int, work: str = "pack") -> Array:
+    """Lines of shares that pack rows, each of about `most` numbers, for a `work` of `loop_for`.
 
     `jobs`: the addresses where rows lie and where they are written to, how many they are, and their columns.
     """
-    loop, lines = loop_for("pack"), list[tuple[int, ...]]()
+    loop, lines, size = loop_for(work), list[tuple[int, ...]](), pairs.BLOCK if work == "pairs" else kernels.BLOCK
     for x, packed, rows, columns in jobs:
-        blocks, step = -(-columns // kernels.BLOCK), max(1, most // (rows * kernels.BLOCK))
+        blocks, step = -(-columns // size), max(1, most // (rows * size))
         for begin in range(0, blocks, step):
             lines.append((loop, 0, x, packed, rows, columns, 0, 0, begin, min(begin + step, blocks)))
     return np.array(lines, np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.model.products.bfloat_loops import PAIRS
 from engine.model.products.layouts import Array
 from engine.model.products.product import SHARES, Stored, native, shares_of
 from engine.model.products.team import team
@@ -88,28 +89,43 @@ class Steps:
         self._kept.append(numbers)
         return numbers
 
-    def multiply(self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room) -> Array:
+    def multiply(
+        self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room, is_narrow: bool = False
+    ) -> Array:
         """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows].
 
-        Returns the table of their shares.
+        `is_narrow`: several rows are rounded to bfloat16, where a matrix takes such. Returns the table of their shares.
         """
-        rows, place = len(x), x.data_ptr()
-        if rows == 1 and any(matrix.has_whole_numbers() for matrix, _ in products):
-            (digits,) = self.in_whole_numbers(x, room)
-        if rows > 1 and any(matrix.reads_packed() for matrix, _ in products):
-            packed = self._packed(x, room)
-        lines = []
-        for matrix, y in products:
-            is_whole, is_packed = rows == 1 and matrix.has_whole_numbers(), rows > 1 and matrix.reads_packed()
-            lines.append(matrix.line(digits if is_whole else packed if is_packed else place, y.data_ptr(), rows))
+        kinds = [self._kind(matrix, len(x), is_narrow) for matrix, _ in products]
+        places = {kind: self._place_of(x, kind, room) for kind in kinds}
+        lines = [
+            matrix.line(places[kind], y.data_ptr(), len(x), kind if kind == PAIRS.kind else "")
+            for (matrix, y), kind in zip(products, kinds, strict=True)
+        ]
         table = shares_of(lines, self.threads, self.more_follow)
         self.share(table, products)
         return table
 
-    def _packed(self, x: Tensor, room: Room) -> int:
-        """Where loops for several rows read x [rows, columns]."""
-        packed, most = room.take(x.numel()), max(WORTH_SPREADING, -(-x.numel() // (SHARES * self.threads)))
-        self.share(native().packings([(x.data_ptr(), packed.data_ptr(), *x.shape)], most), (x, packed))
+    @staticmethod
+    def _kind(matrix: Stored, rows: int, is_narrow: bool) -> str:
+        """How rows lie that a matrix is multiplied with; "" for as they are."""
+        if rows == 1:
+            return "digits" if matrix.has_whole_numbers() else ""
+        if is_narrow and matrix.takes_bfloats:
+            return PAIRS.kind
+        return "packed" if matrix.reads_packed() else ""
+
+    def _place_of(self, x: Tensor, kind: str, room: Room) -> int:
+        """Where x [rows, columns] lies so, once the steps until here are done."""
+        if not kind:
+            return x.data_ptr()
+        if kind == "digits":
+            return self.in_whole_numbers(x, room)[0]
+        is_paired = kind == PAIRS.kind
+        packed = room.take(x.numel() // 2 if is_paired else x.numel())
+        most = max(WORTH_SPREADING, -(-x.numel() // (SHARES * self.threads)))
+        job = x.data_ptr(), packed.data_ptr(), *x.shape
+        self.share(native().packings([job], most, "pairs" if is_paired else "pack"), (x, packed))
         return packed.data_ptr()
 
     def in_whole_numbers(self, x: Tensor, room: Room) -> list[int]:

@@ -125,7 +125,7 @@ class LayerBuilder:
         loop, (rows, width) = self._loop.steps, x.shape
         if self._is_wide:
             return self._steps.add(loop.PLACE, x, 0, rows * width, rows, 1, width), 2
-        return self._steps.add(loop.NARROW, x, 0, 0, 1, width), 2
+        return self._steps.add(loop.NARROW, x, 0, 0, 1, rows * width), 2
 
     def _norm(self, norm: Any, x: Tensor, y: Tensor, rows: int) -> int:
         known, weight = known_norm(norm), self._parameter(norm, "weight")
@@ -146,7 +146,7 @@ class LayerBuilder:
         """The products of x with what the linear modules from `first` on multiply with."""
         rows = x.shape[0]
         found = [self._room.take(rows, product.rows) for product in products]
-        self._steps.multiply(list(zip(products, found, strict=True)), x, self._room)
+        self._steps.multiply(list(zip(products, found, strict=True)), x, self._room, is_narrow=not self._is_wide)
         for module, y in zip(self._linear[first:], found, strict=False):
             if module.bias is not None:
                 self._steps.add(self._loop.steps.BIAS, y, self._parameter(module, "bias"), rows, y.shape[1])
@@ -174,8 +174,7 @@ class LayerBuilder:
         if self._is_wide:
             self._told.kept = [(self._told.turns[1], 4), (placed, 2)]
         else:
-            assert rows == 1, "heads of one row lie as those of a cache"
-            self._told.kept = [(steps.add(loop.NARROW, each, 0, 0, shared, width), 2) for each in (keys, values)]
+            self._told.kept = [(steps.add(loop.NARROW, each, 0, 0, shared, rows * width), 2) for each in (keys, values)]
         attended = room.take(rows, heads * width)
         facts, step = self._attended(turned, attended, heads, shared, rows, width)
         return LayerProgram(

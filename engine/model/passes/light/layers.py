@@ -15,7 +15,7 @@ from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.gated import is_gated, is_silu
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.layer_programs import WEIGHT, LayerBuilder, LayerProgram
-from engine.model.passes.light.light_rows import are_light, are_turns, is_narrow_row, product_of
+from engine.model.passes.light.light_rows import are_light, are_narrow, are_turns, product_of
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.sparse import KnownMixture, known_mixture
 from engine.model.products.layouts import UNIT
@@ -134,7 +134,7 @@ class _Layer:
     def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
         """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
         attention, is_ours = self._attention, self._config._attn_implementation == tree_attention.NAME
-        if not (is_narrow_row(states) or are_light(states)) or cache is None or not (is_ours or self._known.has_sinks):
+        if not (are_narrow(states) or are_light(states)) or cache is None or not (is_ours or self._known.has_sinks):
             return None
         turned = embeddings[0].shape[-1] if self._known.is_partial else attention.head_dim
         program, slots = self._program(states, turned), cache.layers[self._index]
@@ -146,7 +146,7 @@ class _Layer:
             mask = _shared.sight(mask)
         if self._known.has_sinks and not self._takes_sinks(program, slots, mask):
             return None
-        # The loops' numbers are float32: of a row of bfloat16 between them, too.
+        # The loops' numbers are float32: of rows of bfloat16 between them, too.
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
         choice = program.routed.tell(program.steps.program) if program.routed is not None else None
         self._tell(program, states, found, normed, *_shared.wide(embeddings, turned))

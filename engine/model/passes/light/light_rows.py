@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import Product, times_all
 
@@ -23,6 +24,13 @@ def is_narrow_row(states: Tensor) -> bool:
     return states.dtype == torch.bfloat16 and _are_few(states, 1)
 
 
+def are_narrow(states: Tensor) -> bool:
+    """Whether states [1, rows, width] are such a row, or few rows where the processor multiplies pairs of bfloat16."""
+    return is_narrow_row(states) or (
+        states.dtype == torch.bfloat16 and _are_few(states, MOST_ROWS) and bfloat_loop() is PAIRS
+    )
+
+
 def _are_few(states: Tensor, most: int) -> bool:
     return (
         states.device.type == "cpu"
@@ -36,7 +44,7 @@ def _are_few(states: Tensor, most: int) -> bool:
 
 def are_turns(embeddings: Any, rows: int, width: int) -> bool:
     """Whether these are cosines and sines [1, rows, width] by which whole heads of so many rows are turned."""
-    return all((are_light(each) or is_narrow_row(each)) and each.shape == (1, rows, width) for each in embeddings)
+    return all((are_light(each) or are_narrow(each)) and each.shape == (1, rows, width) for each in embeddings)
 
 
 def multiplied(modules: Sequence[Any], states: Tensor) -> list[Tensor]:

@@ -80,7 +80,7 @@ def place_heads(x: int, y: int, step: int, rows: int, heads: int, width: int) ->
 
 @compiled
 def narrow_heads(x: int, y: int, step: int, heads: int, width: int) -> None:
-    """Write the heads of one row x [heads, width] into y as bfloat16, rounded to the nearest, of two to the even one.
+    """Write the heads of x [heads, width] into y as bfloat16, rounded to the nearest, of two to the even one.
 
     `step`: numbers from one head of y to the next one.
     """

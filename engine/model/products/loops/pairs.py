@@ -9,12 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import types
 from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.units.bfloat_units import added_pairs, bfloats_at, find_factors, store_bfloats, write_units
+from engine.model.products.units.bfloat_units import (
+    added_pairs,
+    bfloats_at,
+    bfloats_of,
+    find_factors,
+    store_bfloats,
+    write_units,
+)
 from engine.model.products.units.by_layout import SHARED, bytes_of_a_row
 from engine.model.products.units.digits import many_store, many_total, sixteen_numbers
 from engine.model.products.vectors import fetch
@@ -81,19 +89,52 @@ def pack(x: Array, runs: Array, packed: Array) -> None:
 
     A run is rows [begin, end), two and more: [block, tile, columns by 32, row of the tile, 32].
     """
-    columns, at = x.shape[1], 0
+    at = 0
     for run in range(len(runs)):
-        begin, end = runs[run, 0], runs[run, 1]
-        twos = begin + 3 * _threes(end - begin)
-        for block in range(0, columns, BLOCK):
-            r = begin
-            while r < end:
-                after = r + (3 if r < twos else 2)
-                for i in range(block, min(block + BLOCK, columns), WIDE):
-                    for each in range(r, after):
-                        store_bfloats(packed, at, bfloats_at(x[each], i))
-                        at += WIDE
-                r = after
+        for block in range(0, x.shape[1], BLOCK):
+            at = _pack_block(x, runs[run, 0], runs[run, 1], block, packed, at)
+
+
+@compiled
+def pack_wide(x: Array, packed: Array, begin: int, end: int) -> None:
+    """The same of blocks [begin, end) of all rows of x, float32, which are one run."""
+    at = len(x) * BLOCK * begin
+    for block in range(BLOCK * begin, min(BLOCK * end, x.shape[1]), BLOCK):
+        at = _pack_block(x, 0, len(x), block, packed, at)
+
+
+@compiled
+def _pack_block(x: Array, begin: int, end: int, block: int, packed: Array, at: int) -> int:
+    r, twos = begin, begin + 3 * _threes(end - begin)
+    while r < end:
+        after = r + (3 if r < twos else 2)
+        for i in range(block, min(block + BLOCK, x.shape[1]), WIDE):
+            for each in range(r, after):
+                store_bfloats(packed, at, _some(x[each], i))
+                at += WIDE
+        r = after
+    return at
+
+
+def _some(line: Array, i: int) -> Any:
+    """Thirty-two numbers, as bfloat16."""
+    raise NotImplementedError
+
+
+def _rounded(line: Array, i: int) -> Any:
+    return bfloats_of(sixteen_numbers(line, i), sixteen_numbers(line, i + HALF))
+
+
+def _as_they_are(line: Array, i: int) -> Any:
+    return bfloats_at(line, i)
+
+
+def _some_of(line: Array, i: int) -> Callable[..., Any]:
+    del i
+    return _rounded if line.dtype is types.float32 else _as_they_are
+
+
+overload(_some)(_some_of)
 
 
 def _numbers(parts: Any, weights: Array) -> Array:

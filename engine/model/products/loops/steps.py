@@ -25,7 +25,7 @@ ADD = 5  # x, y, z, count: z = x + y
 BIAS = 6  # x, bias, rows, width: added to each row
 GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
 MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
-NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: as PLACE for one row, to bfloat16
+NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: of x as they lie, to bfloat16
 CLAMPED = 10  # gate, up, numbers from one of either to the next, bias, y, count, alpha, limit: see `clamped_gate`
 ROUTE = 11  # logits, experts, chosen, of all, normalised, choice, weights: see `routing.choose`
 TELL = 12  # choice, owners, count, pieces, places, the first number told, bytes to the next: see `routing.tell`

@@ -130,7 +130,8 @@ _upper = operation(
     SIXTEEN_SHORTS, (SIXTEEN_SHORTS,), lambda builder, codes: builder.lshr(codes, constant(codes.type, 4))
 )
 _table = operation(SIXTEEN_SHORTS, (SIXTEEN_NUMBERS,), _rounded)
-_bfloats = operation(MANY_SHORTS, (SIXTEEN_NUMBERS,) * 2, _both_rounded)
+bfloats_of = operation(MANY_SHORTS, (SIXTEEN_NUMBERS,) * 2, _both_rounded)
+"""Thirty-two numbers, rounded to bfloat16."""
 _found = operation(SIXTEEN_SHORTS, (SIXTEEN_SHORTS,) * 2, _looked_up)
 _all_found = operation(MANY_SHORTS, (SIXTEEN_SHORTS, MANY_SHORTS), _many_looked_up)
 _joined = operation(
@@ -181,7 +182,7 @@ def _q8_0(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> N
     line, place = parts.blocks[row], 34 * at
     scale = _half(line, place)
     low, high = many_times(_signed(line, place + 2), scale), many_times(_signed(line, place + 18), scale)
-    store_bfloats(out, i, _bfloats(low, high))
+    store_bfloats(out, i, bfloats_of(low, high))
 
 
 def _iq4_nl(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
@@ -262,7 +263,7 @@ def _write_pair(found: Any, scales: Array, group: int, factors: int, out: Array,
         last, codes = first + factors - 1, place + 8 * unit
         low = many_fused(_unsigned(scales, codes), many_splat(scales[first]), many_splat(scales[first + OFFSETS]))
         high = many_fused(_unsigned(scales, codes + 4), many_splat(scales[last]), many_splat(scales[last + OFFSETS]))
-        store_bfloats(out, i + 32 * unit, _bfloats(low, high))
+        store_bfloats(out, i + 32 * unit, bfloats_of(low, high))
 
 
 @compiled
@@ -325,7 +326,7 @@ def _copied(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) ->
 
 def _decoded(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:
     four = by_layout.unit(parts, row, at, scales, 0)
-    store_bfloats(out, i, _bfloats(_joined(four[0], four[1]), _joined(four[2], four[3])))
+    store_bfloats(out, i, bfloats_of(_joined(four[0], four[1]), _joined(four[2], four[3])))
 
 
 def _scales_of_any(parts: Any, row: int, at: int, scales: Array) -> None:
