@@ -35,6 +35,7 @@ NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
 
 FEW_ROWS = 8  # up to here the rows of a group fill one block of a kernel, and one read of the keys serves all heads
+FOLDED = 1 << 22  # numbers of a mask for all heads of a group, up to which a CPU reads keys once for these: a third sooner
 WORTH_THREADS = 1 << 20  # products of scores, about, that one thread takes longer for than several take to be woken
 # Bytes of packed keys and values that are unpacked at once: what stays in a core's caches until the product reads it.
 # On a CPU (AVX2, 1 thread, 1 row behind 4,096 slots, 8 heads of 128 for 32) one head after the other takes 10.5 ms, all
@@ -139,7 +140,8 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scal
     group = heads // shared
     if mask is not None and mask.dtype not in {torch.bool, query.dtype}:
         mask = mask.to(query.dtype)
-    if rows == 1 or (mask is not None and rows <= FEW_ROWS):
+    is_small = key.device.type == "cpu" and group * rows * slots <= FOLDED
+    if rows == 1 or (mask is not None and (rows <= FEW_ROWS or (group > 1 and is_small))):
         folded = None if mask is None else mask.expand(1, group, rows, slots).reshape(1, 1, group * rows, slots)
         in_one = query.reshape(1, shared, group * rows, -1)
         found = scaled_dot_product_attention(in_one, key, value, attn_mask=folded, scale=scale)
