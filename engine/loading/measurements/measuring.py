@@ -28,7 +28,7 @@ from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products import layouts
-from engine.model.products.bfloat_loops import bfloat_loop
+from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.product import Product, Stored, Woven, floats, times_all
 from engine.model.products.programs import Room, RoomError, Steps
 from engine.model.products.team import team
@@ -348,9 +348,9 @@ def _run(weights: Sequence[tuple[StoredWeight, StoredSample]], rows: int, dtype:
     for product, (_, sample) in zip(products, weights, strict=True):
         assert isinstance(product, Stored)
         by_width.setdefault(sample.shape[1], []).append(product)
-    # Few rows are multiplied in float32, whatever the network computes in.
-    if loop is None or rows < loop.from_rows:
-        steps = _in_steps(by_width, rows)
+    # Few rows are multiplied in float32, whatever the network computes in; those of pairs in steps, too.
+    if loop is None or loop is PAIRS or rows < loop.from_rows:
+        steps = _in_steps(by_width, rows, is_narrow=loop is not None)
         return lambda: steps.run(0, len(steps))
 
     def multiply() -> None:
@@ -369,14 +369,14 @@ def _is_narrow(product: Product | None) -> bool:
     return isinstance(product, Stored) and isinstance(product.parts, layouts.Bfloats)
 
 
-def _in_steps(by_width: Mapping[int, Sequence[Stored]], rows: int) -> Steps:
+def _in_steps(by_width: Mapping[int, Sequence[Stored]], rows: int, is_narrow: bool) -> Steps:
     """Products of rows of ones with matrices of each width."""
     while True:
         steps, room = Steps(), Room()
         try:
             for width, some in by_width.items():
                 x = room.take(rows, width).fill_(1)
-                steps.multiply([(each, room.take(rows, each.rows)) for each in some], x, room)
+                steps.multiply([(each, room.take(rows, each.rows)) for each in some], x, room, is_narrow)
         except RoomError:
             continue  # in a larger one
         steps.keep(room.numbers)
