@@ -69,12 +69,12 @@ def message_record(conversation: int, message: Message) -> MessageRecord:
 
 
 def conversation_of(record: ConversationRecord, messages: Sequence[MessageRecord]) -> Conversation:
-    """A conversation as it was kept. A question whose answer never reached the disk gets an interrupted one."""
+    """A conversation as it was kept. A question whose answer never reached the disk gets one that was cut off."""
     found = [_message(each) for each in messages]
     answered = {each.parent for each in found if each.role == "assistant"}
     leaf = record.leaf
     for question in [each for each in found if each.role == "user" and each.id not in answered]:
-        found.append(Message("assistant", "", AnswerEnding.INTERRUPTED, parent=question.id, created=question.created))
+        found.append(Message("assistant", "", AnswerEnding.CLOSED, parent=question.id, created=question.created))
         leaf = found[-1].id if leaf == question.id else leaf
     generation, reads_from, summary = map(record.settings.get, ("generation", "reads_from", "summary"))
     return Conversation(

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
+from app.chat.archive import lm_studio
 from app.chat.archive.json_items import ItemTooLargeError, is_list, items
 from app.chat.history.conversation import Conversation
-from app.chat.history.message import SPEAKERS, Message, as_markdown
+from app.chat.history.message import SPEAKERS, AnswerEnding, Message, as_markdown
 from app.chat.history.records import ConversationRecord
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
@@ -136,8 +137,8 @@ def _too_large() -> ExchangeError:
 def from_json(text: str) -> list[tuple[str, Conversation]]:
     """Titles and conversations of a text: one `{"messages"}`, a list of them, or a bare list of messages.
 
-    Raises `ExchangeError`. What is said twice in a row by one side becomes one message, and system messages become the
-    system prompt in the conversation's settings, whose others are the defaults.
+    Also in the form of LM Studio. Raises `ExchangeError`. What is said twice in a row by one side becomes one message,
+    and system messages become the system prompt in the conversation's settings, whose others are the defaults.
     """
     document = _parsed(text.encode("utf-8", "surrogatepass"))
     chats = document if isinstance(document, list) and all(map(_is_chat, document)) else [document]
@@ -182,6 +183,7 @@ def _is_chat(document: Any) -> bool:
 
 
 def _chat(document: Any) -> tuple[str, Conversation]:
+    document = lm_studio.as_usual(document) if lm_studio.is_chat(document) else document
     turns = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(turns, list) or not turns:
         form = '{"messages": [{"role": "user", "content": "…"}]}'
@@ -198,7 +200,7 @@ def _chat(document: Any) -> tuple[str, Conversation]:
             before = messages[-1].id if messages else 0
             messages.append(Message(role, content, parent=before, answerer=model if role == "assistant" else ""))
     if messages and messages[-1].role == "user":
-        messages.append(Message("assistant", "", parent=messages[-1].id))
+        messages.append(Message("assistant", "", AnswerEnding.FAILED, parent=messages[-1].id))
     if not messages:
         raise ExchangeError(tr("The file holds no question."))
     settings = GenerationSettings(system_prompt="\n\n".join(system)) if system else None

@@ -251,7 +251,7 @@ def test_strange_records_lose_no_text() -> None:
     conversation = conversation_of(record, [question, odd, answer])
     assert [each.text for each in conversation.messages] == ["lonely", ""]
     assert conversation.last_answer is not None
-    assert conversation.last_answer.ending is AnswerEnding.INTERRUPTED
+    assert conversation.last_answer.ending is AnswerEnding.CLOSED
     conversation.show_version(10, 1)
     assert [each.text for each in conversation.messages] == ["other", "text"]
     assert conversation.messages[1].statistics is not None

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -51,6 +52,63 @@ def test_messages_of_others_are_put_in_turns() -> None:
     ]
     assert found.settings is not None
     assert found.settings.system_prompt == "Be kind."
+
+
+def test_a_question_that_nobody_answered_says_so() -> None:
+    ((_, found),) = from_json(json.dumps([{"role": "user", "content": "Why?"}]))
+    assert found.last_answer is not None
+    assert found.last_answer.ending is AnswerEnding.FAILED
+
+
+def version(role: str, *parts: str, **others: object) -> dict[str, object]:
+    """A version of a message as LM Studio has it."""
+    return {"role": role, "content": [{"type": "text", "text": each} for each in parts], **others}
+
+
+def lm_studio_chat() -> dict[str, object]:
+    thinking = {"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "Hm."}]}
+    drafted = [{"type": "text", "text": "It is ", "fromDraftModel": True}, {"type": "text", "text": "four."}]
+    steps = [thinking, {"type": "toolStatus"}, {"type": "contentBlock", "content": drafted}]
+    answer = {"role": "assistant", "type": "multiStep", "steps": steps, "senderInfo": {"senderName": "qwen3"}}
+    questions = [version("user", "What is 2 + 3?"), version("user", "What is 2 + 2?")]
+    return {
+        "name": "Sums",
+        "perChatPredictionConfig": {"fields": [{"key": "llm.prediction.systemPrompt", "value": "Be brief."}]},
+        "messages": [
+            {"versions": questions, "currentlySelected": 1},
+            {"versions": [answer], "currentlySelected": 0},
+        ],
+    }
+
+
+def test_a_chat_of_lm_studio_is_read_as_it_was_shown() -> None:
+    ((title, found),) = from_json(json.dumps(lm_studio_chat()))
+    assert title == "Sums"
+    assert [(each.role, each.text, each.answerer) for each in found.messages] == [
+        ("user", "What is 2 + 2?", ""),
+        ("assistant", "<think>\nHm.\n</think>\n\nIt is four.", "qwen3"),
+    ]
+    assert found.settings is not None
+    assert found.settings.system_prompt == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("currentlySelected", 7), ("currentlySelected", "x"), ("currentlySelected", None), ("currentlySelected", -1)],
+)
+def test_a_version_that_is_not_there_is_the_last_one(place: str, value: object) -> None:
+    chat = lm_studio_chat()
+    messages = cast(list[dict[str, object]], chat["messages"])
+    messages[0][place] = value
+    ((_, found),) = from_json(json.dumps(chat))
+    assert found.messages[0].text == "What is 2 + 2?"
+
+
+@pytest.mark.parametrize("broken", [{"role": "robot"}, {"steps": 3, "role": 5}, {"content": {"text": 3}, "role": None}])
+def test_a_broken_chat_of_lm_studio_is_refused_in_words(broken: dict[str, object]) -> None:
+    chat = {"name": 3, "systemPrompt": 4, "perChatPredictionConfig": [], "messages": [{"versions": [broken]}]}
+    with pytest.raises(ExchangeError, match="without a role or without text"):
+        from_json(json.dumps(chat))
 
 
 def test_a_file_may_hold_several_conversations() -> None:
