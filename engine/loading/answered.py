@@ -10,6 +10,7 @@ from engine.weights.planning.seen import Given
 LEAST_PASSES = 48  # of all answers together, from which their mean counts more than what is computed from its parts
 LEAST_ANSWERS = 3
 USUAL = 1.3  # times the usual seconds of a pass, from which an answer was disturbed
+ALIKE = 9  # answers with trees of about the same size, whose seconds tell what is usual
 NEARLY_ALL = 0.1  # of answers on either side are left out of the range that is told
 
 
@@ -42,14 +43,13 @@ class Answered:
 def given_by(answers: Sequence[Answered]) -> Given | None:
     """The mean over answers that were written in one place; None where they are too few.
 
-    Every pass counts as much as any other. An answer that took far longer by the pass than is usual had to share the
-    machine, and counts with no more than that.
+    Every pass counts as much as any other. An answer that took far longer by the pass than is usual with such trees had
+    to share the machine, and counts with no more than that.
     """
     passes = sum(each.passes for each in answers)
     if len(answers) < LEAST_ANSWERS or passes < LEAST_PASSES:
         return None
-    most = USUAL * median([each.seconds / each.passes for each in answers for _ in range(each.passes)])
-    seconds = [min(each.seconds, most * each.passes) for each in answers]
+    seconds = [min(each.seconds, USUAL * each.passes * _usual_seconds(each, answers)) for each in answers]
     rates = sorted(each.new_tokens / one for each, one in zip(answers, seconds, strict=True))
     edge = int(NEARLY_ALL * len(rates))
     return Given(
@@ -60,3 +60,10 @@ def given_by(answers: Sequence[Answered]) -> Given | None:
         least=rates[edge],
         most=rates[-1 - edge],
     )
+
+
+def _usual_seconds(answer: Answered, answers: Sequence[Answered]) -> float:
+    """Of a pass, by those of the answers whose trees were most like this one's."""
+    size = answer.drafted / max(1, answer.passes)
+    alike = sorted((each for each in answers if each.passes), key=lambda each: abs(each.drafted / each.passes - size))
+    return median([each.seconds / each.passes for each in alike[:ALIKE] for _ in range(each.passes)])

@@ -30,6 +30,13 @@ def test_an_answer_that_had_to_share_the_machine_counts_with_little_more_than_is
     assert given.seconds == pytest.approx((3 * 2.0 + 2.6) / 80)
 
 
+def test_larger_trees_take_longer_on_any_machine() -> None:
+    small, large = Answered(60, 20, 1.0, 80), Answered(150, 10, 2.0, 320)
+    given = given_by([small] * 12 + [large] * 12)
+    assert given
+    assert given.seconds == pytest.approx((12 * 1.0 + 12 * 2.0) / 360)
+
+
 def test_passes_are_told_at_their_usual_pace() -> None:
     usual, busy = PassTime((1.0, 17.0), (0.1, 0.2)), PassTime((1.0, 17.0), (0.3, 0.6))
     assert steadied(usual, []) == usual
