@@ -76,7 +76,7 @@ class MessageColumn(QWidget):
     def need(self, index: int) -> "MessageView":
         """The view of message number `index`, which is made if it does not exist."""
         self._ensure(index)
-        self._measure()
+        self._measure(force=True)
         return self._views[index]
 
     def truncate(self, count: int) -> None:
@@ -94,7 +94,7 @@ class MessageColumn(QWidget):
         self._place()
         for index in range(max(0, len(self.messages) - _ALWAYS_BUILT), len(self.messages)):
             self._ensure(index)
-        self._measure()
+        self._measure(force=True)
 
     def set_place(self, left: int, width: int) -> None:
         """Take this place and width."""
@@ -123,7 +123,7 @@ class MessageColumn(QWidget):
             self._ensure(missing[built])
             built += 1
         if missing:
-            self._measure()
+            self._measure(force=True)
         for each in (*reversed(seen), *reversed(near)):
             if (view := self._views.get(each)) is not None:
                 view.show_part(top - self._tops[each], bottom - self._tops[each])
@@ -155,6 +155,7 @@ class MessageColumn(QWidget):
         ]
 
     def _ensure(self, index: int) -> None:
+        """Build a view, whose height is no estimate any more: all is to be put in its place anew."""
         if index not in self._views:
             view = self._build(index, self.messages[index])
             self._views[index] = view

@@ -1,6 +1,7 @@
 """The conversation on the screen: bubbles, figures, scrolling, links, copies."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -13,6 +14,7 @@ from app.chat.history.conversation import Conversation
 from app.chat.history.message import AnswerEnding, Attachment, Message
 from app.chat.view.answer_figures import figures_of
 from app.chat.view.conversation_view import COLUMN_WIDTH, ConversationView
+from app.chat.view.message_column import GAP
 from app.ui.theme import DARK
 from engine.protocol.messages import Seconds, Statistics
 
@@ -277,3 +279,19 @@ def test_figures_stand_under_the_answer_with_their_definitions(view: Conversatio
     )
     for figure in figures_of(Message("assistant", "a", AnswerEnding.COMPLETE, FIGURES)):
         assert len(figure.definition) > len(figure.text)
+
+
+def test_messages_that_are_shown_anew_stand_as_near_as_ever(view: ConversationView) -> None:
+    """The first guess at a height is far off where a text has lists and code."""
+    text = "Some **words**.\n\n- one\n- two\n\n```python\nprint('x')\n```\n\n" + "More words. " * 60
+    chat = Conversation()
+    for number in range(3):
+        _, answer = chat.ask(f"Question {number}")
+        chat.change(replace(answer, text=text * (number + 1), ending=AnswerEnding.COMPLETE, statistics=FIGURES))
+    for first in (0, 2, 4):
+        view.show_path(chat, first)
+        settle()
+        built = view.column.built
+        assert len(built) > 1
+        for (_, above), (_, below) in pairwise(built):
+            assert below.y() == above.y() + above.height() + GAP
