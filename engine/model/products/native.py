@@ -18,7 +18,16 @@ from numba.extending import intrinsic
 from engine.model.products.bfloat_loops import TILE_COLUMNS, TILE_ROWS, bfloat_loop
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import UNIT, Array
-from engine.model.products.loops import attending, kernels, output_kernels, pairs, steps, tiles, whole_numbers
+from engine.model.products.loops import (
+    attending,
+    attending_pairs,
+    kernels,
+    output_kernels,
+    pairs,
+    steps,
+    tiles,
+    whole_numbers,
+)
 from engine.model.products.loops.kernels import LINE
 from engine.model.products.pointers import floats, integers, octets, shorts
 from engine.model.products.units.by_layout import APART
@@ -211,6 +220,10 @@ def _attended(share: Any, _matrix: Any) -> None:
     attending.attend(_look(share + 8 * MATRIX), _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
+def _attended_in_pairs(share: Any, _matrix: Any) -> None:
+    attending_pairs.attend(_look(share + 8 * MATRIX), _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 def _gated(share: Any, _matrix: Any) -> None:
     begin = _look(share + 8 * BEGIN)
     steps.gate(_look(share + 8 * X) + 4 * begin, _look(share + 8 * Y) + 4 * begin, _look(share + 8 * END) - begin)
@@ -234,10 +247,11 @@ def _packed_pairs(share: Any, _matrix: Any) -> None:
 def loop_for(work: str) -> int:
     """The address of a loop that multiplies no matrix, by the name of its work.
 
-    "attention": of heads, told at `MATRIX`; "gate": of numbers at X and Y; "pack" and "pairs": blocks of the columns of
-    x at X into Y, see `kernels.pack` and `pairs.pack_wide`.
+    "attention" and "attention in pairs": of heads, or parts of them, told at `MATRIX`; "gate": of numbers at X and Y;
+    "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`.
     """
-    loop = {"attention": _attended, "gate": _gated, "pack": _packed, "pairs": _packed_pairs}[work]
+    loops = {"attention": _attended, "attention in pairs": _attended_in_pairs, "gate": _gated}
+    loop = (loops | {"pack": _packed, "pairs": _packed_pairs})[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)
 

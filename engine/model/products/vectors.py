@@ -312,36 +312,37 @@ fetch = _fetch()
 """Ask for the line of the cache in which a byte of an array's memory lies; any byte, there need be none."""
 
 
-def _exponential(builder: Any, exponents: Any) -> Any:
-    """2 to the whole part of x / ln 2 by bits, e to the rest by a polynomial (Cephes' `expf`), off by 2 ulp at most.
+def exponential_of(builder: Any, exponents: Any) -> Any:
+    """Of a vector: 2 to the whole part of x / ln 2 by bits, e to the rest by a polynomial (Cephes' `expf`).
 
-    Of what is less than -87 it is 0, and of more than 88 that of 88, nearly the largest number.
+    Off by 2 ulp at most. Of what is less than -87 it is 0, and of more than 88 that of 88, nearly the largest number.
     """
 
+    kind, bits_kind = exponents.type, ir.VectorType(I32, exponents.type.count)
+
     def each(number: float) -> Any:
-        return constant(eight(F32), float(np.float32(number)))
+        return constant(kind, float(np.float32(number)))
 
     def times_plus(first: Any, second: Any, third: Any) -> Any:
         return builder.fadd(builder.fmul(first, second, flags=CONTRACTED), third, flags=CONTRACTED)
 
-    kind = ir.FunctionType(eight(F32), [eight(F32)])
-    name = "llvm.floor.v8f32"
-    floor = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
     is_none = builder.fcmp_ordered("<", exponents, each(-87.0))
     x = builder.select(is_none, each(0.0), exponents)
     x = builder.select(builder.fcmp_ordered(">", x, each(88.0)), each(88.0), x)
-    whole = builder.call(floor, [times_plus(x, each(1.44269504088896341), each(0.5))])
+    whole = building.instruction(
+        builder, f"llvm.floor.v{kind.count}f32", kind, times_plus(x, each(1.44269504088896341), each(0.5))
+    )
     rest = times_plus(whole, each(2.12194440e-4), times_plus(whole, each(-0.693359375), x))
     found = each(1.9875691500e-4)
     for factor in (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1):
         found = times_plus(found, rest, each(factor))
     found = builder.fadd(times_plus(found, builder.fmul(rest, rest), rest), each(1.0))
-    bits = builder.shl(builder.fptosi(whole, eight(I32)), constant(eight(I32), 23))
-    grown = builder.bitcast(builder.add(builder.bitcast(found, eight(I32)), bits), eight(F32))
+    bits = builder.shl(builder.fptosi(whole, bits_kind), constant(bits_kind, 23))
+    grown = builder.bitcast(builder.add(builder.bitcast(found, bits_kind), bits), kind)
     return builder.select(is_none, each(0.0), grown)
 
 
-exponential = operation(EIGHT_NUMBERS, (EIGHT_NUMBERS,), _exponential)
+exponential = operation(EIGHT_NUMBERS, (EIGHT_NUMBERS,), exponential_of)
 """e to the power of each: within 2 ulp; 0 below -87, and above 88 that of 88."""
 over = operation(EIGHT_NUMBERS, (EIGHT_NUMBERS, EIGHT_NUMBERS), lambda builder, a, b: builder.fdiv(a, b))
 """a / b."""

@@ -190,8 +190,14 @@ class LayerBuilder:
         told[[loop.HEADS, loop.GROUP, loop.ROWS, loop.WIDTH]] = heads, heads // shared, rows, width
         told.view(np.float32)[2 * loop.SCALE] = self._layer.self_attn.scaling
         told[loop.NARROW] = not self._is_wide
-        step = max(1, heads // (SHARES_OF_HEADS * self._steps.threads))
-        return told, self._steps.spread("attention", heads, step, told, matrix=told.ctypes.data)
+        shares = SHARES_OF_HEADS * self._steps.threads
+        if self._is_wide or rows == 1:
+            step = max(1, heads // shares)
+            return told, self._steps.spread("attention", heads, step, told, matrix=told.ctypes.data)
+        tiles = self._loop.attending_pairs.tiles_of(heads // shared * rows)
+        parts = told[loop.PARTS] = min(tiles, -(-shares // shared))
+        step = max(1, shared * parts // shares)
+        return told, self._steps.spread("attention in pairs", shared * parts, step, told, matrix=told.ctypes.data)
 
     def _sinks_of(self, attention: Any, told: Any) -> Any:
         if not self._known.has_sinks:

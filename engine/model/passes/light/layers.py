@@ -206,7 +206,9 @@ class _Layer:
         for (line, field), each in zip(program.told.kept, (keys, values), strict=True):
             lines[line, field : field + 2] = each.data_ptr() + size * begin * width, step
         count = begin + rows - start
-        if heads * rows * count * width > self._most_scored or not _is_sight(mask, rows, count):
+        is_paired = rows > 1 and dtype != torch.float32
+        is_much = heads * rows * count * width > self._most_scored
+        if (is_much and not is_paired) or not _is_sight(mask, rows, count):
             program.steps.run(0, program.attention)
             self._go_on_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
             return

@@ -23,14 +23,14 @@ from engine.model.products.vectors import (
 
 (
     QUERY, KEYS, VALUES, KEY_STEP, VALUE_STEP, MASK, MASK_STEP, OUT, HEADS, GROUP, ROWS, SLOTS, WIDTH, SCALE, NARROW,
-    SINKS,
-) = range(16)  # fmt: skip
-FACTS = 16
+    SINKS, PARTS,
+) = range(17)  # fmt: skip
+FACTS = 17
 """What is told of an attention, int64 in this order: addresses of float32 but for the mask's; the numbers from one head
 to the next one of keys and values; that of bytes from one row to the next one of the mask, which is 0 where rows are
 causal; how many heads share keys; in the first half of a number a float32, which scores are multiplied by; 1 where keys
 and values are bfloat16; the address of each head's sink, a score that takes weight from values and has none itself, or
-0 for none.
+0 for none; into how many parts the queries of a head of keys go, see `attending_pairs`.
 
 Queries lie as [heads, rows, width], keys and values as [slots, width] for each head, `OUT` is [rows, heads, width].
 """

@@ -51,7 +51,9 @@ from engine.model.products.vectors import first_high, last_high, number, sixteen
 _WIDE = SIXTEEN_NUMBERS.llvm
 
 
-class _Bfloat(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no types, nor this one of LLVM's
+class Bfloat(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no types, nor this one of LLVM's
+    """LLVM's bfloat."""
+
     null = "0.0"
     intrinsic_name = "bf16"
 
@@ -59,21 +61,21 @@ class _Bfloat(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no
         return "bfloat"
 
 
-_Bfloat._create_instance()
+Bfloat._create_instance()
 
 
 def _rounded(builder: Any, numbers: Any) -> Any:
-    name, kind = "llvm.x86.avx512bf16.cvtneps2bf16.512", ir.VectorType(_Bfloat(), BYTES)
+    name, kind = "llvm.x86.avx512bf16.cvtneps2bf16.512", ir.VectorType(Bfloat(), BYTES)
     return builder.bitcast(instruction(builder, name, kind, numbers), SIXTEEN_SHORTS.llvm)
 
 
 def _both_rounded(builder: Any, low: Any, high: Any) -> Any:
-    name, kind = "llvm.x86.avx512bf16.cvtne2ps2bf16.512", ir.VectorType(_Bfloat(), MANY)
+    name, kind = "llvm.x86.avx512bf16.cvtne2ps2bf16.512", ir.VectorType(Bfloat(), MANY)
     return builder.bitcast(instruction(builder, name, kind, high, low), MANY_SHORTS.llvm)
 
 
 def _added_pairs(builder: Any, first: Any, second: Any, sums: Any) -> Any:
-    kind = ir.VectorType(_Bfloat(), MANY)
+    kind = ir.VectorType(Bfloat(), MANY)
     factors = [builder.bitcast(each, kind) for each in (first, second)]
     return instruction(builder, "llvm.x86.avx512bf16.dpbf16ps.512", _WIDE, sums, *factors)
 

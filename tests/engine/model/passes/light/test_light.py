@@ -189,11 +189,11 @@ def test_rows_of_bfloat16_are_computed_in_steps_of_float32(
         assert len(runs) == PROMPTS * 4, "one row alone; trees are multiplied as tiles where there are such units"
         assert all(torch.equal(some, other) for some, other in zip(found[trees], own[trees], strict=True))
     for part in (trees, rows):
-        errors = [
-            sum(float((a - b).abs().mean()) for a, b in zip(each[part], best[part], strict=True))
+        ours_of_rows, own_of_rows = (
+            torch.cat([(a - b).abs().mean(-1).flatten() for a, b in zip(each[part], best[part], strict=True)])
             for each in (found, own)
-        ]
-        assert errors[0] < 1.5 * errors[1]
+        )
+        assert ours_of_rows.median() < 1.5 * own_of_rows.median(), "of rows: one that is routed otherwise says nothing"
 
 
 def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
