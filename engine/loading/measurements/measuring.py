@@ -10,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -29,7 +30,8 @@ from engine.model.passes.slot_forms import PackedStates, packed
 from engine.model.passes.tree_attention import heads_at_once, tree_attention
 from engine.model.products import layouts
 from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
-from engine.model.products.product import Product, Stored, Woven, floats, times_all
+from engine.model.products.layouts import UNIT
+from engine.model.products.product import Product, Stored, Woven, floats, native, times_all
 from engine.model.products.programs import Room, RoomError, Steps
 from engine.model.products.team import team
 from engine.model.shape import key_group
@@ -196,8 +198,11 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     # From the middle of a cache for more slots, as keys of heads do not lie one behind the other there.
     cache = torch.ones(1, _shared_heads(needs), 2 * ATTENTION_SLOTS, width, dtype=timer.dtype, device=timer.device)
     keys = cache[:, :, :ATTENTION_SLOTS]
+    are_paired = timer.dtype == torch.bfloat16 and timer.device.type == "cpu" and bfloat_loop() is PAIRS
 
-    def attend(rows: int) -> Tensor:
+    def attend(rows: int) -> object:
+        if are_paired and 1 < rows <= MOST_ROWS and not (shape.eager or width % UNIT):
+            return _attend_in_steps(torch.ones(shape.heads, rows, width), keys[0])
         queries = torch.ones(1, shape.heads, rows, width, dtype=timer.dtype, device=timer.device)
         if not shape.eager:
             return tree_attention(nn.Module(), queries, keys, keys, _tree_mask(rows, timer))[0]
@@ -208,6 +213,24 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
         return scores.softmax(-1) @ whole
 
     return _pass_time(ATTENTION_ROWS, lambda _rows: ATTENTION_SLOTS * shape.query_width, attend, timer)
+
+
+def _attend_in_steps(query: Tensor, keys: Tensor) -> Tensor:
+    """As layers of one call attend: query float32 [heads, rows, width], keys (and values) [heads, slots, width]."""
+    loop, (heads, rows, width) = native().attending, query.shape
+    found, mask = torch.empty(rows, heads, width), torch.ones(rows, keys.shape[1], dtype=torch.bool)
+    told = np.zeros(loop.FACTS, np.int64)
+    told[[loop.QUERY, loop.OUT, loop.MASK]] = query.data_ptr(), found.data_ptr(), mask.data_ptr()
+    told[[loop.KEYS, loop.VALUES]], told[loop.MASK_STEP] = keys.data_ptr(), mask.stride(0)
+    told[[loop.KEY_STEP, loop.VALUE_STEP]] = keys.stride(0)
+    told[[loop.HEADS, loop.GROUP, loop.ROWS]] = heads, heads // len(keys), rows
+    told[[loop.SLOTS, loop.WIDTH, loop.NARROW]] = keys.shape[1], width, 1
+    told.view(np.float32)[2 * loop.SCALE] = width**-0.5
+    steps = Steps()
+    steps.attend(told)
+    steps.finish()
+    steps.run(0, len(steps))
+    return found
 
 
 def _shared_heads(needs: ModelNeeds) -> int:

@@ -153,6 +153,16 @@ class Steps:
         table[:, loop.BEGIN], table[:, loop.END] = begins, np.minimum(begins + step, count)
         return self.share(table, kept)
 
+    def attend(self, told: Array) -> int:
+        """Attention as it is told, see `loops.attending`: of several rows over keys of bfloat16 in pairs."""
+        loop, shares, place = native().attending, SHARES * self.threads, told.ctypes.data
+        heads, rows, group = (int(told[field]) for field in (loop.HEADS, loop.ROWS, loop.GROUP))
+        if rows == 1 or not told[loop.NARROW]:
+            return self.spread("attention", heads, max(1, heads // shares), told, matrix=place)
+        shared, tiles = heads // group, native().attending_pairs.tiles_of(group * rows)
+        parts = told[loop.PARTS] = min(tiles, -(-shares // shared))
+        return self.spread("attention in pairs", shared * parts, max(1, shared * parts // shares), told, matrix=place)
+
     def gate(self, x: Tensor, y: Tensor) -> None:
         """Write x / (1 + e to the power of -x) * y into x, both of one shape; all threads do where it is much."""
         count = x.numel()

@@ -17,7 +17,6 @@ from engine.model.products.programs import Room, Steps
 
 NETWORK = 4  # products of an attention, behind which those of the network come
 WEIGHT = 2  # the field of the steps NORM and BIAS with the address of a parameter
-SHARES_OF_HEADS = 4  # of an attention for each thread
 
 Field = tuple[int, int]
 """A step, and one of its numbers."""
@@ -190,14 +189,7 @@ class LayerBuilder:
         told[[loop.HEADS, loop.GROUP, loop.ROWS, loop.WIDTH]] = heads, heads // shared, rows, width
         told.view(np.float32)[2 * loop.SCALE] = self._layer.self_attn.scaling
         told[loop.NARROW] = not self._is_wide
-        shares = SHARES_OF_HEADS * self._steps.threads
-        if self._is_wide or rows == 1:
-            step = max(1, heads // shares)
-            return told, self._steps.spread("attention", heads, step, told, matrix=told.ctypes.data)
-        tiles = self._loop.attending_pairs.tiles_of(heads // shared * rows)
-        parts = told[loop.PARTS] = min(tiles, -(-shares // shared))
-        step = max(1, shared * parts // shares)
-        return told, self._steps.spread("attention in pairs", shared * parts, step, told, matrix=told.ctypes.data)
+        return told, self._steps.attend(told)
 
     def _sinks_of(self, attention: Any, told: Any) -> Any:
         if not self._known.has_sinks:
