@@ -29,9 +29,9 @@ from engine.model.products.loops import (
     whole_numbers,
 )
 from engine.model.products.loops.kernels import LINE
-from engine.model.products.pointers import floats, integers, octets, shorts
+from engine.model.products.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.units.by_layout import APART
-from engine.model.products.units.digits import DIGITS
+from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, WIDTH, BEGIN, END = range(10)
 SHARE = 10  # numbers of a share: rows of x, columns, rows of the matrix, numbers of a row of y, and which rows it does
@@ -193,6 +193,13 @@ def _one_whole_row(share: Any, matrix: Any) -> None:
     whole_numbers.one_row(parts, digits, steps, sums, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
+def _one_short_row(share: Any, matrix: Any) -> None:
+    digits, steps, sums = _written_short(_look(share + 8 * X), _look(share + 8 * COLUMNS))
+    y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
+    parts = _value(matrix)
+    whole_numbers.one_row(parts, digits, steps, sums, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+
+
 @compiled
 def _written(place: Any, columns: Any) -> Any:
     """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
@@ -203,16 +210,28 @@ def _written(place: Any, columns: Any) -> Any:
 
 
 @compiled
-def _write_whole(x: Any, columns: Any, place: Any) -> None:
-    digits, steps, sums = _written(place, columns)
-    whole_numbers.write_row(numba.carray(floats(x), columns), digits, steps, sums)
+def _written_short(place: Any, columns: Any) -> Any:
+    """The same in fewer digits."""
+    _, steps, sums = _written(place, columns)
+    return numba.carray(signed_octets(place), FEWER_DIGITS * columns), steps, sums
+
+
+@compiled
+def _write_whole(x: Any, columns: Any, place: Any, is_short: Any) -> None:
+    line = numba.carray(floats(x), columns)
+    if is_short:
+        digits, steps, sums = _written_short(place, columns)
+        whole_numbers.write_row(line, digits, steps, sums)
+    else:
+        more_digits, steps, sums = _written(place, columns)
+        whole_numbers.write_row(line, more_digits, steps, sums)
 
 
 def in_whole_numbers(x: int, columns: int) -> Array:
     """A row of x, float32 at an address, as the loop for whole numbers reads it: bytes that begin at a line."""
     room = np.empty(whole_numbers.bytes_of_a_row(columns) + LINE, np.uint8)
     found = room[-room.ctypes.data % LINE :]
-    _write_whole(x, columns, found.ctypes.data)
+    _write_whole(x, columns, found.ctypes.data, False)
     return found
 
 
@@ -262,10 +281,11 @@ def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
 
 
 def loop_of(parts: Any, kind: str) -> int:
-    """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or of bfloat16.
+    """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or as follows.
 
-    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, rows of bfloat16 as
-    `bfloat_loop` arranges them, and several rows as `kernels.pack` does where `reads_packed`.
+    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, a "short" one in fewer
+    digits, rows of bfloat16 as `bfloat_loop` arranges them, and several rows as `kernels.pack` does where
+    `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
     key = type(parts), kind, *fields
@@ -274,9 +294,15 @@ def loop_of(parts: Any, kind: str) -> int:
         if whole_numbers.has_loop(parts):
             alone = _one_whole_row
         of_bfloats = bfloat_loop()
-        may_be = kind in {"alone", "several"} or (of_bfloats is not None and of_bfloats.kind == kind)
+        may_be = kind in {"alone", "short", "several"} or (of_bfloats is not None and of_bfloats.kind == kind)
         assert may_be, "a process would end that uses what the processor has not, or the system was not asked for"
-        loop = {"alone": alone, "several": several, "tiled": _tiled_rows, "paired": _paired_rows}[kind]
+        loop = {
+            "alone": alone,
+            "short": _one_short_row,
+            "several": several,
+            "tiled": _tiled_rows,
+            "paired": _paired_rows,
+        }[kind]
         _loops[key] = _compiled_loop(numba.typeof(parts), loop)
     return int(_loops[key].address)
 
@@ -376,7 +402,7 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
             elif not lead(state, line[1], line[2], patience):
                 return step
         elif line[0] == steps.DIGITS:
-            _write_whole(line[1], line[2], line[3])
+            _write_whole(line[1], line[2], line[3], line[4] != 0)
         else:
             steps.small_step(line)
     return 0

@@ -47,3 +47,9 @@ def shorts(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks a
 def octets(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
     """An address as a pointer to bytes."""
     return _pointer_to(types.uint8, ir.IntType(8))
+
+
+@_operation
+def signed_octets(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    """An address as a pointer to bytes with a sign."""
+    return _pointer_to(types.int8, ir.IntType(8))

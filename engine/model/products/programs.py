@@ -94,12 +94,12 @@ class Steps:
     ) -> Array:
         """Write the products of x [rows, columns] with these matrices into tensors [rows, matrix rows].
 
-        `is_narrow`: several rows are rounded to bfloat16, where a matrix takes such. Returns the table of their shares.
+        `is_narrow`: they are rounded, several rows to bfloat16 where a matrix takes such. Returns the table of shares.
         """
         kinds = [self._kind(matrix, len(x), is_narrow) for matrix, _ in products]
         places = {kind: self._place_of(x, kind, room) for kind in kinds}
         lines = [
-            matrix.line(places[kind], y.data_ptr(), len(x), kind if kind == PAIRS.kind else "")
+            matrix.line(places[kind], y.data_ptr(), len(x), kind if kind in {PAIRS.kind, "short"} else "")
             for (matrix, y), kind in zip(products, kinds, strict=True)
         ]
         table = shares_of(lines, self.threads, self.more_follow)
@@ -110,7 +110,7 @@ class Steps:
     def _kind(matrix: Stored, rows: int, is_narrow: bool) -> str:
         """How rows lie that a matrix is multiplied with; "" for as they are."""
         if rows == 1:
-            return "digits" if matrix.has_whole_numbers() else ""
+            return ("short" if is_narrow else "digits") if matrix.has_whole_numbers() else ""
         if is_narrow and matrix.takes_bfloats:
             return PAIRS.kind
         return "packed" if matrix.reads_packed() else ""
@@ -119,8 +119,8 @@ class Steps:
         """Where x [rows, columns] lies so, once the steps until here are done."""
         if not kind:
             return x.data_ptr()
-        if kind == "digits":
-            return self.in_whole_numbers(x, room)[0]
+        if kind in {"digits", "short"}:
+            return self.in_whole_numbers(x, room, is_short=kind == "short")[0]
         is_paired = kind == PAIRS.kind
         packed = room.take(x.numel() // 2 if is_paired else x.numel())
         most = max(WORTH_SPREADING, -(-x.numel() // (SHARES * self.threads)))
@@ -128,14 +128,17 @@ class Steps:
         self.share(native().packings([job], most, "pairs" if is_paired else "pack"), (x, packed))
         return packed.data_ptr()
 
-    def in_whole_numbers(self, x: Tensor, room: Room) -> list[int]:
-        """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once."""
+    def in_whole_numbers(self, x: Tensor, room: Room, is_short: bool = False) -> list[int]:
+        """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once.
+
+        `is_short`: in fewer digits.
+        """
         columns, found = x.shape[1], dict[int, int]()
         size = -(-native().whole_numbers.bytes_of_a_row(columns) // 4)
         for row in x:
             if row.data_ptr() not in found:
                 digits = room.take(size)
-                self.add(native().steps.DIGITS, row, columns, digits)
+                self.add(native().steps.DIGITS, row, columns, digits, is_short)
                 found[row.data_ptr()] = digits.data_ptr()
         return [found[row.data_ptr()] for row in x]
 

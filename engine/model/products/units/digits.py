@@ -1,9 +1,9 @@
 """Vector operations for products in whole numbers: codes of a byte each times numbers of 24 bits, exactly.
 
-A number is written in three digits to the base 256, each a byte with a sign. One instruction multiplies codes without a
-sign by digits and adds two products at a time, which have room in 16 bits, as codes are at most 63. The next one
-multiplies these by factors of up to 8 bits and adds two again: sums of 256 numbers have room in 32 bits. Whole numbers
-may be added in any order: bits are the same for registers of 32 and of 64 bytes.
+A number is written in three digits to the base 256, each a byte with a sign, or in two. One instruction multiplies
+codes without a sign by digits and adds two products at a time, which have room in 16 bits, as codes are at most 63. The
+next one multiplies these by factors of up to 8 bits and adds two again: sums of 256 numbers have room in 32 bits. Whole
+numbers may be added in any order: bits are the same for registers of 32 and of 64 bytes.
 """
 
 from functools import lru_cache, reduce
@@ -38,9 +38,9 @@ from engine.model.products.building import (
 )
 from engine.model.products.vectors import field_of, filled
 
-DIGITS = 3
-ONE = np.float32(1 << 22)  # what `power` of a unit's numbers becomes
-ROOM = 1.0078125  # numbers are less than 2 ** 23 by this: so the highest digit has room in a byte
+DIGITS, FEWER_DIGITS = 3, 2
+ONE, ONE_OF_FEWER = np.float32(1 << 22), np.float32(1 << 14)  # what `power` of a unit's numbers becomes
+ROOM = 1.0078125  # numbers are less than twice of that by this: so the highest digit has room in a byte
 PAIR = 2 * MANY  # codes of two units
 SIXTEEN_NUMBERS = Vector("SixteenNumbers", ir.VectorType(F32, BYTES))
 PAIR_OF_BYTES = Vector("SixtyFourBytes", ir.VectorType(I8, PAIR))
@@ -227,7 +227,7 @@ pair_field = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, types.int64, types.int64),
 _FIRST = ir.Constant(I32, 0)
 
 
-def _write_digits() -> Any:
+def _write_digits(count: int) -> Any:
     def sign(_context: Any, numbers: Any, _index: Any, _factors: Any, array: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             here = place_of(context, builder, signature.args[0], values[:2], eight(F32))
@@ -238,9 +238,9 @@ def _write_digits() -> Any:
                 some = builder.load(builder.gep(here, [ir.Constant(I32, at)]), align=4)
                 parts.append(builder.call(nearest, [builder.fmul(some, factors[at // (MANY // LANES)])]))
             data = context.make_array(signature.args[3])(context, builder, values[3]).data
-            start = builder.gep(data, [builder.mul(values[1], ir.Constant(values[1].type, DIGITS))])
+            start = builder.gep(data, [builder.mul(values[1], ir.Constant(values[1].type, count))])
             there = builder.bitcast(start, PAIR_OF_BYTES.llvm.as_pointer())
-            for digit in range(DIGITS):
+            for digit in range(count):
                 builder.store(_lowest(builder, parts), builder.gep(there, [ir.Constant(I32, digit)]), align=1)
                 parts = [_without_lowest(builder, part) for part in parts]
             return context.get_dummy_value()
@@ -261,7 +261,7 @@ def _without_lowest(builder: Any, part: Any) -> Any:
     return builder.ashr(builder.add(part, constant(part.type, 128)), constant(part.type, 8))
 
 
-write_digits = _write_digits()
+write_digits, write_fewer_digits = _write_digits(DIGITS), _write_digits(FEWER_DIGITS)
 """(numbers, index, factors, array): 64 float32 numbers of two units, from an index on, times the factor of each unit,
 to the nearest whole number; of both units the lowest digits, then the middle ones, then the highest."""
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from engine.model.gguf.block_types import TYPES
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import Stored, blocks, times_all
+from engine.model.products.programs import Room, Steps
 from tests.campaigns.extent import choose, for_the_proofs
 from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
 
@@ -99,16 +100,38 @@ def test_bits_depend_neither_on_threads_nor_on_what_else_is_multiplied() -> None
         torch.set_num_threads(threads)
 
 
-def test_digits_give_back_the_numbers_that_were_written() -> None:
+def short(matrix: Stored, x: Tensor) -> Tensor:
+    """The product as networks in bfloat16 compute it in steps."""
+    steps, room = Steps(), Room()
+    row, found = room.take(1, matrix.columns).copy_(x), room.take(1, matrix.rows)
+    steps.multiply([(matrix, found)], row, room, is_narrow=True)
+    steps.finish()
+    steps.run(0, len(steps))
+    return found.clone()
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_row_in_fewer_digits_is_rounded_by_far_less_than_to_bfloat16(name: str) -> None:
+    matrix, weight = matrix_of(name)
+    for x in (row_of(), torch.randn(1, COLUMNS), 1e-25 * torch.randn(1, COLUMNS), 1e20 * torch.randn(1, COLUMNS)):
+        found, narrow = short(matrix, x), x.bfloat16().float() @ weight.float().t()
+        assert not torch.equal(found, matrix(x))
+        assert _share_of_magnitudes(found, x, weight) < 0.25 * _share_of_magnitudes(narrow, x, weight)
+    assert float(short(matrix, torch.zeros(1, COLUMNS)).abs().max()) == 0
+
+
+@pytest.mark.parametrize(("count", "kind"), [(3, np.uint8), (2, np.int8)])
+def test_digits_give_back_the_numbers_that_were_written(count: int, kind: type[np.uint8 | np.int8]) -> None:
     from engine.model.products.loops import whole_numbers
 
     x = row_of()[0].numpy()
-    digits = np.empty(3 * COLUMNS, np.uint8)
+    digits = np.empty(count * COLUMNS, kind)
     steps, sums = np.empty(COLUMNS // 256, np.float32), np.empty(3 * COLUMNS // 32, np.float32)
     whole_numbers.write_row(x, digits, steps, sums)
     steps = steps.repeat(8)
-    some = digits.view(np.int8).astype(np.float64).reshape(-1, 3, 2, 32)
-    found = (some[:, 0] + 256 * some[:, 1] + 65536 * some[:, 2]).reshape(-1, 32) * steps[:, None].astype(np.float64)
+    some = digits.view(np.int8).astype(np.float64).reshape(-1, count, 2, 32)
+    whole = sum(some[:, digit] * 256.0**digit for digit in range(count))
+    found = np.asarray(whole).reshape(-1, 32) * steps[:, None].astype(np.float64)
     wanted = x.reshape(-1, 32).astype(np.float64)
     assert np.all(np.abs(found - wanted) <= 0.5 * steps[:, None])
     assert np.allclose(sums[: COLUMNS // 32], found.sum(1), rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
