@@ -35,7 +35,7 @@ NAME = "coppice_tree"
 """By which configurations of transformers call this attention."""
 
 FEW_ROWS = 8  # up to here the rows of a group fill one block of a kernel, and one read of the keys serves all heads
-FOLDED = 1 << 18  # numbers of a mask for all heads of a group, up to which a CPU reads keys once for all of these
+FOLDED = 1 << 18  # numbers of a mask for all heads of a group, up to which a CPU reads keys once for all
 WORTH_THREADS = 1 << 20  # products of scores, about, that one thread takes longer for than several take to be woken
 # Bytes of packed keys and values that are unpacked at once: what stays in a core's caches until the product reads it.
 # On a CPU (AVX2, 1 thread, 1 row behind 4,096 slots, 8 heads of 128 for 32) one head after the other takes 10.5 ms, all
