@@ -82,7 +82,7 @@ def _program_of(product: Stored, states: Tensor) -> _Program:
     if not is_wide:
         x = room.take(1, product.columns)
         steps.add(loop.steps.WIDEN, 0, x, product.columns)
-    table = steps.multiply([(product, y)], x, room, is_narrow=not is_wide)
+    table = steps.multiply([(product, y)], x, room)
     written = None if is_wide else steps.add(loop.steps.NARROW, y, 0, 0, 1, product.rows)
     steps.finish()
     reads = not is_wide or product.has_whole_numbers()
