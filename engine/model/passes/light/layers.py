@@ -206,9 +206,8 @@ class _Layer:
         for (line, field), each in zip(program.told.kept, (keys, values), strict=True):
             lines[line, field : field + 2] = each.data_ptr() + size * begin * width, step
         count = begin + rows - start
-        is_paired = rows > 1 and dtype != torch.float32
         is_much = heads * rows * count * width > self._most_scored
-        if (is_much and not is_paired) or not _is_sight(mask, rows, count):
+        if (is_much and not _attends_in_pairs(program)) or not _is_sight(mask, rows, count):
             program.steps.run(0, program.attention)
             self._go_on_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
             return
@@ -227,7 +226,8 @@ class _Layer:
         """Whether loops attend here, as torch's kernel knows no sinks."""
         heads, rows, width = program.query.shape[1:]
         count = slots.length + rows - slots.start
-        return slots.may_be_claimed and heads * rows * count * width <= MOST_WITH_SINKS and _is_sight(mask, rows, count)
+        is_much = heads * rows * count * width > MOST_WITH_SINKS
+        return slots.may_be_claimed and (not is_much or _attends_in_pairs(program)) and _is_sight(mask, rows, count)
 
     def _go_on_by_torch(self, program: LayerProgram, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
         scaling, query = self._attention.scaling, program.query.to(keys.dtype)
@@ -293,6 +293,11 @@ class _Layer:
         linear = [*self._linear, *self._shared]
         builder = LayerBuilder(self._layer, linear, self._known, states, turned, mixture, staying)
         return builder.build([query, key, value, output, *network], by_pairs, products)
+
+
+def _attends_in_pairs(program: LayerProgram) -> bool:
+    """Whether loops attend sooner than torch's kernel, however much there is: see `Steps.attend`."""
+    return program.query.shape[2] > 1 and program.dtype != torch.float32
 
 
 def _is_sight(mask: Tensor | None, rows: int, slots: int) -> bool:

@@ -160,28 +160,28 @@ def test_layers_of_stored_weights_are_computed_in_steps(
     assert_as_near(found, *(logits(network, prompt=prompt) for network in networks))
 
 
+def in_bfloats(family: str) -> Any:
+    """A model in bfloat16, whose weights are multiplied as they are stored."""
+    model = tiny_model(family, **SHAPE).to(torch.bfloat16)
+    for layer in model.model.layers:
+        siblings = Siblings()
+        for name in multiplied_names(layer):
+            module = layer.get_submodule(name.rpartition(".")[0])
+            weight = module._parameters["weight"]
+            if weight.numel() >= SMALLEST:
+                kept = StoredWeight(name, codec_named("plain"), torch.empty_like(weight), FEW_ROWS, siblings)
+                kept.point({name: weight.data})
+                module._parameters["weight"] = kept
+    return model
+
+
 @pytest.mark.parametrize("family", WHOLE)
 def test_rows_of_bfloat16_are_computed_in_steps_of_float32(
     family: str, untouched: Wrapped, runs: list[tuple[int, int]]
 ) -> None:
     """About as near to exact numbers as the library's own code: both follow a prompt that was read in bfloat16."""
-
-    def narrow_alone() -> Any:
-        model = tiny_model(family, **SHAPE).to(torch.bfloat16)
-        for layer in model.model.layers:
-            siblings = Siblings()
-            for name in multiplied_names(layer):
-                module = layer.get_submodule(name.rpartition(".")[0])
-                weight = module._parameters["weight"]
-                if weight.numel() >= SMALLEST:
-                    kept = StoredWeight(name, codec_named("plain"), torch.empty_like(weight), FEW_ROWS, siblings)
-                    kept.point({name: weight.data})
-                    module._parameters["weight"] = kept
-        return model
-
-    found, own, best = (
-        logits(network) for network in (ours(narrow_alone()), untouched(narrow_alone()), untouched(exact(family)))
-    )
+    networks = ours(in_bfloats(family)), untouched(in_bfloats(family)), untouched(exact(family))
+    found, own, best = map(logits, networks)
     trees, rows = slice(0, None, 2), slice(1, None, 2)
     if bfloat_loop() is PAIRS:
         assert len(runs) == PROMPTS * 2 * 4
@@ -194,6 +194,21 @@ def test_rows_of_bfloat16_are_computed_in_steps_of_float32(
             for each in (found, own)
         )
         assert ours_of_rows.median() < 1.5 * own_of_rows.median(), "of rows: one that is routed otherwise says nothing"
+
+
+@pytest.mark.skipif(bfloat_loop() is not PAIRS, reason="no loop of this processor reads pairs")
+@pytest.mark.parametrize(
+    ("family", "of_a_row"), [("llama", 2), ("gpt_oss", 0)]
+)  # before and behind torch's; the library
+def test_rows_of_bfloat16_attend_in_steps_however_much_that_is(
+    family: str, of_a_row: int, runs: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = logits(ours(in_bfloats(family)))[0]
+    runs.clear()
+    monkeypatch.setattr(layers, "MOST_SCORED", 0)
+    monkeypatch.setattr(layers, "MOST_WITH_SINKS", 0)
+    assert torch.equal(logits(ours(in_bfloats(family)))[0], usual)
+    assert len(runs) == PROMPTS * 4 * (1 + of_a_row)
 
 
 def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: list[tuple[int, int]]) -> None:
