@@ -54,7 +54,9 @@ def test_a_thousand_in_a_row_leave_nothing(server: Running) -> None:
         told = server.http.post(PATH, json={"text": str(place), "stream": place % 2 == 0})
         assert str(place) in told.text
     after = taken_by(server)
-    assert after[:2] == before[:2]
+    assert all(now <= then for now, then in zip(after[:2], before[:2], strict=True)), (
+        "what others left may end meanwhile"
+    )
     assert after[2] - before[2] < LEAKED_BYTES
     assert server.desk.waiting == 0
 
@@ -68,7 +70,10 @@ def test_all_of_those_who_ask_at_once_get_their_own(server: Running) -> None:
     before = taken_by(server)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         assert list(pool.map(ask, range(AT_ONCE))) == [f"{place}," * 3 for place in range(AT_ONCE)]
-    assert taken_by(server)[:2] == before[:2]
+    after = taken_by(server)
+    assert all(now <= then for now, then in zip(after[:2], before[:2], strict=True)), (
+        "what others left may end meanwhile"
+    )
 
 
 def test_who_asks_once_does_not_wait_for_all_of_who_asks_much(server: Running) -> None:
