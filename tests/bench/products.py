@@ -1,7 +1,7 @@
 """How fast weights are multiplied as they are stored: bytes a second of one row, operations a second of several.
 
 python -m tests.bench.products [--rows 4096] [--columns 2048] [--formats BF16,Q8_0] [--numbers 1,4,9,17,33,64]
-    [--turns 30] [--threads 2] [--dtype float32] [--whole-numbers]
+    [--turns 30] [--threads 2] [--dtype float32] [--whole-numbers] [--attention]
 
 The same product by torch, of a weight in the rows' type, takes turns with each. Rows of bfloat16 are multiplied as
 tiles or in pairs, where the processor can. Matrices are read anew, one after another: together they are larger than
@@ -9,6 +9,8 @@ the caches. Of each the fastest run counts, since others compute on a machine to
 
 With --whole-numbers one row is multiplied in whole numbers and by the loop of float32, matrix by matrix in turns: the
 medians of both, and the median ratio of two that follow each other, which holds where seconds do not.
+
+With --attention several rows attend in pairs and by torch's kernel in turns, over keys and values in bfloat16.
 """
 
 import argparse
@@ -16,11 +18,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product as product_of
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear, scaled_dot_product_attention
 
+from engine.loading.measurements.measuring import attend_in_steps
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import product
 from engine.model.products.bfloat_loops import bfloat_loop, loop_for
@@ -36,6 +40,7 @@ ONE = 127  # the exponent of 1
 KINDS = {kind.name: kind for kind in TYPES}
 CODECS = {"BF16": ("plain", torch.bfloat16), "F16": ("plain", torch.float16), "int8": ("int8", torch.float32)}
 CODECS["NF4"] = ("nf4", torch.float32)
+HEADS = (32, 8, 128), (32, 32, 64)  # how many, over how many of keys, and their width
 FORMATS = (*CODECS, *(kind.name for kind in TYPES if kind.name in BLOCKS))
 
 
@@ -58,12 +63,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of what is multiplied")
     parser.add_argument("--whole-numbers", action="store_true")
+    parser.add_argument("--attention", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     numbers, dtype = [int(number) for number in arguments.numbers.split(",")], getattr(torch, arguments.dtype)
     if dtype == torch.bfloat16 and bfloat_loop() is None:
         parser.error("this processor multiplies no bfloat16: rows of it are multiplied in float32")
     shape = arguments.rows, arguments.columns
+    if arguments.attention:
+        compare_attention(arguments.turns)
+        return
     if arguments.whole_numbers:
         compare_loops(arguments.formats.split(","), shape, arguments.turns)
         return
@@ -105,6 +114,21 @@ def compare_loops(names: Sequence[str], shape: tuple[int, int], turns: int) -> N
         ratio = statistics.median(other / mine for mine, other in seconds)
         print(f"| {name} | {' | '.join(f'{rate:.1f}' for rate in rates)} | {ratio:.2f} |", flush=True)
     whole.has_loop = has_loop
+
+
+def compare_attention(turns: int) -> None:
+    """Print a table of the fastest runs of both, with heads that share keys, and with heads that have their own."""
+    print("| heads | rows | slots | ms in pairs | ms by torch |\n|---|--:|--:|--:|--:|")
+    for (heads, shared, width), rows, slots in product_of(HEADS, (17, 33, 65), (1024, 4096)):
+        query, keys = torch.randn(heads, rows, width), torch.randn(shared, slots, width).bfloat16()
+        narrow, mask = query.bfloat16()[None], torch.ones(1, 1, rows, slots, dtype=torch.bool)
+        narrow, mask = narrow.view(1, shared, -1, width), mask.repeat(1, 1, heads // shared, 1)
+        ways = (
+            lambda: attend_in_steps(query, keys),  # noqa: B023
+            lambda: scaled_dot_product_attention(narrow, keys[None], keys[None], attn_mask=mask),  # noqa: B023
+        )
+        found = [min(each) * 1e3 for each in zip(*([_timed(way) for way in ways] for _ in range(turns)), strict=True)]
+        print(f"| {heads} of {width} over {shared} | {rows} | {slots} | {found[0]:.2f} | {found[1]:.2f} |", flush=True)
 
 
 def _line(name: str, rate: float, shape: tuple[int, int], numbers: Sequence[int], seconds: Sequence[float]) -> str:

@@ -202,7 +202,7 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
 
     def attend(rows: int) -> object:
         if are_paired and 1 < rows <= MOST_ROWS and not (shape.eager or width % UNIT):
-            return _attend_in_steps(torch.ones(shape.heads, rows, width), keys[0])
+            return attend_in_steps(torch.ones(shape.heads, rows, width), keys[0])
         queries = torch.ones(1, shape.heads, rows, width, dtype=timer.dtype, device=timer.device)
         if not shape.eager:
             return tree_attention(nn.Module(), queries, keys, keys, _tree_mask(rows, timer))[0]
@@ -215,7 +215,7 @@ def attention_time(needs: ModelNeeds, timer: DeviceTimer) -> PassTime:
     return _pass_time(ATTENTION_ROWS, lambda _rows: ATTENTION_SLOTS * shape.query_width, attend, timer)
 
 
-def _attend_in_steps(query: Tensor, keys: Tensor) -> Tensor:
+def attend_in_steps(query: Tensor, keys: Tensor) -> Tensor:
     """As layers of one call attend: query float32 [heads, rows, width], keys (and values) [heads, slots, width]."""
     loop, (heads, rows, width) = native().attending, query.shape
     found, mask = torch.empty(rows, heads, width), torch.ones(rows, keys.shape[1], dtype=torch.bool)
