@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from engine.model.passes.layer_hooks import OnceHook
 from engine.protocol.messages import Event
 from engine.protocol.messages import Tree as TreeMessage
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
@@ -95,11 +96,8 @@ def layers_seen(layers: "Iterable[nn.Module]", passed: Passed) -> Iterator[None]
         yield
 
 
-def _call(passed: Passed, index: int, waits: bool):  # type: ignore[no-untyped-def]  # torch's own hook type
-    def hook(_layer: object, _inputs: object) -> None:
-        passed(index, waits)
-
-    return hook
+def _call(passed: Passed, index: int, waits: bool) -> OnceHook:
+    return OnceHook(lambda: passed(index, waits))
 
 
 @dataclass(frozen=True, slots=True)

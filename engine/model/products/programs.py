@@ -187,7 +187,13 @@ class Steps:
     def run(self, begin: int, end: int) -> None:
         """Do steps [begin, end)."""
         line = 8 * native().steps.STEP
-        team().run_steps(self._place + line * begin, end - begin, self.threads, self.more_follow)
+        team().run_steps([(self._place + line * begin, end - begin)], self.threads, self.more_follow)
+
+    @staticmethod
+    def run_all(programs: Sequence["Steps"]) -> None:
+        """Do the steps of several programs that were laid out for as many threads, one behind the other."""
+        first = programs[0]
+        team().run_steps([(each._place, len(each)) for each in programs], first.threads, first.more_follow)
 
 
 def _as_integer(number: Any) -> int:

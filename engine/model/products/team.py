@@ -7,6 +7,7 @@ such a pass helpers wait for the next batch in a loop, for a millisecond at most
 
 import threading
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -53,22 +54,25 @@ class Team:
         finally:
             self._is_free.release()
 
-    def run_steps(self, place: int, count: int, threads: int, more_follow: bool) -> None:
-        """Do `count` steps of a program, int64 [count, `steps.STEP`] at an address, its shares as `run` does.
+    def run_steps(self, programs: Sequence[tuple[int, int]], threads: int, more_follow: bool) -> None:
+        """Do the steps of programs one behind the other, its shares as `run` does.
 
-        Helpers stay awake between its shares, and behind the last one if `more_follow`.
+        A program: the address of int64 [count, `steps.STEP`], and the count. Helpers stay awake between shares, and
+        behind the last one if `more_follow`.
         """
         go_on, looks = _native().go_on, _looks(ASLEEP_SECONDS)
         if threads < 2 or not self._is_free.acquire(blocking=False):
-            go_on(self._address, place, 0, count, looks, True)
+            for place, count in programs:
+                go_on(self._address, place, 0, count, looks, True)
             return
         is_over = False
         try:
             self._call_helpers(threads, BETWEEN_SECONDS)
-            step = go_on(self._address, place, 0, count, looks, False)
-            while step:
-                self._settle()
-                step = go_on(self._address, place, step, count, looks, False)
+            for place, count in programs:
+                step = go_on(self._address, place, 0, count, looks, False)
+                while step:
+                    self._settle()
+                    step = go_on(self._address, place, step, count, looks, False)
             is_over = True
         finally:
             if not is_over:  # what interrupts comes when compiled code has ended

@@ -21,6 +21,10 @@ class Binding(Protocol):
     def bind(self, buffer: Tensor) -> None:
         """Make the layer run with what lies in `buffer`, uint8 of at least the layout's size."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the layer has its weights for good, as long as its bytes stay where they are."""
+
 
 class Scratch:
     """Memory for one layer's weights on the compute device, shared by all layers of the same shapes."""
@@ -73,6 +77,11 @@ class Views:
         self._layout = layout
         self._bound: dict[int, list[tuple[nn.Module, str, Tensor]]] = {}
 
+    @property
+    def is_settled(self) -> bool:
+        """As `Binding`."""
+        return bool(self._bound)
+
     def bind(self, buffer: Tensor) -> None:
         """Point the layer at its weights in `buffer`, uint8 of at least the layout's size."""
         places = self._bound.get(buffer.data_ptr())
@@ -106,7 +115,7 @@ class Decoded:
         (norms, routers) it then keeps copies in the network's, instead of making them anew in every pass.
         """
         self._layout = layout
-        self._stays = stays
+        self._stays, self._is_settled = stays, False
         self._decoder = decoder
         self._layer = layer
         self._views: dict[int, tuple[dict[str, Tensor], Products, list[tuple[nn.Module, str, Tensor]]]] = {}
@@ -123,6 +132,11 @@ class Decoded:
         for name, stored in self._multiplied:
             path, _, leaf = name.rpartition(".")
             layer.get_submodule(path)._parameters[leaf] = stored  # type: ignore[assignment]  # no `Parameter`: it has no numbers
+
+    @property
+    def is_settled(self) -> bool:
+        """As `Binding`: nothing is decoded in each pass anew into memory that other layers have too."""
+        return self._is_settled
 
     def bind(self, buffer: Tensor) -> None:
         """Decode what lies in `buffer`; on a GPU this takes its turn on the stream that computes."""
@@ -149,6 +163,7 @@ class Decoded:
                 ready[name] = stored[name]
             elif name in stored and self._keeps(weight):
                 ready[name] = stored[name].to(weight.dtype, copy=True)  # also what lies badly
+        self._is_settled = self._stays and ready.keys() == self._weights.keys()
         return stored, {}, [_place(self._layer, name, tensor) for name, tensor in ready.items()]
 
     def _keeps(self, weight: Tensor) -> bool:

@@ -188,17 +188,20 @@ class LayerStream:
                 self._bindings[index].bind(self._store.sources[index].acquire(index))
                 continue
             # First of all hooks: another one that looks at the layer before it runs finds its weights.
-            self._hooks.append(layer.register_forward_pre_hook(self._before(index), prepend=True))
-            self._hooks.append(layer.register_forward_hook(self._after(index)))
+            self._hooks.append(layer.register_forward_pre_hook(_Fetch(self, index), prepend=True))
+            if not self._store.is_resident(index) or index in self._split:
+                self._hooks.append(layer.register_forward_hook(self._after(index)))
 
-    def _before(self, index: int):  # type: ignore[no-untyped-def]  # torch's own hook type
-        def fetch(_layer: nn.Module, _inputs: object) -> None:
-            trunk: Tensor = self._store.sources[index].acquire(index, self.on_wait)
-            if self._experts and index in self._split:
-                self._experts.enter(index, trunk)
-            self._bindings[index].bind(trunk)
+    def fetch(self, index: int) -> None:
+        """Give a layer its weights; returns when they are where it computes."""
+        trunk: Tensor = self._store.sources[index].acquire(index, self.on_wait)
+        if self._experts and index in self._split:
+            self._experts.enter(index, trunk)
+        self._bindings[index].bind(trunk)
 
-        return fetch
+    def is_settled(self, index: int) -> bool:
+        """Whether a layer has its weights, and keeps them."""
+        return self._store.is_resident(index) and index not in self._split and self._bindings[index].is_settled
 
     def _after(self, index: int):  # type: ignore[no-untyped-def]
         def release(_layer: nn.Module, _inputs: object, _output: object) -> None:
@@ -209,3 +212,19 @@ class LayerStream:
                 self._trunk_bytes += self._layouts[index].nbytes
 
         return release
+
+
+class _Fetch:
+    """The hook before a layer."""
+
+    def __init__(self, stream: LayerStream, index: int) -> None:
+        self._stream, self._index = stream, index
+
+    @property
+    def runs_once(self) -> bool:
+        """As `SparingHook`."""
+        return self._stream.is_settled(self._index)
+
+    def __call__(self, _layer: nn.Module, _inputs: object) -> None:
+        """As torch calls it."""
+        self._stream.fetch(self._index)

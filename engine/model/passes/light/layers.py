@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any
 
@@ -43,7 +44,7 @@ def lighten_layer(layer: Any) -> bool:
     known = known_attention(layer.self_attn)
     if known is None or layer.self_attn.head_dim % UNIT or not _are_norms_known(layer, known):
         return False
-    own, light = type(layer).forward, _Layer(layer, known, with_scores)
+    own, light = type(layer).forward, LightLayer(layer, known, with_scores)
 
     def forward(
         module: Any,
@@ -70,8 +71,14 @@ def lighten_layer(layer: Any) -> bool:
             **others,
         )
 
+    forward.light = light  # type: ignore[attr-defined]  # for `light_layer`
     layer.__dict__["forward"] = MethodType(forward, layer)
     return True
+
+
+def light_layer(layer: Any) -> "LightLayer | None":
+    """What computes few rows of a layer in one call, where `lighten_layer` found it known."""
+    return getattr(layer.__dict__.get("forward"), "light", None)
 
 
 def _are_norms_known(layer: Any, known: KnownAttention) -> bool:
@@ -107,7 +114,18 @@ class _Shared(threading.local):
 _shared = _Shared()
 
 
-class _Layer:
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A layer's program for the rows of a pass, and what it is handed beside them."""
+
+    program: LayerProgram
+    slots: Any
+    mask: Tensor | None
+    turns: tuple[Tensor, ...]  # cosines and sines, float32 [1, rows, numbers of a head that are turned]
+    attends: bool  # with loops; else torch's kernel does
+
+
+class LightLayer:
     """One layer."""
 
     def __init__(self, layer: Any, known: KnownAttention, with_scores: bool) -> None:
@@ -119,7 +137,16 @@ class _Layer:
         self._programs: OrderedDict[tuple[int, ...], LayerProgram] = OrderedDict()
 
     @property
-    def _linear(self) -> list[Any]:
+    def kind(self) -> tuple[object, ...]:
+        """What all have in common that take the same rows."""
+        return self._known, self._attention.head_dim, id(self._config)
+
+    def numbers(self) -> int:
+        """How many are multiplied with each row; 0 where that depends on a router."""
+        return sum(each.in_features * each.out_features for each in self.linear) if self._is_gated else 0
+
+    @property
+    def linear(self) -> list[Any]:
         """The modules of its products; looked up, as a network may be given others."""
         attention, network = self._attention, self._layer.mlp
         found = [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
@@ -131,26 +158,47 @@ class _Layer:
         shared = self._mixture.shared if self._mixture is not None else None
         return [] if shared is None else [shared.gate_proj, shared.up_proj, shared.down_proj]
 
-    def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
-        """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
-        attention, is_ours = self._attention, self._config._attn_implementation == tree_attention.NAME
+    def takes(self, states: Tensor, cache: Any, embeddings: Any) -> bool:
+        """Whether these are rows that loops compute, states [1, rows, width], if there is a program for them."""
+        is_ours = self._config._attn_implementation == tree_attention.NAME
         if not (are_narrow(states) or are_light(states)) or cache is None or not (is_ours or self._known.has_sinks):
-            return None
-        turned = embeddings[0].shape[-1] if self._known.is_partial else attention.head_dim
-        program, slots = self._program(states, turned), cache.layers[self._index]
-        if program is None or not hasattr(slots, "claim"):
-            return None
-        if not are_turns(embeddings, states.shape[1], turned // 2 if self._known.has_sinks else turned):
+            return False
+        turned = self.turned(embeddings)
+        return are_turns(embeddings, states.shape[1], turned // 2 if self._known.has_sinks else turned)
+
+    def turned(self, embeddings: Any) -> int:
+        """How many numbers of a head are turned."""
+        width: int = embeddings[0].shape[-1] if self._known.is_partial else self._attention.head_dim
+        return width
+
+    def ready(self, program: LayerProgram, mask: Tensor | None, cache: Any, embeddings: Any) -> Ready | None:
+        """A program of this layer with what a pass hands over; None where that is left to the library's own code."""
+        slots = cache.layers[self._index]
+        if not hasattr(slots, "claim"):
             return None
         if mask is not None and mask.is_floating_point() and self._known.has_sinks:
             mask = _shared.sight(mask)
-        if self._known.has_sinks and not self._takes_sinks(program, slots, mask):
+        attends = self._attends(program, slots, mask)
+        if self._known.has_sinks and not attends:  # torch's kernel knows none
+            return None
+        return Ready(program, slots, mask, _shared.wide(embeddings, self.turned(embeddings)), attends)
+
+    def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
+        """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
+        if not self.takes(states, cache, embeddings):
+            return None
+        program = self.program(states, self.turned(embeddings))
+        ready = self.ready(program, mask, cache, embeddings) if program is not None else None
+        if program is None or ready is None:
             return None
         # The loops' numbers are float32: of rows of bfloat16 between them, too.
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
         choice = program.routed.tell(program.steps.program) if program.routed is not None else None
-        self._tell(program, states, found, normed, *_shared.wide(embeddings, turned))
-        self._run(program, slots, mask)
+        self.tell(ready, states, found, normed)
+        if ready.attends:
+            program.steps.run(0, len(program.steps))
+        else:
+            self._run_with_torch(ready)
         if normed is not None:
             found += self._network(program, normed, choice)
         elif program.mixed is not None and choice is not None:
@@ -169,10 +217,9 @@ class _Layer:
         made = network.experts(normed[0], choice, weights)[None]
         return made if shared is None else made + shared  # type: ignore[no-any-return]
 
-    def _tell(
-        self, program: LayerProgram, states: Tensor, found: Tensor, normed: Tensor | None, *turns: Tensor
-    ) -> None:
-        """Write the addresses of this pass; `turns`: cosines and sines."""
+    def tell(self, ready: Ready, states: Tensor, found: Tensor, normed: Tensor | None = None) -> None:
+        """Write the addresses of this pass, and take the slots for its keys and values if the loops attend."""
+        program, turns = ready.program, ready.turns
         lines, told, x, y = program.steps.program, program.told, states.data_ptr(), found.data_ptr()
         for step, module, name in told.parameters:
             lines[step, WEIGHT] = module._parameters[name].data_ptr()
@@ -185,49 +232,44 @@ class _Layer:
             lines[step, field] = normed.data_ptr()
         for step in told.turns:
             lines[step, 2:4] = turns[0].data_ptr(), turns[1].data_ptr()
-
-    def _run(self, program: LayerProgram, slots: Any, mask: Tensor | None) -> None:
-        """All steps; those that attend are left out where torch does."""
-        lines, dtype = program.steps.program, program.dtype
-        heads, rows, width = program.query.shape[1:]
         if program.sinks is not None:
             program.of_attention[native().attending.SINKS] = program.sinks._parameters["sinks"].data_ptr()
-        claimed = slots.claim(rows)
-        if claimed is None:
-            if dtype == torch.float32:
-                for (line, field), each in zip(program.told.kept, (program.key, program.value), strict=True):
-                    lines[line, field : field + 2] = each.data_ptr(), rows * width
-            program.steps.run(0, program.turned)
-            keys, values = slots.update(program.key.to(dtype), program.value.to(dtype))
-            self._go_on_by_torch(program, keys, values, mask)
-            return
-        keys, values, begin = claimed
+        if ready.attends:
+            self._tell_slots(program, ready.slots, ready.mask)
+
+    @staticmethod
+    def _tell_slots(program: LayerProgram, slots: Any, mask: Tensor | None) -> None:
+        rows, width = program.query.shape[2:]
+        keys, values, begin = slots.claim(rows)
+        told, loop = program.of_attention, native().attending
         step, start, size = keys.stride(1), slots.start, keys.itemsize
         for (line, field), each in zip(program.told.kept, (keys, values), strict=True):
-            lines[line, field : field + 2] = each.data_ptr() + size * begin * width, step
-        count = begin + rows - start
-        is_much = heads * rows * count * width > self._most_scored
-        if (is_much and not _attends_in_pairs(program)) or not _is_sight(mask, rows, count):
-            program.steps.run(0, program.attention)
-            self._go_on_by_torch(program, keys[:, :, start : begin + rows], values[:, :, start : begin + rows], mask)
-            return
-        told, loop = program.of_attention, native().attending
+            program.steps.program[line, field : field + 2] = each.data_ptr() + size * begin * width, step
         told[loop.KEYS], told[loop.VALUES] = (each.data_ptr() + size * start * width for each in (keys, values))
         told[loop.KEY_STEP] = told[loop.VALUE_STEP] = step
         told[loop.MASK], told[loop.MASK_STEP] = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
-        told[loop.SLOTS] = count
-        program.steps.run(0, len(program.steps))
+        told[loop.SLOTS] = begin + rows - start
 
-    @property
-    def _most_scored(self) -> int:
-        return MOST_WITH_SINKS if self._known.has_sinks else MOST_SCORED
-
-    def _takes_sinks(self, program: LayerProgram, slots: Any, mask: Tensor | None) -> bool:
-        """Whether loops attend here, as torch's kernel knows no sinks."""
+    def _attends(self, program: LayerProgram, slots: Any, mask: Tensor | None) -> bool:
+        """Whether the loops attend."""
+        if not slots.may_be_claimed:
+            return False
         heads, rows, width = program.query.shape[1:]
         count = slots.length + rows - slots.start
-        is_much = heads * rows * count * width > MOST_WITH_SINKS
-        return slots.may_be_claimed and (not is_much or _attends_in_pairs(program)) and _is_sight(mask, rows, count)
+        most = MOST_WITH_SINKS if self._known.has_sinks else MOST_SCORED
+        is_much = heads * rows * count * width > most
+        return (not is_much or _attends_in_pairs(program)) and _is_sight(mask, rows, count)
+
+    def _run_with_torch(self, ready: Ready) -> None:
+        """All steps but those that attend."""
+        program, slots = ready.program, ready.slots
+        if program.dtype == torch.float32:
+            rows, width = program.query.shape[2:]
+            for (line, field), each in zip(program.told.kept, (program.key, program.value), strict=True):
+                program.steps.program[line, field : field + 2] = each.data_ptr(), rows * width
+        program.steps.run(0, program.turned)
+        keys, values = slots.update(program.key.to(program.dtype), program.value.to(program.dtype))
+        self._go_on_by_torch(program, keys, values, ready.mask)
 
     def _go_on_by_torch(self, program: LayerProgram, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
         scaling, query = self._attention.scaling, program.query.to(keys.dtype)
@@ -235,10 +277,10 @@ class _Layer:
         program.attended.copy_(found.reshape(program.attended.shape))
         program.steps.run(program.attention + 1, len(program.steps))
 
-    def _program(self, states: Tensor, turned: int) -> LayerProgram | None:
+    def program(self, states: Tensor, turned: int) -> LayerProgram | None:
         """The one for these rows with the weights that are in place now; None where there is none."""
         rows = states.shape[1]
-        products = [product_of(module, rows) for module in self._linear]
+        products = [product_of(module, rows) for module in self.linear]
         if None in products or not rows:
             return None
         mixture = self._mixture if rows == 1 else None
@@ -282,7 +324,7 @@ class _Layer:
         query, key, value, output, *network = products
         by_pairs = isinstance(query, Woven)
         others = (value, output, *network)
-        is_bare = self._linear[0].bias is None and self._linear[1].bias is None
+        is_bare = self.linear[0].bias is None and self.linear[1].bias is None
         is_bare &= not (self._known.has_norms or self._known.is_partial)
         if by_pairs != isinstance(key, Woven) or (by_pairs and not is_bare) or any(map(_is_woven, others)):
             return None
@@ -290,7 +332,7 @@ class _Layer:
             query, key = query.matrix, key.matrix
         if query.rows % key.rows:  # loops have as many heads as any other read each head of keys
             return None
-        linear = [*self._linear, *self._shared]
+        linear = [*self.linear, *self._shared]
         builder = LayerBuilder(self._layer, linear, self._known, states, turned, mixture, staying)
         return builder.build([query, key, value, output, *network], by_pairs, products)
 

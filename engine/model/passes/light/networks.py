@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.model.passes import tree_attention
+from engine.model.passes.light.chains import Chains
 from engine.model.passes.light.head import Head
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import MOST_ROWS
@@ -62,7 +63,7 @@ def lighten_decoder(decoder: Any) -> bool:
     by_kinds = DECODERS.get(digest_of(type(decoder).forward))
     if by_kinds is None:
         return False
-    own, turns, config = type(decoder).forward, _Turns(decoder.rotary_emb), decoder.config
+    own, turns, config, chains = type(decoder).forward, _Turns(decoder.rotary_emb), decoder.config, Chains()
     kinds: list[str] = list(config.layer_types) if by_kinds else []
     layers: int = config.num_hidden_layers
 
@@ -80,8 +81,13 @@ def lighten_decoder(decoder: Any) -> bool:
             "use_cache": given.get("use_cache"),
             "position_embeddings": turns.of(states, positions),
         }
-        for index, layer in enumerate(module.layers):
-            states = layer(states, attention_mask=mask[kinds[index]] if isinstance(mask, dict) else mask, **arguments)
+        masks = [mask[kind] for kind in kinds] if isinstance(mask, dict) else [mask] * layers
+        begin = 0
+        while begin < layers:
+            states, end = chains.compute(module.layers, begin, states, masks, arguments)
+            if end == begin:
+                states, end = module.layers[begin](states, attention_mask=masks[begin], **arguments), begin + 1
+            begin = end
         return Decoded(module.norm(states), given["past_key_values"])
 
     decoder.__dict__["forward"] = MethodType(forward, decoder)

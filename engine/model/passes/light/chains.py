@@ -1,0 +1,142 @@
+"""Several layers of few rows in one go: whoever asks is idle between two calls, and so is the memory."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.model.passes.light.layer_programs import LayerProgram
+from engine.model.passes.light.layers import LightLayer, Ready, light_layer
+from engine.model.products.programs import Steps
+
+MOST_PRODUCTS = 1 << 30  # numbers times rows that are multiplied in one go: some 25 ms, as a pass can only end between
+KEPT = 64  # chains: for each first layer, and number of rows of a tree's levels
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Layers that were found to go together, their programs, and what that was found with."""
+
+    lights: Sequence[LightLayer]
+    programs: Sequence[LayerProgram]
+    hooks: Sequence[tuple[int, ...]]
+    weights: Sequence[tuple[dict[str, Any], Any]]
+
+    def holds(self, layers: Sequence[Any]) -> bool:
+        """Whether all is as it was, for these layers."""
+        return (
+            self.programs[0].steps.is_as_allowed()
+            and all(params["weight"] is weight for params, weight in self.weights)
+            and all(_hooks_of(layer) == known for layer, known in zip(layers, self.hooks, strict=False))
+        )
+
+    def ready(self, masks: Sequence[Tensor | None], cache: Any, embeddings: Any) -> list[Ready] | None:
+        """Of all its layers, in a pass; None unless loops compute all of each."""
+        found: list[Ready] = []
+        for light, program, mask in zip(self.lights, self.programs, masks, strict=False):
+            ready = light.ready(program, mask, cache, embeddings)
+            if ready is None or not ready.attends:
+                return None
+            found.append(ready)
+        return found
+
+
+class Chains:
+    """Of a decoder's layers."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, ...], _Chain] = OrderedDict()
+
+    def compute(
+        self,
+        layers: Sequence[Any],
+        begin: int,
+        states: Tensor,
+        masks: Sequence[Tensor | None],
+        arguments: Mapping[str, Any],
+    ) -> tuple[Tensor, int]:
+        """What layers from one on make of states [1, rows, width]; and the first one behind those.
+
+        That is `begin` itself, and the states as they are, where two do not go together.
+        """
+        cache, embeddings = arguments["past_key_values"], arguments["position_embeddings"]
+        chain = self._chain(layers, begin, states, embeddings)
+        if chain is None or not chain.lights[0].takes(states, cache, embeddings):
+            return states, begin
+        ready = chain.ready(masks[begin:], cache, embeddings)
+        if ready is None:
+            return states, begin
+        first = layers[begin]
+        for hook in first._forward_pre_hooks.values():
+            hook(first, ())
+        return _computed(chain.lights, ready, states), begin + len(ready)
+
+    def _chain(self, layers: Sequence[Any], begin: int, states: Tensor, embeddings: Any) -> _Chain | None:
+        turned, is_wide = embeddings[0].shape[-1], states.dtype == torch.float32
+        # A thread has a room of its own, see `Room`.
+        key = (threading.get_ident(), begin, states.shape[1], turned, is_wide)
+        chain = self._kept.get(key)
+        if chain is None or not chain.holds(layers[begin:]):
+            chain = _found(layers[begin:], states, embeddings)
+        if chain is None:
+            self._kept.pop(key, None)
+            return None
+        self._kept[key] = chain
+        self._kept.move_to_end(key)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return chain
+
+
+def _found(layers: Sequence[Any], states: Tensor, embeddings: Any) -> _Chain | None:
+    """The first of these layers that go together, two or more, with programs for as many rows as `states` has."""
+    most, rows = MOST_PRODUCTS, states.shape[1]
+    lights: list[LightLayer] = []
+    programs: list[LayerProgram] = []
+    for layer in layers:
+        light = light_layer(layer)
+        if light is None or not _may_be_left_alone(layer) or (lights and light.kind != lights[0].kind):
+            break
+        numbers = light.numbers()
+        most -= numbers * rows
+        if not numbers or most < 0:
+            break
+        program = light.program(states, light.turned(embeddings))
+        if program is None or program.told.normed or program.routed is not None:
+            break
+        lights.append(light)
+        programs.append(program)
+    if len(lights) < 2:
+        return None
+    weights = [(module._parameters, module._parameters["weight"]) for light in lights for module in light.linear]
+    return _Chain(lights, programs, [_hooks_of(layer) for layer in layers[: len(lights)]], weights)
+
+
+def _hooks_of(layer: Any) -> tuple[int, ...]:
+    """Changes when a layer gets another hook, or loses one: torch gives them numbers that grow."""
+    found = layer._forward_pre_hooks, layer._forward_hooks
+    return tuple([number for hooks in found for number in (len(hooks), next(reversed(hooks), -1))])
+
+
+def _may_be_left_alone(layer: Any) -> bool:
+    """Whether all that is called before and after a layer needs no more than one call for several layers."""
+    hooks = (*layer._forward_pre_hooks.values(), *layer._forward_hooks.values())
+    return all(getattr(hook, "runs_once", False) for hook in hooks)
+
+
+def _computed(lights: Sequence[LightLayer], ready: Sequence[Ready], states: Tensor) -> Tensor:
+    found = [torch.empty_like(states) for _ in range(2)]
+    lengths = [each.slots.length for each in ready]
+    try:
+        for number, (light, each) in enumerate(zip(lights, ready, strict=True)):
+            light.tell(each, found[(number + 1) % 2] if number else states, found[number % 2])
+        Steps.run_all([each.program.steps for each in ready])
+    except BaseException:
+        for each, length in zip(ready, lengths, strict=True):
+            each.slots.crop(length)  # some were taken for keys and values that were not computed
+        raise
+    return found[(len(ready) - 1) % 2]
