@@ -82,11 +82,11 @@ def lighten_decoder(decoder: Any) -> bool:
             "position_embeddings": turns.of(states, positions),
         }
         masks = [mask[kind] for kind in kinds] if isinstance(mask, dict) else [mask] * layers
-        begin = 0
+        every, begin = list(module.layers), 0
         while begin < layers:
-            states, end = chains.compute(module.layers, begin, states, masks, arguments)
+            states, end = chains.compute(every, begin, states, masks, arguments)
             if end == begin:
-                states, end = module.layers[begin](states, attention_mask=masks[begin], **arguments), begin + 1
+                states, end = every[begin](states, attention_mask=masks[begin], **arguments), begin + 1
             begin = end
         return Decoded(module.norm(states), given["past_key_values"])
 

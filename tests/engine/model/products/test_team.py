@@ -102,7 +102,7 @@ def test_helpers_stay_awake_while_one_thread_does_a_long_step(monkeypatch: pytes
     steps = np.zeros((1, native().steps.STEP), np.int64)
     steps[0, 0] = native().steps.GATE  # of no numbers
     for more_follow in (False, True):
-        ours.run_steps(steps.ctypes.data, 1, 2, more_follow)
+        ours.run_steps([(steps.ctypes.data, 1)], 2, more_follow)
     assert seen == [True, True]
 
 

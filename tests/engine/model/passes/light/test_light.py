@@ -1,6 +1,6 @@
 """Modules whose few rows are computed with few calls give what transformers' own code gives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,15 +137,20 @@ def test_logits_are_those_of_the_librarys_own_code(family: str, untouched: Wrapp
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The runs of programs, filled by what follows."""
+    """The runs of programs, also of several in one go, filled by what follows."""
     found: list[tuple[int, int]] = []
-    own = Steps.run
+    own, own_all = Steps.run, Steps.run_all
 
     def run(steps: Steps, begin: int, end: int) -> None:
         found.append((begin, end))
         own(steps, begin, end)
 
+    def run_all(programs: Sequence[Steps]) -> None:
+        found.extend((0, len(steps)) for steps in programs)
+        own_all(programs)
+
     monkeypatch.setattr(Steps, "run", run)
+    monkeypatch.setattr(Steps, "run_all", run_all)
     return found
 
 
@@ -257,10 +262,10 @@ def test_the_room_between_steps_grows(untouched: Wrapped, monkeypatch: pytest.Mo
     assert_as_near(*(logits(network) for network in networks))
 
 
-def light_layer(network: Network) -> layers._Layer:
+def light_layer(network: Network) -> layers.LightLayer:
     """What computes the first layer."""
-    forward = network.layers[0].__dict__["forward"].__func__
-    (light,) = (cell.cell_contents for cell in forward.__closure__ if isinstance(cell.cell_contents, layers._Layer))
+    light = layers.light_layer(network.layers[0])
+    assert light is not None
     return light
 
 
@@ -328,14 +333,14 @@ def test_a_choice_of_more_experts_than_there_are_is_left_to_the_library(chosen: 
     model = narrow("mixtral")
     for layer in model.model.layers:
         layer.mlp.gate.top_k = chosen
-    program = light_layer(ours(model))._program(torch.zeros(1, 1, 512), 128)
+    program = light_layer(ours(model)).program(torch.zeros(1, 1, 512), 128)
     assert program is not None
     assert program.routed is None
 
 
 def test_keys_that_are_shared_unevenly_are_left_to_the_library() -> None:
     light = light_layer(ours(narrow("llama", num_key_value_heads=3)))
-    assert light._program(torch.zeros(1, 1, 512), 128) is None
+    assert light.program(torch.zeros(1, 1, 512), 128) is None
 
 
 def test_norms_of_heads_that_do_not_lie_one_behind_the_other() -> None:
