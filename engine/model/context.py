@@ -18,7 +18,7 @@ from engine.model.one_pass.prompt_pass import PromptPass
 from engine.model.passes import tree_attention
 from engine.model.passes.graphed_passes import GraphBackend, GraphedPasses
 from engine.model.passes.kept_text import KeptText
-from engine.model.passes.layer_hooks import OnceHook
+from engine.model.passes.layer_hooks import KnownHook
 from engine.model.passes.sight import Sight
 from engine.model.passes.slot_forms import AS_COMPUTED, SlotForm
 from engine.model.passes.tree_cache import PendingTree, TreeCache, TreeMasks
@@ -77,7 +77,7 @@ class Context:
         self._graphs = GraphedPasses(network, self._cache, self._masks, graphs, self._compute) if graphs else None
         self._between_layers = between_layers
         for layer in network.layers:
-            layer.register_forward_pre_hook(OnceHook(between_layers))
+            layer.register_forward_pre_hook(KnownHook(lambda _inputs: between_layers(), "once"))
 
     @property
     def pass_rows(self) -> int:
@@ -423,7 +423,7 @@ class SharedContext(Context):
         shared = {id(layer) for layer in host.network.layers}
         for layer in network.layers:
             if id(layer) not in shared:
-                layer.register_forward_pre_hook(OnceHook(between_layers))
+                layer.register_forward_pre_hook(KnownHook(lambda _inputs: between_layers(), "once"))
 
     def prefill(self, tokens: Sequence[int]) -> int:
         """Nothing to compute: the host has read `tokens`, and nothing else."""

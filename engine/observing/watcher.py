@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from engine.model.passes.layer_hooks import OnceHook
+from engine.model.passes.layer_hooks import KnownHook
 from engine.protocol.messages import Event
 from engine.protocol.messages import Tree as TreeMessage
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
@@ -96,8 +96,8 @@ def layers_seen(layers: "Iterable[nn.Module]", passed: Passed) -> Iterator[None]
         yield
 
 
-def _call(passed: Passed, index: int, waits: bool) -> OnceHook:
-    return OnceHook(lambda: passed(index, waits))
+def _call(passed: Passed, index: int, waits: bool) -> KnownHook:
+    return KnownHook(lambda _inputs: passed(index, waits), "once")
 
 
 @dataclass(frozen=True, slots=True)

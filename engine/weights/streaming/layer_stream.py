@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.model.passes.layer_hooks import SettledHook
 from engine.weights.codecs.codec import Decoder
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import Choose, fastest_way
@@ -188,43 +190,28 @@ class LayerStream:
                 self._bindings[index].bind(self._store.sources[index].acquire(index))
                 continue
             # First of all hooks: another one that looks at the layer before it runs finds its weights.
-            self._hooks.append(layer.register_forward_pre_hook(_Fetch(self, index), prepend=True))
-            if not self._store.is_resident(index) or index in self._split:
-                self._hooks.append(layer.register_forward_hook(self._after(index)))
+            is_settled = partial(self._is_settled, index)
+            fetch, release = (SettledHook(partial(each, index), is_settled) for each in (self._fetch, self._release))
+            self._hooks.append(layer.register_forward_pre_hook(fetch, prepend=True))
+            self._hooks.append(layer.register_forward_hook(release))
 
-    def fetch(self, index: int) -> None:
-        """Give a layer its weights; returns when they are where it computes."""
+    def _fetch(self, index: int) -> None:
+        """Before a layer: returns when its weights are where it computes."""
         trunk: Tensor = self._store.sources[index].acquire(index, self.on_wait)
         if self._experts and index in self._split:
             self._experts.enter(index, trunk)
         self._bindings[index].bind(trunk)
 
-    def is_settled(self, index: int) -> bool:
-        """Whether a layer has its weights, and keeps them."""
-        return self._store.is_resident(index) and index not in self._split and self._bindings[index].is_settled
+    def _release(self, index: int) -> None:
+        """After a layer."""
+        if self._experts and index in self._split:
+            self._experts.leave(index)
+        self._store.sources[index].release(index)
+        if not self._store.is_resident(index):
+            self._trunk_bytes += self._layouts[index].nbytes
 
-    def _after(self, index: int):  # type: ignore[no-untyped-def]
-        def release(_layer: nn.Module, _inputs: object, _output: object) -> None:
-            if self._experts and index in self._split:
-                self._experts.leave(index)
-            self._store.sources[index].release(index)
-            if not self._store.is_resident(index):
-                self._trunk_bytes += self._layouts[index].nbytes
-
-        return release
-
-
-class _Fetch:
-    """The hook before a layer."""
-
-    def __init__(self, stream: LayerStream, index: int) -> None:
-        self._stream, self._index = stream, index
-
-    @property
-    def runs_once(self) -> bool:
-        """As `SparingHook`."""
-        return self._stream.is_settled(self._index)
-
-    def __call__(self, _layer: nn.Module, _inputs: object) -> None:
-        """As torch calls it."""
-        self._stream.fetch(self._index)
+    def _is_settled(self, index: int) -> bool:
+        """Whether a layer has its weights, all of them, and keeps them."""
+        has_experts = self._experts is not None and index in self._split
+        has_all = not has_experts or (self._experts is not None and self._experts.stays(index))
+        return has_all and self._store.is_resident(index) and self._bindings[index].is_settled

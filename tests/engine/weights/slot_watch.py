@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten
 
+from engine.model.passes.layer_hooks import KnownHook
 from engine.weights.streaming.binding import Decoded, Views
 from engine.weights.streaming.experts.slots import ExpertSlots, LoadedExpert
 from engine.weights.streaming.layer_source import DeviceRing, DiskRing
@@ -313,12 +314,12 @@ def _leave(mode: _Operations) -> Callable[[nn.Module, Any, Any], None]:
     return leave
 
 
-def _behind(stream: LayerStream) -> Callable[[nn.Module, Any, Any], None]:
-    def behind(_layer: nn.Module, _inputs: object, _output: object) -> None:
+def _behind(stream: LayerStream) -> KnownHook:
+    def behind(_inputs: object) -> None:
         for weights in stream._scratch._layers.values():
             for weight in weights.values():
                 poison(weight)
         if len(stream._scratch._one):
             poison(stream._scratch._one)
 
-    return behind
+    return KnownHook(behind, "each")  # layers in one go decode nothing

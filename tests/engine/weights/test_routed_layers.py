@@ -1,5 +1,6 @@
 """Layers of mixtures in one call: one row's router, the choice and the experts are steps, with the bits of any way."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from transformers.models.glm4_moe.modeling_glm4_moe import Glm4MoeTopkRouter
 
 from engine.model.checkpoint import Checkpoint, open_checkpoint
 from engine.model.context import Context
-from engine.model.passes.light import sparse
+from engine.model.passes.light import chains, sparse
 from engine.model.passes.light.experts import Stack
 from engine.model.passes.light.sparse import STAYING, Mixed
 from engine.model.products import product
@@ -20,6 +21,7 @@ from engine.model.products.grouped import Member
 from engine.model.products.loops.routing import choose as chosen_by_loop
 from engine.model.products.loops.routing import choose_scored
 from engine.model.products.product import plain
+from engine.model.products.programs import Steps
 from engine.model.streamable_network import StreamableNetwork, build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.streaming.experts.routing import RoutingRecord
@@ -135,6 +137,34 @@ def test_what_was_chosen_and_used_is_told(family: str, tmp_path: Path, announced
     record.close()
     stream.close()
     assert not any(STAYING in layer.mlp.experts.__dict__ for layer in streamable.network.layers)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("family", choose(["qwen3_moe", "gpt_oss"], list(KINDS)))
+@pytest.mark.parametrize("tiers", [STAY, ["ram"] * LAYERS, STREAMED], ids=lambda tiers: tiers[0])
+def test_layers_go_together_where_all_their_weights_stay(
+    family: str, tiers: list[Tier], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streamable = build_streamable(of_file(family, tmp_path), torch.float32, CPU)
+    stream, goes, own = opened(streamable, tiers), list[int](), Steps.run_all
+    record = RoutingRecord.of(streamable.network.layers)
+    assert record
+
+    def run_all(programs: Sequence[Steps]) -> None:
+        goes.append(len(programs))
+        own(programs)
+
+    monkeypatch.setattr(Steps, "run_all", run_all)
+    found, chosen = rows(streamable), [record.chosen(layer) for layer in range(LAYERS)]
+    assert goes == ([] if tiers == STREAMED else [LAYERS] * len(TEXT))
+    used = stream.expert_use.experts
+    monkeypatch.setattr(chains, "MOST_PRODUCTS", 0)
+    goes.clear()
+    assert_same(rows(streamable), found)
+    assert not goes
+    assert stream.expert_use.experts == 2 * used
+    assert all(torch.equal(record.chosen(layer), chosen[layer]) for layer in range(LAYERS))
+    record.close()
+    stream.close()
 
 
 @pytest.mark.parametrize("rule", ["of all", "of all, to 1", "of those chosen"])

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.model.passes.layer_hooks import together_of
+from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.layer_programs import LayerProgram
 from engine.model.passes.light.layers import LightLayer, Ready, light_layer
 from engine.model.products.programs import Steps
@@ -25,13 +27,15 @@ class _Chain:
     programs: Sequence[LayerProgram]
     hooks: Sequence[tuple[int, ...]]
     weights: Sequence[tuple[dict[str, Any], Any]]
+    staying: Sequence[StayingExperts | None]
 
     def holds(self, layers: Sequence[Any]) -> bool:
         """Whether all is as it was, for these layers."""
         return (
             self.programs[0].steps.is_as_allowed()
             and all(params["weight"] is weight for params, weight in self.weights)
-            and all(_hooks_of(layer) == known for layer, known in zip(layers, self.hooks, strict=False))
+            and all(light.staying is known for light, known in zip(self.lights, self.staying, strict=True))
+            and self.hooks == [_hooks_of(*each) for each in zip(layers, self.lights, strict=False)]
         )
 
     def ready(self, masks: Sequence[Tensor | None], cache: Any, embeddings: Any) -> list[Ready] | None:
@@ -70,9 +74,10 @@ class Chains:
         ready = chain.ready(masks[begin:], cache, embeddings)
         if ready is None:
             return states, begin
-        first = layers[begin]
-        for hook in first._forward_pre_hooks.values():
-            hook(first, ())
+        for number, layer in enumerate(layers[begin : begin + len(ready)]):
+            for hook in _hooks(layer):
+                if together_of(hook) == "each" or (together_of(hook) == "once" and not number):
+                    hook(layer, ())
         return _computed(chain.lights, ready, states), begin + len(ready)
 
     def _chain(self, layers: Sequence[Any], begin: int, states: Tensor, embeddings: Any) -> _Chain | None:
@@ -99,44 +104,59 @@ def _found(layers: Sequence[Any], states: Tensor, embeddings: Any) -> _Chain | N
     programs: list[LayerProgram] = []
     for layer in layers:
         light = light_layer(layer)
-        if light is None or not _may_be_left_alone(layer) or (lights and light.kind != lights[0].kind):
+        if light is None or not _goes_together(layer) or (lights and light.kind != lights[0].kind):
             break
-        numbers = light.numbers()
-        most -= numbers * rows
-        if not numbers or most < 0:
+        most -= rows * light.numbers
+        program = light.program(states, light.turned(embeddings)) if most >= 0 else None
+        if program is None or program.told.normed or (program.mixed and not program.mixed.may_wait):
             break
-        program = light.program(states, light.turned(embeddings))
-        if program is None or program.told.normed or program.routed is not None:
+        most -= rows * program.mixed.numbers if program.mixed else 0
+        if most < 0:
             break
         lights.append(light)
         programs.append(program)
     if len(lights) < 2:
         return None
-    weights = [(module._parameters, module._parameters["weight"]) for light in lights for module in light.linear]
-    return _Chain(lights, programs, [_hooks_of(layer) for layer in layers[: len(lights)]], weights)
+    return _Chain(
+        lights,
+        programs,
+        [_hooks_of(*each) for each in zip(layers, lights, strict=False)],
+        [(module._parameters, module._parameters["weight"]) for light in lights for module in light.linear],
+        [light.staying for light in lights],
+    )
 
 
-def _hooks_of(layer: Any) -> tuple[int, ...]:
-    """Changes when a layer gets another hook, or loses one: torch gives them numbers that grow."""
-    found = layer._forward_pre_hooks, layer._forward_hooks
+def _hooks_of(layer: Any, light: LightLayer) -> tuple[int, ...]:
+    """Changes when a layer or its experts get another hook, or lose one: torch gives them numbers that grow."""
+    found = [layer._forward_pre_hooks, layer._forward_hooks]
+    if light.experts is not None:
+        found.append(light.experts._forward_pre_hooks)
     return tuple([number for hooks in found for number in (len(hooks), next(reversed(hooks), -1))])
 
 
-def _may_be_left_alone(layer: Any) -> bool:
-    """Whether all that is called before and after a layer needs no more than one call for several layers."""
-    hooks = (*layer._forward_pre_hooks.values(), *layer._forward_hooks.values())
-    return all(getattr(hook, "runs_once", False) for hook in hooks)
+def _goes_together(layer: Any) -> bool:
+    """Whether all that is called before and after a layer is known to be no hindrance."""
+    return None not in map(together_of, _hooks(layer))
+
+
+def _hooks(layer: Any) -> tuple[Any, ...]:
+    return *layer._forward_pre_hooks.values(), *layer._forward_hooks.values()
 
 
 def _computed(lights: Sequence[LightLayer], ready: Sequence[Ready], states: Tensor) -> Tensor:
     found = [torch.empty_like(states) for _ in range(2)]
-    lengths = [each.slots.length for each in ready]
+    lengths, choices = [each.slots.length for each in ready], list[Tensor | None]()
     try:
         for number, (light, each) in enumerate(zip(lights, ready, strict=True)):
+            routed, steps = each.program.routed, each.program.steps
+            choices.append(None if routed is None else routed.tell(steps.program))
             light.tell(each, found[(number + 1) % 2] if number else states, found[number % 2])
         Steps.run_all([each.program.steps for each in ready])
     except BaseException:
         for each, length in zip(ready, lengths, strict=True):
             each.slots.crop(length)  # some were taken for keys and values that were not computed
         raise
+    for each, choice in zip(ready, choices, strict=True):
+        if each.program.mixed is not None and choice is not None:
+            each.program.mixed.announce(choice)
     return found[(len(ready) - 1) % 2]

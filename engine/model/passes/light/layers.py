@@ -141,9 +141,20 @@ class LightLayer:
         """What all have in common that take the same rows."""
         return self._known, self._attention.head_dim, id(self._config)
 
+    @property
     def numbers(self) -> int:
-        """How many are multiplied with each row; 0 where that depends on a router."""
-        return sum(each.in_features * each.out_features for each in self.linear) if self._is_gated else 0
+        """How many are multiplied with each row, but for experts."""
+        return sum(each.in_features * each.out_features for each in self.linear)
+
+    @property
+    def experts(self) -> Any:
+        """The module of a mixture's experts."""
+        return None if self._mixture is None else self._mixture.experts
+
+    @property
+    def staying(self) -> StayingExperts | None:
+        """The experts that stay where they are, if these do."""
+        return None if self._mixture is None else self._mixture.staying
 
     @property
     def linear(self) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.model.passes.layer_hooks import together_of
 from engine.model.passes.light.experts import ExpertSteps, StayingExperts, lay_out
 from engine.model.passes.light.gated import is_gated, is_silu
 from engine.model.passes.light.known_forwards import digest_of
@@ -27,9 +28,10 @@ ROUTERS = {
     "0ceb9cc1fd33f955": (True, True),  # Mixtral's
     "b21eb97e9b5c06f5": (False, False),  # gpt-oss'
 }
+"""By the digest of `forward`: whether weights are parts of all logits' softmax, and are made to add up to 1."""
+
 SCORED = "31569c3fdbe756b2"
 """The digest of `forward` of a router by scores of each expert alone: DeepSeek's and GLM-4.5's, float32 throughout."""
-"""By the digest of `forward`: whether weights are parts of all logits' softmax, and are made to add up to 1."""
 
 PLACE = 4  # in what loops are told of a matrix that is one array: its address
 STAYING = "staying_experts"
@@ -148,6 +150,18 @@ class Mixed:
     found: Tensor
     tellers: tuple[int, ...]  # the steps that tell others of the chosen experts: see `routing.tell`
 
+    @property
+    def numbers(self) -> int:
+        """How many of the chosen experts are multiplied with a row."""
+        pieces = [*self.staying.up.first.pieces, *self.staying.down.first.pieces]
+        return self.routed.weights.numel() * sum(piece.rows * piece.columns for piece in pieces)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether whoever looks at the experts may be told later, of the choice alone: see `announce`."""
+        brings, hooks = self.staying.brings, self.routed.known.experts._forward_pre_hooks.values()
+        return all(hook is brings or together_of(hook) == "each" for hook in hooks)
+
     def finish(self, program: Array) -> None:
         """Have the steps of a finished program tell its other steps."""
         loop, laid, stacks = native(), self.laid, (self.staying.up, self.staying.down)
@@ -164,7 +178,10 @@ class Mixed:
             program[step, 2:8] = own, len(owners), places.shape[1], there, place, distance
 
     def announce(self, choice: Tensor) -> None:
-        """Have whoever looks at the experts see what came to them, as if they had been called."""
+        """Have whoever looks at the experts see what came to them, as if they had been called.
+
+        Where other layers have run since, row and weights are no longer those.
+        """
         experts, routed = self.routed.known.experts, self.routed
         for hook in experts._forward_pre_hooks.values():
             if hook is not self.staying.brings:

@@ -1,11 +1,13 @@
 """Which experts the routers of a mixture chose in the last pass."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from engine.model.passes.layer_hooks import KnownHook
 from engine.weights.streaming.experts.binding import Experts, find_experts
 
 MOST_ROWS = (
@@ -27,8 +29,9 @@ class RoutingRecord:
         self._choices: dict[int, list[Tensor]] = {index: [] for index in self.layers}
         self._hooks: list[RemovableHandle] = []
         for index, each in experts:
-            self._hooks.append(layers[index].register_forward_pre_hook(self._begin(index)))
-            self._hooks.append(each.module.register_forward_pre_hook(self._note(index), prepend=True))
+            begin, note = KnownHook(self._begin(index), "each"), KnownHook(self._note(index), "each")
+            self._hooks.append(layers[index].register_forward_pre_hook(begin))
+            self._hooks.append(each.module.register_forward_pre_hook(note, prepend=True))
 
     @classmethod
     def of(cls, layers: Iterable[nn.Module]) -> "RoutingRecord | None":
@@ -67,14 +70,14 @@ class RoutingRecord:
         for (layer, each), piece in zip(away, pieces, strict=True):
             self._choices[layer].append(piece.view(each.shape))
 
-    def _begin(self, index: int):  # type: ignore[no-untyped-def]  # torch's own hook type
-        def begin(_layer: nn.Module, _inputs: object) -> None:
+    def _begin(self, index: int) -> Callable[[Any], None]:
+        def begin(_inputs: Any) -> None:
             self._choices[index] = []
 
         return begin
 
-    def _note(self, index: int):  # type: ignore[no-untyped-def]
-        def note(_experts: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def _note(self, index: int) -> Callable[[Any], None]:
+        def note(inputs: Any) -> None:
             choices = self._choices[index]
             choices.append(inputs[1] if inputs[1].dtype == torch.int64 else inputs[1].long())
             if sum(map(len, choices[1:])) >= MOST_ROWS:

@@ -70,6 +70,7 @@ class ExpertStream:
         self._slots = list(dict.fromkeys(layer.slots for layer in layers if layer.slots))
         self._ways: dict[ExpertSlots, ExpertWay] = {}
         self._companions: Mapping[str, Tensor] = {}  # of the layer that is running
+        self._companions_of: dict[int, Mapping[str, Tensor]] = {}  # of every layer, as it ran last
         self._parts_of: Callable[[int], Parts] = dict[
             int, Parts
         ]().__getitem__  # where the experts that are followed are found
@@ -101,7 +102,7 @@ class ExpertStream:
         if index <= self._last:  # another pass
             self._ways.clear()
         self._last, self._in_bulk, self._rows = index, None, 0
-        self._companions = stored_views(self._layers[index].split.companions, trunk)
+        self._companions = self._companions_of[index] = stored_views(self._layers[index].split.companions, trunk)
         self._rows, self._computed = 0, []
         self._begun = self._clock.mark()
 
@@ -116,6 +117,11 @@ class ExpertStream:
             self._in_bulk = None
             self._bulks.sources[index].release(index)
             self._bytes_in_bulk += 0 if layer.slots is None else layer.split.bulk.nbytes
+
+    def stays(self, index: int) -> bool:
+        """Whether all experts of a layer stay in memory, and the processor computes them where they lie."""
+        layer = self._layers[index]
+        return bool(layer.followed) and layer.slots is None and layer.binding is None and not layer.beside
 
     def close(self) -> None:
         """Detach, and end the threads. The stores are left to their owner."""
@@ -199,13 +205,15 @@ class ExpertStream:
     def _staying(
         self, layer: ExpertLayer, followed: FollowedExperts, brings: Callable[..., Any]
     ) -> Callable[[], StayingExperts | None]:
-        """What gives all experts of the layer that is running, which stay in memory; found once for a place."""
+        """What gives all experts of a layer that has run before, which stay in memory; found once for a place."""
         found: list[StayingExperts | None] = []
         places: list[int] = []
 
         def staying() -> StayingExperts | None:
-            bulk = self._bulks.resident[layer.index]
-            here = [bulk.data_ptr(), *(stack.data_ptr() for stack in self._companions.values())]
+            bulk, own = self._bulks.resident[layer.index], self._companions_of.get(layer.index)
+            if own is None:
+                return None
+            here = [bulk.data_ptr(), *(stack.data_ptr() for stack in own.values())]
             if places != here:
                 places[:], found[:] = here, [followed.staying(self._in(layer, bulk), brings)]
             return found[0]
@@ -218,7 +226,7 @@ class ExpertStream:
         Where all of it stays in memory, views of those in use are made once, some kilobytes for each; others last as
         long as the layer runs.
         """
-        own = self._companions
+        own = self._companions_of[layer.index]
         place = layer.index, bulk.data_ptr(), *(stack.data_ptr() for stack in own.values())
         stays = layer.slots is None and place == self._views.setdefault(layer.index, (place, {}))[0]
         views: dict[int, Parts] = self._views[layer.index][1] if stays else {}
