@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engine import accelerator
 from engine.model.context import Context
 from engine.model.network import wrap
+from engine.model.passes.layer_hooks import Together
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
@@ -22,9 +23,10 @@ from engine.weights.streaming.experts.kept import keep_experts
 from engine.weights.streaming.stored_weight import NarrowWeight, light_rows
 
 NARROW_LAYERS = (2, 6)  # of two networks: the difference is what layers cost, the rest what a pass costs
-NARROW_REPEATS = 4
+NARROW_REPEATS = 6
 MOST_SWEPT = 32 << 20  # bytes; more than a processor's own caches hold, of which a pass finds nothing more
 CALL_ROWS = (1, 4, 16, 64)
+MOST_IN_ONE_GO = 4  # rows of which layers that overhead counts for at all go together: see `light.chains`
 STORED_SHAPE = {"intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 128}
 """That of the narrowest matrices that are multiplied as they are stored: `products.product.SMALLEST` numbers."""
 STORED_EXPERT = 512
@@ -107,8 +109,8 @@ def _rounded(layers: nn.ModuleList) -> nn.ModuleList:
 def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:
     """The least times of passes through layers so narrow that nothing but overhead is left; `check` may raise.
 
-    On a processor other memory is read ahead of each of them, as much as a layer's weights: these empty the caches, and
-    every line of what calls them takes longer then.
+    On a processor other memory is read ahead of each of them, or of those that are computed in one go, as much as a
+    layer's weights: these empty the caches, and every line of what calls them takes longer then.
     """
     few, many = (narrow.context(layers, check) for layers in NARROW_LAYERS)
     sweep = _Sweep(min(MOST_SWEPT, narrow.row_bytes) if narrow.device.type == "cpu" else 0)
@@ -117,6 +119,7 @@ def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:
     layers: list[float] = []
     rest: list[float] = []
     for rows in CALL_ROWS:
+        sweep.together = "once" if rows <= MOST_IN_ONE_GO else None
         short, long = (_least_seconds(context, rows, sweep) for context in (few, many))
         layers.append(max(long - short, long / 100) / (NARROW_LAYERS[1] - NARROW_LAYERS[0]))
         rest.append(max(0.0, short - NARROW_LAYERS[0] * layers[-1]))
@@ -124,7 +127,9 @@ def pass_overhead(narrow: Narrow, check: Callable[[], None]) -> PassOverhead:
 
 
 class _Sweep:
-    """Called before a layer: reads memory, and counts the seconds of that."""
+    """Called before a layer, or before several in one go: reads memory, and counts the seconds of that."""
+
+    together: Together | None = None
 
     def __init__(self, nbytes: int) -> None:
         self._memory, self.seconds = torch.ones(nbytes // 4), 0.0
