@@ -87,7 +87,8 @@ def _temporary_folder() -> Path:
 _log = logging.getLogger(__name__)
 
 _CONNECT_MS = 3000
-_ANSWER_MS = 5000
+_WORDS_MS = 5000  # within which a later start says what it wants
+_HEARD_MS = 25_000  # and how long it waits until it is heard: from a cold disk the first window takes its time
 _END_MS, _AGAIN_MS = 5000, 100  # what a program takes to end, and between two looks whether it has
 _MOST_BYTES = 65_536
 _MOST_WAITING = 8
@@ -172,7 +173,7 @@ class Instance(QObject):
                 socket.abort()
                 continue
             socket.setReadBufferSize(_MOST_BYTES)
-            QTimer.singleShot(_ANSWER_MS, socket, socket.abort)
+            QTimer.singleShot(_WORDS_MS, socket, socket.abort)
             socket.readyRead.connect(lambda socket=socket: self._on_words(socket))
             self._on_words(socket)
 
@@ -198,7 +199,7 @@ def _was_heard(name: str, words: bytes) -> bool:
     if not socket.waitForConnected(_CONNECT_MS) or not is_own_peer(socket.socketDescriptor()):
         return False
     socket.write(QByteArray(words))
-    deadline, answer, is_open = QDeadlineTimer(_ANSWER_MS), b"", True
+    deadline, answer, is_open = QDeadlineTimer(_HEARD_MS), b"", True
     while is_open and len(answer) < len(_DONE) and not deadline.hasExpired():
         is_open = socket.waitForReadyRead(int(deadline.remainingTime()))
         answer += socket.read(len(_DONE) - len(answer)).data()  # also what came before the other side hung up

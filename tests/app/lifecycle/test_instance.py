@@ -98,7 +98,7 @@ def test_the_end_of_the_program_before_is_waited_for(
     def let_it_end(_milliseconds: int) -> None:
         before.communicate(b"\n")
 
-    monkeypatch.setattr(instance_module, "_ANSWER_MS", 100)
+    monkeypatch.setattr(instance_module, "_HEARD_MS", 100)
     monkeypatch.setattr(instance_module, "_END_MS", 60_000)
     monkeypatch.setattr(QThread, "msleep", let_it_end)
     second = Instance(tmp_path)
@@ -110,7 +110,7 @@ def test_the_end_of_the_program_before_is_waited_for(
 def test_a_program_that_neither_answers_nor_ends_is_said(
     instance: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instance_module, "_ANSWER_MS", 100)
+    monkeypatch.setattr(instance_module, "_HEARD_MS", 100)
     monkeypatch.setattr(instance_module, "_END_MS", 200)
     with pytest.raises(InputError, match="does not answer"):
         Instance(tmp_path).claim_or_hand_over("")
@@ -270,7 +270,7 @@ def test_a_hostile_server_at_the_new_place_is_given_up(
     if answer.startswith(b"done"):
         Instance(tmp_path).hand_over("")  # it is this user's program, and says that it has understood
         return
-    monkeypatch.setattr(instance_module, "_ANSWER_MS", 300)
+    monkeypatch.setattr(instance_module, "_HEARD_MS", 300)
     with pytest.raises(InputError, match="does not answer"):
         Instance(tmp_path).hand_over("")
 
@@ -315,7 +315,7 @@ def test_who_is_at_the_other_end_is_known() -> None:
 
 
 def test_who_says_nothing_is_hung_up_on(qtbot: QtBot, instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instance_module, "_ANSWER_MS", 50)
+    monkeypatch.setattr(instance_module, "_WORDS_MS", 50)
     silent = QLocalSocket()
     silent.connectToServer(instance.name)
     qtbot.waitUntil(lambda: silent.state() is QLocalSocket.LocalSocketState.ConnectedState)
