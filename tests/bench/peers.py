@@ -2,7 +2,7 @@
 
 python -m tests.bench.peers [--gigabytes 1.6] [--kinds BF16,Q8_0,Q4_0] [--disk BF16] [--turns 5]
     [--shape grown|inflated|mixture]
-    [--chains 4,8,16,32] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
+    [--chains 4,8,16,32] [--read 768] [--budgets auto,8,16,64,128] [--held 0.75] [--weights auto] [--folder DIR]
     [--files DIR] [--write-only] [--save FILE] [--json]
 
 Needs `pip install xllamacpp`, which is llama.cpp with its own server; `airllm` too, for its row. The target is the
@@ -12,14 +12,16 @@ text. Or it is the trained mixture of `tests.mixture_pair` (*mixture*), its expe
 programs open the same GGUF files of target and draft. Each program runs once without a draft and once with what was
 best of a short search: llama.cpp over lengths of its chain, Coppice over sizes of its tree. Where `--files` names a
 folder, `model/`, `KIND/target.gguf` and `draft-BF16.gguf` are opened there, and written first if they are missing;
-otherwise they are made for this run alone. All answer the same
-prompts, greedily and in turns; every one in a process of its own, with as many threads. From disk: in a control group
-that holds less memory than the file has, with the page cache dropped before each answer. Decoding alone is timed.
+otherwise they are made for this run alone. All answer the same prompts, greedily and in turns; every one in a process
+of its own, with as many threads. From disk: in a control group that holds less memory than the file has, with the page
+cache dropped before each answer. Decoding is timed alone; so is, in memory, how those without a draft read long prompts
+of random tokens.
 """
 
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import sys
@@ -43,6 +45,7 @@ from tests.bench.programs import NONE, AnswerError, Asked, Setup, Turn
 
 WARM_UP_TOKENS = 8
 SEARCH_TOKENS = 32
+READ_TURNS = 2
 PLAIN_TOKENS = {"memory": 16, "disk": 5}  # of who writes one token a pass: its passes are all alike
 
 
@@ -71,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--disk", default="BF16", help="types to compare from disk")
     parser.add_argument("--turns", type=int, default=5, help="prompts, each answered by all")
     parser.add_argument("--max-new-tokens", type=int, default=96)
+    parser.add_argument("--read", type=int, default=768, help="tokens of a long prompt, whose reading is timed")
     parser.add_argument("--chains", default="4,8,16,32")
     parser.add_argument("--budgets", default="auto,8,16,64,128")
     parser.add_argument("--weights", default="auto", help="the number type that Coppice computes in")
@@ -121,10 +125,18 @@ def _compare(
         if case.from_disk:
             setups += _airllm(case, files.model, prompts[0], found["left_out"], arguments.threads)
         turns = in_turns(case, setups, prompts, arguments.max_new_tokens)
+        plain = [setup for setup in setups if setup.size == NONE and setup.program != "AirLLM"]
+        reads = {} if case.from_disk else in_turns(case, plain, _long_prompts(arguments.read), 1)
     except (GroupError, AnswerError) as error:
         found["left_out"].append(f"{case.kind} from {case.place}: {error}")
         return
-    found["rows"] += rows(case, turns)
+    found["rows"] += rows(case, turns, reads)
+
+
+def _long_prompts(tokens: int) -> list[tuple[int, ...]]:
+    """Prompts of which nobody knows the beginning of another."""
+    chance = random.Random(0)
+    return [tuple(chance.randrange(300, 4000) for _ in range(tokens)) for _ in range(1 + READ_TURNS)]
 
 
 def best_size(case: Case, program: str, sizes: Iterable[str], prompts: Sequence[Sequence[int]], threads: int) -> str:

@@ -49,8 +49,13 @@ class Case:
         )
 
 
-def rows(case: Case, turns: Mapping[Setup, Sequence[Turn]]) -> Iterator[dict[str, Any]]:
-    """One for every setup; ratios are medians over the turns, against llama.cpp without and with a draft."""
+def rows(
+    case: Case, turns: Mapping[Setup, Sequence[Turn]], reads: Mapping[Setup, Sequence[Turn]]
+) -> Iterator[dict[str, Any]]:
+    """One for every setup; ratios are medians over the turns, against llama.cpp without and with a draft.
+
+    `reads`: answers to long prompts, of those without a draft; may be empty.
+    """
     plain = next(setup for setup in turns if setup.program == PEER and setup.size == NONE)
     drafting = next(setup for setup in turns if setup.program == PEER and setup.size != NONE)
     for setup, done in turns.items():
@@ -66,6 +71,10 @@ def rows(case: Case, turns: Mapping[Setup, Sequence[Turn]]) -> Iterator[dict[str
             "seconds_per_pass": sum(turn.seconds for turn in done) / sum(turn.passes for turn in done),
             "over_plain_peer": ratio(done, turns[plain]),
             "over_drafting_peer": ratio(done, turns[drafting]),
+            "read_per_second": statistics.median(turn.read_per_second for turn in reads[setup])
+            if setup in reads
+            else 0.0,
+            "read_over_peer": _read_ratio(reads[setup], reads[plain]) if setup in reads else 0.0,
             "same_texts": sum(_same(a, b) for a, b in zip(done, turns[plain], strict=True)),
             "texts": len(done),
         }
@@ -75,6 +84,12 @@ def ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> float:
     """How many times as fast, a median over the turns."""
     pairs = zip(turns, others, strict=True)
     return statistics.median(turn.tokens_per_second / other.tokens_per_second for turn, other in pairs)
+
+
+def _read_ratio(turns: Sequence[Turn], others: Sequence[Turn]) -> float:
+    return statistics.median(
+        turn.read_per_second / other.read_per_second for turn, other in zip(turns, others, strict=True)
+    )
 
 
 def _same(turn: Turn, other: Turn) -> bool:
@@ -88,8 +103,9 @@ def as_text(found: Mapping[str, Any]) -> str:
         f"{found['machine']['processor']}, {found['machine']['threads']} threads, {found['machine']['shape']} target",
         "",
         "| weights | read from | who | drafts | tokens/s | tokens per pass | ms per pass "
-        "| over llama.cpp without a draft | over llama.cpp with its draft | same texts |",
-        "|---|---|---|---|--:|--:|--:|--:|--:|--:|",
+        "| over llama.cpp without a draft | over llama.cpp with its draft | same texts "
+        "| tokens/s of a long prompt, over llama.cpp |",
+        "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in found["rows"]:
         held = (
@@ -101,7 +117,8 @@ def as_text(found: Mapping[str, Any]) -> str:
         ratios = f"{row['over_plain_peer']:.2f} | {row['over_drafting_peer']:.2f}"
         texts = f"{row['same_texts']} of {row['texts']}"
         who = f"{row['weights']} | {row['place']}{held} | {row['program']} | {row['size']}"
-        lines.append(f"| {who} | {figures} | {ratios} | {texts} |")
+        read = f"{row['read_per_second']:.0f}, {row['read_over_peer']:.2f}" if row["read_per_second"] else ""
+        lines.append(f"| {who} | {figures} | {ratios} | {texts} | {read} |")
     return "\n".join([*lines, "", *(f"Left out: {reason}" for reason in found["left_out"])])
 
 

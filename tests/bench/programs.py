@@ -39,17 +39,27 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer: its tokens, and the seconds in which `counted` of them were written, in so many passes."""
+    """One answer: its tokens, and the seconds in which `counted` of them were written, in so many passes.
+
+    `read`: tokens of the prompt that were not known, in so many seconds; where a program tells.
+    """
 
     tokens: tuple[int, ...]
     counted: int
     seconds: float
     passes: int
+    read: int = 0
+    read_seconds: float = 0.0
 
     @property
     def tokens_per_second(self) -> float:
         """Of decoding; reading the prompt is left out."""
         return self.counted / self.seconds
+
+    @property
+    def read_per_second(self) -> float:
+        """Tokens of the prompt."""
+        return self.read / self.read_seconds if self.read_seconds else 0.0
 
 
 class Program(Protocol):
@@ -76,7 +86,8 @@ class LlamaCpp:
         timings, tokens = found["timings"], tuple(found["tokens"])
         counted = timings["predicted_n"] - 1
         passes = counted - timings.get("draft_n_accepted", 0)
-        return Turn(tokens, counted, timings["predicted_ms"] / 1000, max(1, passes))
+        seconds, read_seconds = timings["predicted_ms"] / 1000, timings["prompt_ms"] / 1000
+        return Turn(tokens, counted, seconds, max(1, passes), timings["prompt_n"], read_seconds)
 
 
 class Coppice:
@@ -113,7 +124,8 @@ class Coppice:
 
         found = self._session.collect(Prompt(tuple(prompt)), replace(self._options, max_new_tokens=count))
         told = found.statistics
-        return Turn(tuple(found.token_ids), told.new_tokens, told.seconds.decode, told.passes)
+        read, seconds = told.prompt_tokens - told.cached_tokens, told.seconds
+        return Turn(tuple(found.token_ids), told.new_tokens, seconds.decode, told.passes, read, seconds.prefill)
 
 
 class AirLlm:
@@ -175,7 +187,7 @@ class Asked:
         except BrokenPipeError as error:
             raise self._ended() from error
         found = self._reply()
-        return Turn(tuple(found["tokens"]), found["counted"], found["seconds"], found["passes"])
+        return Turn(**{**found, "tokens": tuple(found["tokens"])})
 
     def close(self) -> None:
         """End it."""

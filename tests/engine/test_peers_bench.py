@@ -36,7 +36,7 @@ class Invented:
         self.asked.append((self.setup.program, self.setup.size, count))
         rate = RATES.get((self.setup.program, self.setup.size), 0.5)
         passes = count if self.setup.size == NONE else max(1, count // 4)
-        return Turn(tuple(range(count)), count, count / rate, passes)
+        return Turn(tuple(range(count)), count, count / rate, passes, 100, 10 / rate)
 
     def close(self) -> None:
         """Nothing runs."""
@@ -56,7 +56,9 @@ def test_the_fastest_size_is_taken_and_all_take_turns(case: Case) -> None:
     assert best_size(case, "Coppice", ["16", "64", "auto"], PROMPTS, 2) == "64"
     Invented.asked.clear()
     setups = [case.setup(program, size, 2) for program, size in RATES]
-    found = {(row["program"], row["size"]): row for row in rows(case, in_turns(case, setups, PROMPTS, 40))}
+    turns = in_turns(case, setups, PROMPTS, 40)
+    reads = {setup: turns[setup] for setup in setups if setup.size == NONE}
+    found = {(row["program"], row["size"]): row for row in rows(case, turns, reads)}
     order = [who[:2] for who in Invented.asked]
     assert order == [*RATES, *RATES, *reversed(RATES)], "warmed up, then there and back"
     assert {who[2] for who in Invented.asked[4:]} == {peers.PLAIN_TOKENS["memory"], 40}
@@ -66,7 +68,8 @@ def test_the_fastest_size_is_taken_and_all_take_turns(case: Case) -> None:
     text = as_text(
         {"rows": found.values(), "left_out": ["AirLLM: is not here"], "machine": machine(2, "auto", "grown")}
     )
-    assert "| Q8_0 | memory | Coppice | 64 | 12.0 | 4.00 | 333 | 6.00 | 1.50 | 2 of 2 |" in text
+    assert "| Q8_0 | memory | Coppice | 64 | 12.0 | 4.00 | 333 | 6.00 | 1.50 | 2 of 2 |  |" in text
+    assert text.splitlines()[6].endswith("| 0.50 | 0.12 | 2 of 2 | 10, 0.50 |")
     assert "Left out: AirLLM: is not here" in text
 
 
