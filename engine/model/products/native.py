@@ -187,44 +187,43 @@ def _paired_rows(share: Any, matrix: Any) -> None:
 
 
 def _one_whole_row(share: Any, matrix: Any) -> None:
-    digits, steps, sums = _written(_look(share + 8 * X), _look(share + 8 * COLUMNS))
+    x = _written(_look(share + 8 * X), _look(share + 8 * COLUMNS))
     y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
-    parts = _value(matrix)
-    whole_numbers.one_row(parts, digits, steps, sums, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    whole_numbers.multiply(_value(matrix), x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
 def _one_short_row(share: Any, matrix: Any) -> None:
-    digits, steps, sums = _written_short(_look(share + 8 * X), _look(share + 8 * COLUMNS))
+    x = _written_short(_look(share + 8 * X), _look(share + 8 * COLUMNS))
     y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
-    parts = _value(matrix)
-    whole_numbers.one_row(parts, digits, steps, sums, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    whole_numbers.multiply(_value(matrix), x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
 
 
 @compiled
 def _written(place: Any, columns: Any) -> Any:
     """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
-    digits = numba.carray(octets(place), DIGITS * columns)
-    steps = numba.carray(floats(place + DIGITS * columns), columns // kernels.BLOCK)
-    sums = numba.carray(floats(place + DIGITS * columns + 4 * (columns // kernels.BLOCK)), 3 * (columns // UNIT))
-    return digits, steps, sums
+    blocks, units, per_unit = -(-columns // kernels.BLOCK), columns // UNIT, whole_numbers.SUMS_OF_A_UNIT
+    digits, numbers = numba.carray(octets(place), DIGITS * columns), place + DIGITS * columns
+    steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), per_unit * units)
+    behind = numbers + 4 * (blocks + per_unit * units)
+    return digits, steps, sums, numba.carray(floats(behind), whole_numbers.FOURS_OF_A_UNIT * units)
 
 
 @compiled
 def _written_short(place: Any, columns: Any) -> Any:
     """The same in fewer digits."""
-    _, steps, sums = _written(place, columns)
-    return numba.carray(signed_octets(place), FEWER_DIGITS * columns), steps, sums
+    _, steps, sums, fours = _written(place, columns)
+    return numba.carray(signed_octets(place), FEWER_DIGITS * columns), steps, sums, fours
 
 
 @compiled
 def _write_whole(x: Any, columns: Any, place: Any, is_short: Any) -> None:
     line = numba.carray(floats(x), columns)
     if is_short:
-        digits, steps, sums = _written_short(place, columns)
-        whole_numbers.write_row(line, digits, steps, sums)
+        digits, steps, sums, fours = _written_short(place, columns)
+        whole_numbers.write_row(line, digits, steps, sums, fours)
     else:
-        more_digits, steps, sums = _written(place, columns)
-        whole_numbers.write_row(line, more_digits, steps, sums)
+        more_digits, steps, sums, fours = _written(place, columns)
+        whole_numbers.write_row(line, more_digits, steps, sums, fours)
 
 
 def in_whole_numbers(x: int, columns: int) -> Array:
@@ -288,10 +287,11 @@ def loop_of(parts: Any, kind: str) -> int:
     `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
-    key = type(parts), kind, *fields
+    is_whole = whole_numbers.has_loop(parts)
+    key = type(parts), kind, is_whole, *fields
     if key not in _loops:  # numba takes a hundred microseconds to name a type, and experts are many
         alone, several = (_one_row_apart, _several_rows_apart) if type(parts) in APART else (_one_row, _several_rows)
-        if whole_numbers.has_loop(parts):
+        if is_whole:
             alone = _one_whole_row
         of_bfloats = bfloat_loop()
         may_be = kind in {"alone", "short", "several"} or (of_bfloats is not None and of_bfloats.kind == kind)

@@ -1,10 +1,10 @@
-"""The loop for one row of x with matrices of GGUF's K types, whose weights are whole numbers times a few scales.
+"""The loops for one row of x with matrices whose weights are whole numbers times a few scales, as most of GGUF's are.
 
 One row is bound by how many operations a weight takes, not by memory. A weight as float32 takes four: a move of its
 byte, a conversion, its scale and its product. Here 64 codes are multiplied at once, as bytes, with x in whole numbers
-of 24 bits (`digits`), and sums are multiplied by the whole factors of units; only sums of a block of 256 become
-float32. x is rounded to 2**-23 of the largest of 256 numbers beside it, and all is exact up to a block's scale: so
-about as much is rounded in all as in a sum of float32.
+of 24 bits (`digits`). In K types sums are multiplied by the whole factors of units; only sums of a block of 256 become
+float32. Where every unit has a scale of its own, sums of four products do. x is rounded to 2**-23 of the largest of 256
+numbers beside it, and all is exact up to a scale: so about as much is rounded in all as in a sum of float32.
 
 Where a network computes in bfloat16, x is written in two digits: rounded to 2**-15, far less than its numbers are.
 
@@ -21,7 +21,7 @@ from numba.extending import overload
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT, Array
 from engine.model.products.loops.kernels import AHEAD, BLOCK, LINE, UNITS
-from engine.model.products.units import by_layout, k_codes
+from engine.model.products.units import by_layout, k_codes, unit_codes
 from engine.model.products.units.digits import (
     DIGITS,
     FEWER_DIGITS,
@@ -31,36 +31,43 @@ from engine.model.products.units.digits import (
     eight_sums,
     factored,
     factors_of,
-    fours,
+    fours_of_three,
+    fours_of_two,
     has_byte_products,
     many_fused,
     many_splat,
     many_store,
     many_times,
+    many_total,
     no_sums,
     ones,
     power,
+    sixteen_numbers,
     times_digit,
     write_digits,
     write_fewer_digits,
 )
 from engine.model.products.vectors import fetch, fused, splat, times, total
 
+SUMS_OF_A_UNIT, FOURS_OF_A_UNIT = 3, 8
 TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
 FIRST, SECOND, THIRD, FOURTH = factors_of
+Row = tuple[Array, Array, Array, Array]
+"""One of x, see `write_row`: its digits, steps, sums and fours."""
+
 Sums = tuple[Any, Any, Any]
 """Of the lowest digits, of those in the middle, and of the highest."""
 
 
 def has_loop(parts: Any) -> bool:
     """Whether there is a loop for matrices of such a layout, on this processor."""
-    return type(parts) in k_codes.CODES and has_byte_products()
+    return (type(parts) in k_codes.CODES or unit_codes.is_of_pairs(parts)) and has_byte_products()
 
 
 def bytes_of_a_row(columns: int) -> int:
     """How much a row of x takes, see `write_row`."""
-    return DIGITS * columns + 4 * (columns // BLOCK) + 4 * 3 * (columns // UNIT)
+    return DIGITS * columns + 4 * (-(-columns // BLOCK) + (SUMS_OF_A_UNIT + FOURS_OF_A_UNIT) * (columns // UNIT))
 
 
 @compiled
@@ -83,8 +90,8 @@ def _write(line: Array, i: int, factors: Any, digits: Array) -> None:
     raise NotImplementedError
 
 
-def _summed(digits: Array, place: int) -> Any:
-    """Sums of four numbers each, of two units whose digits begin at a byte."""
+def _fours(codes: Any, digits: Array, place: int) -> Any:
+    """Sums of four codes times numbers each, of two units whose digits begin at a byte."""
     raise NotImplementedError
 
 
@@ -94,31 +101,39 @@ def _added(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> S
 
 
 @compiled
-def write_row(line: Array, digits: Array, steps: Array, sums: Array) -> None:
-    """A row of x, float32 [columns], as the loop reads it; columns are a multiple of 256.
+def write_row(line: Array, digits: Array, steps: Array, sums: Array, fours: Array) -> None:
+    """A row of x, float32 [columns], as the loops read it; columns are a multiple of 64.
 
-    digits: uint8 [3 x columns], of two units at a time, or int8 [2 x columns]. steps: float32 [columns / 256], what a
-    block's whole numbers are multiplied by. sums: float32 [3 x columns / 32], of units, and behind them of halves.
+    digits: uint8 [3 x columns], of two units at a time, or int8 [2 x columns]. steps: float32 [columns / 256, rounded
+    up], what a block's whole numbers are multiplied by. sums: float32 [3 x columns / 32], of units, and behind them of
+    halves. fours: float32 [columns / 4], sums of four whole numbers.
     """
     units, room = len(line) // UNIT, np.empty(16, np.float32)
     for block in range(len(steps)):
-        one = np.float32(0)
-        for unit in range(UNITS):
-            one = max(one, power(line, BLOCK * block + UNIT * unit))
+        one, end = np.float32(0), min(units, UNITS * (block + 1))
+        for unit in range(UNITS * block, end):
+            one = max(one, power(line, UNIT * unit))
         step = np.float32(0) if one < TINY else one / _one(digits)
         inverse = many_splat(np.float32(0) if one < TINY else _one(digits) / one)
         steps[block] = step
-        for pair in range(block * (UNITS // 2), (block + 1) * (UNITS // 2)):
+        for pair in range(UNITS * block // 2, end // 2):
             _write(line, PAIR * pair, inverse, digits)
-            many_store(room, 0, many_times(_summed(digits, count_of(digits) * PAIR * pair), many_splat(step)))
+            some = _fours(ones(0), digits, count_of(digits) * PAIR * pair)
+            many_store(fours, 16 * pair, some)
+            many_store(room, 0, many_times(some, many_splat(step)))
             for unit in range(2 * pair, 2 * pair + 2):
                 first, second = _half_sum(room, 8 * (unit & 1)), _half_sum(room, 8 * (unit & 1) + 4)
                 sums[unit], sums[units + 2 * unit], sums[units + 2 * unit + 1] = first + second, first, second
 
 
-@compiled
-def one_row(parts: Any, digits: Array, steps: Array, sums: Array, y: Array, begin: int, end: int) -> None:
-    """A row of x, see `write_row`, times rows [begin, end) of the matrix, into y float32 [all rows]."""
+def multiply(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
+    """A row of x times rows [begin, end) of the matrix, into y float32 [all rows]."""
+    raise NotImplementedError
+
+
+def _multiply_blocks(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
+    """With a matrix of K types."""
+    digits, steps, sums, _ = x
     blocks, size, count = len(steps), by_layout.bytes_of_a_row(parts), count_of(digits)
     part = size // blocks
     for row in range(begin, end):
@@ -140,6 +155,37 @@ def one_row(parts: Any, digits: Array, steps: Array, sums: Array, y: Array, begi
             found = fused(fused(eight_sums(high), splat(HIGHEST), some), scale, found)
             offset = k_codes.with_offsets(parts, row, block, sums, offset)
         y[row] = total(found) + total(offset)
+
+
+def _multiply_units(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
+    """With a matrix each of whose units has a scale of its own."""
+    digits, steps, _, fours = x
+    pairs, size = len(fours) // 16, by_layout.bytes_of_a_row(parts)
+    part = size // len(steps)
+    for row in range(begin, end):
+        found, ahead = many_splat(np.float32(0)), (row + AHEAD) * size
+        for block in range(pairs // 4):
+            for place in range(ahead, ahead + part, LINE):
+                fetch(parts[0], place)
+            ahead += part
+            some = _plus_pair(parts, row, 4 * block, digits, fours, many_splat(np.float32(0)))
+            some = _plus_pair(parts, row, 4 * block + 1, digits, fours, some)
+            some = _plus_pair(parts, row, 4 * block + 2, digits, fours, some)
+            some = _plus_pair(parts, row, 4 * block + 3, digits, fours, some)
+            found = many_fused(some, many_splat(steps[block]), found)
+        for pair in range(pairs // 4 * 4, pairs):
+            some = _plus_pair(parts, row, pair, digits, fours, many_splat(np.float32(0)))
+            found = many_fused(some, many_splat(steps[pair // 4]), found)
+        y[row] = many_total(found)
+
+
+@compiled
+def _plus_pair(parts: Any, row: int, pair: int, digits: Array, fours: Array, found: Any) -> Any:
+    scales = unit_codes.scales(parts, row, 2 * pair)
+    some = _fours(unit_codes.pair(parts, row, 2 * pair), digits, count_of(digits) * PAIR * pair)
+    found = many_fused(some, scales, found)
+    offsets = unit_codes.offsets(parts, row, 2 * pair, scales)
+    return many_fused(sixteen_numbers(fours, 16 * pair), offsets, found)
 
 
 def _three(digits: Array) -> int:  # noqa: ARG001  # numba looks at names
@@ -166,15 +212,13 @@ def _write_two(line: Array, i: int, factors: Any, digits: Array) -> None:
     write_fewer_digits(line, i, factors, digits)
 
 
-def _sums_of_two(digits: Array, place: int) -> Any:
-    low, middle = fours(times_digit(ones(0), digits, place)), fours(times_digit(ones(0), digits, place + PAIR))
-    return many_fused(middle, many_splat(MIDDLE), low)
+def _two_fours(codes: Any, digits: Array, place: int) -> Any:
+    return fours_of_two(times_digit(codes, digits, place), times_digit(codes, digits, place + PAIR))
 
 
-def _sums_of_three(digits: Array, place: int) -> Any:
-    low, middle = fours(times_digit(ones(0), digits, place)), fours(times_digit(ones(0), digits, place + PAIR))
-    some = many_fused(middle, many_splat(MIDDLE), low)
-    return many_fused(fours(times_digit(ones(0), digits, place + 2 * PAIR)), many_splat(HIGHEST), some)
+def _three_fours(codes: Any, digits: Array, place: int) -> Any:
+    low, middle = times_digit(codes, digits, place), times_digit(codes, digits, place + PAIR)
+    return fours_of_three(low, middle, times_digit(codes, digits, place + 2 * PAIR))
 
 
 def _added_two(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Sums:
@@ -204,8 +248,8 @@ def _writing(line: Array, i: int, factors: Any, digits: Array) -> Callable[..., 
     return _write_three if _is_three(digits) else _write_two
 
 
-def _summing(digits: Array, place: int) -> Callable[..., Any]:  # noqa: ARG001
-    return _sums_of_three if _is_three(digits) else _sums_of_two
+def _adding_fours(codes: Any, digits: Array, place: int) -> Callable[..., Any]:  # noqa: ARG001
+    return _three_fours if _is_three(digits) else _two_fours
 
 
 def _adding(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Callable[..., Sums]:  # noqa: ARG001
@@ -215,5 +259,12 @@ def _adding(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> 
 overload(count_of)(_count_of)
 overload(_one)(_one_of)
 overload(_write)(_writing)
-overload(_summed)(_summing)
+overload(_fours)(_adding_fours)
 overload(_added)(_adding)
+
+
+def _multiplying(parts: Any, x: Row, y: Array, begin: int, end: int) -> Callable[..., None]:  # noqa: ARG001
+    return _multiply_blocks if parts.instance_class in k_codes.CODES else _multiply_units
+
+
+overload(multiply)(_multiplying)

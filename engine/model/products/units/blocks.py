@@ -85,26 +85,26 @@ def _q4_1(parts: Any, row: int, at: int) -> Unit:
 
 
 @compiled
-def _five_bits(line: Array, i: int) -> Any:
+def five_bits(line: Array, i: int) -> Any:
     """32 codes whose fifth bits begin at a byte, and whose other four follow them."""
     return placed(nibbles(line, i + 4), field(bits(line, i), 0, 1), 4)
 
 
 def _q5_0(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 22 * at
-    codes = many_less(_five_bits(line, i + 2), 16)
+    codes = many_less(five_bits(line, i + 2), 16)
     return signed_numbers(lower(codes), upper(codes), spread_half(line, i))
 
 
 def _bare_q5_0(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 22 * at
-    scale, codes = spread_half(line, i), _five_bits(line, i + 2)
+    scale, codes = spread_half(line, i), five_bits(line, i + 2)
     return stretched(lower(codes), upper(codes), scale, times(scale, splat(np.float32(-16))))
 
 
 def _q5_1(parts: Any, row: int, at: int) -> Unit:
     line, i = parts.blocks[row], 24 * at
-    codes = _five_bits(line, i + 4)
+    codes = five_bits(line, i + 4)
     return stretched(lower(codes), upper(codes), spread_half(line, i), spread_half(line, i + 2))
 
 

@@ -116,20 +116,36 @@ def _added(builder: Any, shorts: Any, factors: Any) -> list[Any]:
 def _factored(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
     if not _adds_products():
         return reduce(builder.add, _added(builder, shorts, factors), sums)
-    kind, is_wide = sums.type, sums.type.count == BYTES
-    parts = [[shorts], [factors]] if is_wide else [_halves(builder, each) for each in (shorts, factors)]
-    # As text: LLVM makes two instructions of its intrinsic where it thinks of latency.
-    text, register = ("", "v") if is_wide else ("{vex} ", "x")
-    places = f"={register},0,{register},{register}"
+    parts = [[shorts], [factors]] if _has_wide_bytes() else [_halves(builder, each) for each in (shorts, factors)]
     for some, other in zip(*parts, strict=True):
-        form = ir.FunctionType(kind, [kind, some.type, other.type])
-        sums = builder.asm(form, text + "vpdpwssd $3, $2, $0", places, [sums, some, other], False)
+        sums = _plus_products(builder, sums, some, other)
     return sums
 
 
-def _fours(builder: Any, shorts: Any) -> Any:
-    parts = _added(builder, shorts, constant(shorts.type, 1))
+def _plus_products(builder: Any, sums: Any, some: Any, other: Any) -> Any:
+    # As text: LLVM makes two instructions of its intrinsic where it thinks of latency.
+    text, register = ("", "v") if _has_wide_bytes() else ("{vex} ", "x")
+    form = ir.FunctionType(sums.type, [sums.type, some.type, other.type])
+    places = f"={register},0,{register},{register}"
+    return builder.asm(form, text + "vpdpwssd $3, $2, $0", places, [sums, some, other], False)
+
+
+def _fours(builder: Any, low: Any, middle: Any, high: Any = None) -> Any:
+    parts, by_256 = _added(builder, low, constant(low.type, 1)), constant(low.type, 256)
+    if _adds_products():
+        others = [middle] if _has_wide_bytes() else _halves(builder, middle)
+        factors = constant(others[0].type, 256)
+        parts = [_plus_products(builder, part, each, factors) for part, each in zip(parts, others, strict=True)]
+    else:
+        parts = _both(builder, parts, _added(builder, middle, by_256))
+    if high is not None:
+        others = _added(builder, high, by_256)
+        parts = _both(builder, parts, [builder.shl(each, constant(each.type, 8)) for each in others])
     return builder.sitofp(parts[0] if len(parts) == 1 else _whole(builder, parts), SIXTEEN_NUMBERS.llvm)
+
+
+def _both(builder: Any, parts: list[Any], others: list[Any]) -> list[Any]:
+    return [builder.add(part, other) for part, other in zip(parts, others, strict=True)]
 
 
 def _eight_sums(builder: Any, sums: Any) -> Any:
@@ -156,8 +172,10 @@ no_sums = operation(SUMS, (types.int64,), lambda _builder, _any: constant(SUMS.l
 """Zeros."""
 eight_sums = operation(EIGHT_NUMBERS, (SUMS,), _eight_sums)
 """Sums as eight float32 numbers, the same for registers of any size."""
-fours = operation(SIXTEEN_NUMBERS, (MANY_SHORTS,), _fours)
-"""Products of two codes each, those of two added, as float32."""
+fours_of_two = operation(SIXTEEN_NUMBERS, (MANY_SHORTS,) * 2, _fours)
+"""(low, middle): sums of four codes times numbers of two digits, as float32; of the products of either digit."""
+fours_of_three = operation(SIXTEEN_NUMBERS, (MANY_SHORTS,) * 3, _fours)
+"""(low, middle, high): the same of three digits; codes are less than 64."""
 
 
 def _shorts_of(places: list[int]) -> Any:
@@ -219,6 +237,44 @@ For each unit bytes are moved to the right, or by less than 0 to the left, and o
 """
 joined = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, PAIR_OF_BYTES), lambda builder, low, high: builder.or_(low, high))
 """The bits of both."""
+
+
+def _two_nibbles(builder: Any, some: Any, other: Any) -> Any:
+    both, kind = _whole(builder, [some, other]), ir.VectorType(I16, MANY)
+    places = ir.Constant(kind, [0] * 8 + [4] * 8 + [0] * 8 + [4] * 8)
+    moved = builder.lshr(builder.bitcast(both, kind), places)
+    return builder.and_(builder.bitcast(moved, PAIR_OF_BYTES.llvm), constant(PAIR_OF_BYTES.llvm, 15))
+
+
+def _woven_nibbles(builder: Any, some: Any) -> Any:
+    wide = builder.zext(some, ir.VectorType(I16, MANY))
+    both = builder.or_(wide, builder.shl(wide, constant(wide.type, 4)))
+    return builder.and_(builder.bitcast(both, PAIR_OF_BYTES.llvm), constant(PAIR_OF_BYTES.llvm, 15))
+
+
+def _e2m1(builder: Any, codes: Any) -> Any:
+    items = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0]
+    if _has_wide_bytes():
+        name, kind = "llvm.x86.avx512.pshuf.b.512", PAIR_OF_BYTES.llvm
+        return builder.call(_function(builder, name, kind, kind, kind), [ir.Constant(kind, items * 4), codes])
+    kind = MANY_BYTES.llvm
+    look = _function(builder, "llvm.x86.avx2.pshuf.b", kind, kind, kind)
+    table = ir.Constant(kind, items * 2)
+    return _whole(builder, [builder.call(look, [table, half]) for half in _halves(builder, codes)])
+
+
+two_nibbles = operation(PAIR_OF_BYTES, (SIXTEEN_BYTES, SIXTEEN_BYTES), _two_nibbles)
+"""Of the bytes of two units the lower halves and then the upper ones, of either."""
+woven_nibbles = operation(PAIR_OF_BYTES, (MANY_BYTES,), _woven_nibbles)
+"""Of the bytes of two units the lower half and the upper one in turns."""
+e2m1_codes = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES,), _e2m1)
+"""Twice the numbers that codes of 4 bits stand for in MXFP4, and 12 more."""
+both_units = operation(PAIR_OF_BYTES, (MANY_BYTES, MANY_BYTES), lambda builder, *units: _whole(builder, list(units)))
+"""Codes of one unit, then those of the next."""
+both_scales = operation(
+    SIXTEEN_NUMBERS, (EIGHT_NUMBERS, EIGHT_NUMBERS), lambda builder, *scales: _whole(builder, list(scales))
+)
+"""Eight numbers and eight more."""
 sixty_four = load(PAIR_OF_BYTES, PAIR_OF_BYTES.llvm, lambda _, loaded: loaded)
 """The bytes of two units."""
 pair_field = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, types.int64, types.int64), field_of)

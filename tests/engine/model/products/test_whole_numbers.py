@@ -1,4 +1,4 @@
-"""One row times K types in whole numbers: as exact as sums of float32, whatever the row holds."""
+"""One row times whole codes, of K types and of units: as exact as sums of float32, whatever the row holds."""
 
 import json
 import os
@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import pytest
 import torch
+from gguf import GGMLQuantizationType, quantize
 from torch import Tensor
 
 from engine.model.gguf.block_types import TYPES
+from engine.model.products import product
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import Stored, blocks, times_all
 from engine.model.products.programs import Room, Steps
@@ -21,8 +23,9 @@ pytestmark = pytest.mark.skipif(not has_compiler(), reason="numba does not run h
 
 ROWS, COLUMNS = 136, 768
 BY_NAME = {kind.name: kind for kind in TYPES}
-NAMES = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
-FEW = choose(["Q4_K", "Q6_K"], NAMES)  # a unit with one factor and an offset, and one with two and codes with a sign
+OF_UNITS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4"]
+NAMES = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", *OF_UNITS]
+FEW = choose(["Q4_K", "Q6_K", "Q4_0", "Q5_1", "MXFP4"], NAMES)  # of each kind of factors, offsets and codes
 ROUNDED = 2.0**-22  # of the sum of magnitudes: a sum of 768 products in float32 may be off by more
 BESIDE_LARGE = 4  # times as much, where numbers of a block are of very different sizes: thrice what float32 is off by
 
@@ -33,12 +36,24 @@ print([matrix_of(name)[0](row_of()).view(torch.int32).tolist() for name in sys.a
 """
 
 
-def matrix_of(name: str) -> tuple[Stored, Tensor]:
-    """A matrix of a type, and its numbers in float64."""
-    made = blocks(name, random_blocks(BY_NAME[name], ROWS, COLUMNS), COLUMNS)
+def matrix_of(name: str, columns: int = COLUMNS) -> tuple[Stored, Tensor]:
+    """A matrix of a type, and its numbers in float64.
+
+    Any blocks of 256 numbers, but units of 32 whose scales are not far apart: these have no common factor, and x is
+    rounded to what is little beside the largest of 256 numbers.
+    """
+    rows = random_blocks(BY_NAME[name], ROWS, columns) if name not in OF_UNITS else _units(name, columns)
+    made = blocks(name, rows, columns)
     assert made is not None
-    made.decode(weight := torch.empty(ROWS, COLUMNS))
+    made.decode(weight := torch.empty(ROWS, columns))
     return made, weight.double()
+
+
+def _units(name: str, columns: int) -> Tensor:
+    generator = np.random.default_rng(0)
+    scales = np.exp(0.5 * generator.normal(size=(ROWS, columns // 32))).repeat(32, 1)
+    weight = (scales * generator.normal(size=(ROWS, columns))).astype(np.float32)
+    return torch.from_numpy(quantize(weight, GGMLQuantizationType[name]))
 
 
 def row_of() -> Tensor:
@@ -62,6 +77,32 @@ def test_a_row_alone_is_as_exact_as_rows_of_float32(name: str) -> None:
         assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
 
 
+@pytest.fixture
+def small_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small matrices are multiplied as they are stored, too."""
+    monkeypatch.setattr(product, "SMALLEST", 1)
+
+
+@pytest.mark.usefixtures("small_count")
+@pytest.mark.parametrize("columns", [64, 192, 2 * 256 + 64, 1024 - 64])
+@pytest.mark.parametrize("name", OF_UNITS)
+def test_units_need_not_fill_a_block(name: str, columns: int) -> None:
+    matrix, weight = matrix_of(name, columns)
+    assert matrix.has_whole_numbers()
+    x = torch.randn(1, columns)
+    assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
+    assert _share_of_magnitudes(short(matrix, x), x, weight) < 2.0**-13
+
+
+@pytest.mark.usefixtures("small_count")
+@pytest.mark.parametrize("name", OF_UNITS)
+def test_an_odd_number_of_units_is_left_to_float32(name: str) -> None:
+    matrix, weight = matrix_of(name, 7 * 32)
+    assert not matrix.has_whole_numbers()
+    x = torch.randn(1, 7 * 32)
+    assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
+
+
 @pytest.mark.parametrize("name", FEW)
 def test_a_large_number_costs_those_of_other_blocks_nothing(name: str) -> None:
     matrix, weight = matrix_of(name)
@@ -75,8 +116,9 @@ def test_a_large_number_costs_those_of_other_blocks_nothing(name: str) -> None:
     assert _share_of_magnitudes(matrix(without), without, weight) < ROUNDED
 
 
-def test_no_numbers_stay_no_numbers_and_zeros_give_zeros() -> None:
-    matrix, _ = matrix_of("Q4_K")
+@pytest.mark.parametrize("name", ["Q4_K", "Q4_0"])
+def test_no_numbers_stay_no_numbers_and_zeros_give_zeros(name: str) -> None:
+    matrix, _ = matrix_of(name)
     assert float(matrix(torch.zeros(1, COLUMNS)).abs().max()) == 0
     assert float(matrix(torch.full((1, COLUMNS), 1e-38)).abs().max()) < 1e-30
     for wrong in (float("nan"), float("inf"), -float("inf")):
@@ -127,7 +169,8 @@ def test_digits_give_back_the_numbers_that_were_written(count: int, kind: type[n
     x = row_of()[0].numpy()
     digits = np.empty(count * COLUMNS, kind)
     steps, sums = np.empty(COLUMNS // 256, np.float32), np.empty(3 * COLUMNS // 32, np.float32)
-    whole_numbers.write_row(x, digits, steps, sums)
+    fours = np.empty(COLUMNS // 4, np.float32)
+    whole_numbers.write_row(x, digits, steps, sums, fours)
     steps = steps.repeat(8)
     some = digits.view(np.int8).astype(np.float64).reshape(-1, count, 2, 32)
     whole = sum(some[:, digit] * 256.0**digit for digit in range(count))
