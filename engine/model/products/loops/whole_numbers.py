@@ -42,17 +42,19 @@ from engine.model.products.units.digits import (
     no_sums,
     ones,
     power,
+    scales_of,
     sixteen_numbers,
     times_digit,
     write_digits,
     write_fewer_digits,
 )
-from engine.model.products.vectors import fetch, fused, splat, times, total
+from engine.model.products.vectors import fetch, fused, numbers, splat, times, total
 
 SUMS_OF_A_UNIT, FOURS_OF_A_UNIT = 3, 8
 TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
 FIRST, SECOND, THIRD, FOURTH = factors_of
+OF_FIRST, OF_SECOND, OF_THIRD, OF_FOURTH = scales_of
 Row = tuple[Array, Array, Array, Array]
 """One of x, see `write_row`: its digits, steps, sums and fours."""
 
@@ -159,33 +161,34 @@ def _multiply_blocks(parts: Any, x: Row, y: Array, begin: int, end: int) -> None
 
 def _multiply_units(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
     """With a matrix each of whose units has a scale of its own."""
-    digits, steps, _, fours = x
+    digits, steps, sums, fours = x
     pairs, size = len(fours) // 16, by_layout.bytes_of_a_row(parts)
     part = size // len(steps)
     for row in range(begin, end):
-        found, ahead = many_splat(np.float32(0)), (row + AHEAD) * size
+        found, offset, ahead = many_splat(np.float32(0)), splat(np.float32(0)), (row + AHEAD) * size
         for block in range(pairs // 4):
             for place in range(ahead, ahead + part, LINE):
                 fetch(parts[0], place)
             ahead += part
-            some = _plus_pair(parts, row, 4 * block, digits, fours, many_splat(np.float32(0)))
-            some = _plus_pair(parts, row, 4 * block + 1, digits, fours, some)
-            some = _plus_pair(parts, row, 4 * block + 2, digits, fours, some)
-            some = _plus_pair(parts, row, 4 * block + 3, digits, fours, some)
+            scales, pair = unit_codes.eight_scales(parts, row, block), 4 * block
+            some = many_times(_of_pair(parts, row, pair, digits), OF_FIRST(scales))
+            some = many_fused(_of_pair(parts, row, pair + 1, digits), OF_SECOND(scales), some)
+            some = many_fused(_of_pair(parts, row, pair + 2, digits), OF_THIRD(scales), some)
+            some = many_fused(_of_pair(parts, row, pair + 3, digits), OF_FOURTH(scales), some)
             found = many_fused(some, many_splat(steps[block]), found)
+            offset = fused(unit_codes.eight_offsets(parts, row, block, scales), numbers(sums, UNITS * block), offset)
         for pair in range(pairs // 4 * 4, pairs):
-            some = _plus_pair(parts, row, pair, digits, fours, many_splat(np.float32(0)))
+            scale = unit_codes.scales(parts, row, 2 * pair)
+            some = many_times(_of_pair(parts, row, pair, digits), scale)
+            less = unit_codes.offsets(parts, row, 2 * pair, scale)
+            some = many_fused(sixteen_numbers(fours, 16 * pair), less, some)
             found = many_fused(some, many_splat(steps[pair // 4]), found)
-        y[row] = many_total(found)
+        y[row] = many_total(found) + total(offset)
 
 
 @compiled
-def _plus_pair(parts: Any, row: int, pair: int, digits: Array, fours: Array, found: Any) -> Any:
-    scales = unit_codes.scales(parts, row, 2 * pair)
-    some = _fours(unit_codes.pair(parts, row, 2 * pair), digits, count_of(digits) * PAIR * pair)
-    found = many_fused(some, scales, found)
-    offsets = unit_codes.offsets(parts, row, 2 * pair, scales)
-    return many_fused(sixteen_numbers(fours, 16 * pair), offsets, found)
+def _of_pair(parts: Any, row: int, pair: int, digits: Array) -> Any:
+    return _fours(unit_codes.pair(parts, row, 2 * pair), digits, count_of(digits) * PAIR * pair)
 
 
 def _three(digits: Array) -> int:  # noqa: ARG001  # numba looks at names

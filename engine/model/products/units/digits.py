@@ -6,6 +6,7 @@ next one multiplies these by factors of up to 8 bits and adds two again: sums of
 numbers may be added in any order: bits are the same for registers of 32 and of 64 bytes.
 """
 
+from collections.abc import Callable
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -18,6 +19,7 @@ from engine.model.products import building
 from engine.model.products.building import (
     BYTES,
     EIGHT_NUMBERS,
+    F16,
     F32,
     I8,
     I16,
@@ -275,6 +277,50 @@ both_scales = operation(
     SIXTEEN_NUMBERS, (EIGHT_NUMBERS, EIGHT_NUMBERS), lambda builder, *scales: _whole(builder, list(scales))
 )
 """Eight numbers and eight more."""
+
+
+def _scales_of(pair: int) -> Any:
+    places = [2 * pair] * LANES + [2 * pair + 1] * LANES
+    return operation(
+        SIXTEEN_NUMBERS, (EIGHT_NUMBERS,), lambda builder, eight_: chosen(builder, eight_, undefined(eight_), places)
+    )
+
+
+scales_of = tuple(map(_scales_of, range(4)))
+"""By pair of units: the scales of these, of eight units' ones, each eight times."""
+
+
+def _apart(content: ir.IntType, build: Callable[[Any, Any], Any]) -> Any:
+    """Eight items of an array of bytes, from an index on and so many bytes apart, as float32."""
+
+    def sign(_context: Any, array: Any, _index: Any, _step: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            line, place, step = values
+            found = ir.Constant(eight(content), ir.Undefined)
+            for lane in range(LANES):
+                at = place_of(context, builder, signature.args[0], (line, place), content)
+                found = builder.insert_element(found, builder.load(at, align=1), ir.Constant(I32, lane))
+                place = builder.add(place, step)
+            return build(builder, found)
+
+        return EIGHT_NUMBERS(array, types.intp, types.intp), generate
+
+    return intrinsic(with_arguments(sign, 3))
+
+
+def _half_powers(builder: Any, exponents: Any) -> Any:
+    """Half of 2 ** (exponent - 127); the two smallest are subnormal."""
+    wide, kind = builder.zext(exponents, eight(I32)), eight(I32)
+    normal = builder.shl(builder.sub(wide, constant(kind, 1)), constant(kind, 23))
+    small = builder.shl(constant(kind, 1 << 21), wide)
+    is_normal = builder.icmp_unsigned(">", wide, constant(kind, 1))
+    return builder.bitcast(builder.select(is_normal, normal, small), eight(F32))
+
+
+eight_halves = _apart(I16, lambda builder, some: builder.fpext(builder.bitcast(some, eight(F16)), eight(F32)))
+"""(bytes, index, step): eight float16 numbers."""
+eight_half_powers = _apart(I8, _half_powers)
+"""(bytes, index, step): what eight bytes stand for as scales in GGUF's MXFP4, see `layouts.half_powers`."""
 sixty_four = load(PAIR_OF_BYTES, PAIR_OF_BYTES.llvm, lambda _, loaded: loaded)
 """The bytes of two units."""
 pair_field = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, types.int64, types.int64), field_of)

@@ -18,12 +18,14 @@ from engine.model.products.units.digits import (
     both_scales,
     both_units,
     e2m1_codes,
+    eight_half_powers,
+    eight_halves,
     many_splat,
     many_times,
     two_nibbles,
 )
 from engine.model.products.units.fields import byte_at, spread
-from engine.model.products.vectors import sixteen, spread_half
+from engine.model.products.vectors import sixteen, splat, spread_half, times
 
 
 def pair(parts: Any, row: int, at: int) -> Any:
@@ -38,6 +40,16 @@ def scales(parts: Any, row: int, at: int) -> Any:
 
 def offsets(parts: Any, row: int, at: int, scale: Any) -> Any:
     """What is added to each of these, likewise, by their scales."""
+    raise NotImplementedError
+
+
+def eight_scales(parts: Any, row: int, block: int) -> Any:
+    """Those of the eight units of a block of 256 numbers."""
+    raise NotImplementedError
+
+
+def eight_offsets(parts: Any, row: int, block: int, scale: Any) -> Any:
+    """What is added to each number of these units, by their scales."""
     raise NotImplementedError
 
 
@@ -71,6 +83,14 @@ def _offsets_q4_0(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: AR
     return _times(scale, -8)
 
 
+def _eight_q4_0(parts: Any, row: int, block: int) -> Any:
+    return eight_halves(parts.blocks[row], 144 * block, 18)
+
+
+def _less_q4_0(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
+    return times(scale, splat(np.float32(-8)))
+
+
 def _pair_q4_1(parts: Any, row: int, at: int) -> Any:
     return _nibbles(parts, row, 20 * at + 4, 20)
 
@@ -81,6 +101,14 @@ def _scales_q4_1(parts: Any, row: int, at: int) -> Any:
 
 def _offsets_q4_1(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001
     return _two_halves(parts, row, 20 * at + 2, 20)
+
+
+def _eight_q4_1(parts: Any, row: int, block: int) -> Any:
+    return eight_halves(parts.blocks[row], 160 * block, 20)
+
+
+def _more_q4_1(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
+    return eight_halves(parts.blocks[row], 160 * block + 2, 20)
 
 
 @compiled
@@ -101,6 +129,14 @@ def _offsets_q5_0(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: AR
     return _times(scale, -16)
 
 
+def _eight_q5_0(parts: Any, row: int, block: int) -> Any:
+    return eight_halves(parts.blocks[row], 176 * block, 22)
+
+
+def _less_q5_0(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
+    return times(scale, splat(np.float32(-16)))
+
+
 def _pair_q5_1(parts: Any, row: int, at: int) -> Any:
     return _five_bits(parts, row, 24 * at + 4, 24)
 
@@ -111,6 +147,14 @@ def _scales_q5_1(parts: Any, row: int, at: int) -> Any:
 
 def _offsets_q5_1(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001
     return _two_halves(parts, row, 24 * at + 2, 24)
+
+
+def _eight_q5_1(parts: Any, row: int, block: int) -> Any:
+    return eight_halves(parts.blocks[row], 192 * block, 24)
+
+
+def _more_q5_1(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
+    return eight_halves(parts.blocks[row], 192 * block + 2, 24)
 
 
 def _pair_mxfp4(parts: Any, row: int, at: int) -> Any:
@@ -126,14 +170,22 @@ def _offsets_mxfp4(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: A
     return _times(scale, -12)
 
 
+def _eight_mxfp4(parts: Any, row: int, block: int) -> Any:
+    return eight_half_powers(parts.blocks[row], 136 * block, 17)
+
+
+def _less_mxfp4(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
+    return times(scale, splat(np.float32(-12)))
+
+
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
-    layouts.Q40: (_pair_q4_0, _scales_q4_0, _offsets_q4_0),
-    layouts.Q41: (_pair_q4_1, _scales_q4_1, _offsets_q4_1),
-    layouts.Q50: (_pair_q5_0, _scales_q5_0, _offsets_q5_0),
-    layouts.Q51: (_pair_q5_1, _scales_q5_1, _offsets_q5_1),
-    layouts.Mxfp4: (_pair_mxfp4, _scales_mxfp4, _offsets_mxfp4),
+    layouts.Q40: (_pair_q4_0, _scales_q4_0, _offsets_q4_0, _eight_q4_0, _less_q4_0),
+    layouts.Q41: (_pair_q4_1, _scales_q4_1, _offsets_q4_1, _eight_q4_1, _more_q4_1),
+    layouts.Q50: (_pair_q5_0, _scales_q5_0, _offsets_q5_0, _eight_q5_0, _less_q5_0),
+    layouts.Q51: (_pair_q5_1, _scales_q5_1, _offsets_q5_1, _eight_q5_1, _more_q5_1),
+    layouts.Mxfp4: (_pair_mxfp4, _scales_mxfp4, _offsets_mxfp4, _eight_mxfp4, _less_mxfp4),
 }
-"""By layout: what stands for `pair`, `scales` and `offsets`."""
+"""By layout: what stands for `pair`, `scales`, `offsets`, `eight_scales` and `eight_offsets`."""
 
 SIZES: dict[type, int] = {layouts.Q40: 18, layouts.Q41: 20, layouts.Q50: 22, layouts.Q51: 24, layouts.Mxfp4: 17}
 """Bytes of a unit."""
@@ -157,6 +209,16 @@ def _offsets_of(parts: Any, row: int, at: int, scale: Any) -> Callable[..., Any]
     return CODES[parts.instance_class][2]
 
 
+def _eight_scales_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
+    return CODES[parts.instance_class][3]
+
+
+def _eight_offsets_of(parts: Any, row: int, block: int, scale: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return CODES[parts.instance_class][4]
+
+
 overload(pair)(_pair_of)
 overload(scales)(_scales_of)
 overload(offsets)(_offsets_of)
+overload(eight_scales)(_eight_scales_of)
+overload(eight_offsets)(_eight_offsets_of)
