@@ -163,10 +163,10 @@ def _multiply_units(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
     """With a matrix each of whose units has a scale of its own."""
     digits, steps, sums, fours = x
     pairs, size = len(fours) // 16, by_layout.bytes_of_a_row(parts)
-    part = size // len(steps)
+    part, blocks = size // len(steps), unit_codes.whole_blocks(parts, pairs)
     for row in range(begin, end):
         found, offset, ahead = many_splat(np.float32(0)), splat(np.float32(0)), (row + AHEAD) * size
-        for block in range(pairs // 4):
+        for block in range(blocks):
             for place in range(ahead, ahead + part, LINE):
                 fetch(parts[0], place)
             ahead += part
@@ -177,7 +177,11 @@ def _multiply_units(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
             some = many_fused(_of_pair(parts, row, pair + 3, digits), OF_FOURTH(scales), some)
             found = many_fused(some, many_splat(steps[block]), found)
             offset = fused(unit_codes.eight_offsets(parts, row, block, scales), numbers(sums, UNITS * block), offset)
-        for pair in range(pairs // 4 * 4, pairs):
+        for pair in range(4 * blocks, pairs):
+            if pair % 4 == 0:
+                for place in range(ahead, ahead + part, LINE):
+                    fetch(parts[0], place)
+                ahead += part
             scale = unit_codes.scales(parts, row, 2 * pair)
             some = many_times(_of_pair(parts, row, pair, digits), scale)
             less = unit_codes.offsets(parts, row, 2 * pair, scale)

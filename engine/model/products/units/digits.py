@@ -278,6 +278,15 @@ both_scales = operation(
 )
 """Eight numbers and eight more."""
 
+half_and_half = operation(
+    EIGHT_NUMBERS,
+    (EIGHT_NUMBERS, EIGHT_NUMBERS),
+    lambda builder, first, last: chosen(
+        builder, first, last, [*range(LANES // 2), *range(LANES + LANES // 2, 2 * LANES)]
+    ),
+)
+"""The first four numbers of one, the last four of the other."""
+
 
 def _scales_of(pair: int) -> Any:
     places = [2 * pair] * LANES + [2 * pair + 1] * LANES

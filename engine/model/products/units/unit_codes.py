@@ -20,12 +20,14 @@ from engine.model.products.units.digits import (
     e2m1_codes,
     eight_half_powers,
     eight_halves,
+    half_and_half,
     many_splat,
     many_times,
     two_nibbles,
+    woven_nibbles,
 )
 from engine.model.products.units.fields import byte_at, spread
-from engine.model.products.vectors import sixteen, splat, spread_half, times
+from engine.model.products.vectors import sixteen, splat, spread_half, thirty_two, times
 
 
 def pair(parts: Any, row: int, at: int) -> Any:
@@ -40,6 +42,11 @@ def scales(parts: Any, row: int, at: int) -> Any:
 
 def offsets(parts: Any, row: int, at: int, scale: Any) -> Any:
     """What is added to each of these, likewise, by their scales."""
+    raise NotImplementedError
+
+
+def whole_blocks(parts: Any, pairs: int) -> int:
+    """Of how many blocks of 256 numbers, from the first on, scales are found together, if so many pairs are a row."""
     raise NotImplementedError
 
 
@@ -178,12 +185,33 @@ def _less_mxfp4(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: A
     return times(scale, splat(np.float32(-12)))
 
 
+def _pair_scaled_levels(parts: Any, row: int, at: int) -> Any:
+    return e2m1_codes(woven_nibbles(thirty_two(parts.codes[row], 16 * at)))
+
+
+def _scales_scaled_levels(parts: Any, row: int, at: int) -> Any:
+    line, steps, group = parts.scales[row], parts.steps, parts.group
+    i = 32 * at
+    first = half_and_half(spread(steps, line[i >> group]), spread(steps, line[(i + 16) >> group]))
+    second = half_and_half(spread(steps, line[(i + 32) >> group]), spread(steps, line[(i + 48) >> group]))
+    return _times(both_scales(first, second), 0.5)
+
+
+def _no_eight(parts: Any, row: int, block: int) -> Any:  # noqa: ARG001
+    return splat(np.float32(0))
+
+
+def _no_more(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
+    return scale
+
+
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
     layouts.Q40: (_pair_q4_0, _scales_q4_0, _offsets_q4_0, _eight_q4_0, _less_q4_0),
     layouts.Q41: (_pair_q4_1, _scales_q4_1, _offsets_q4_1, _eight_q4_1, _more_q4_1),
     layouts.Q50: (_pair_q5_0, _scales_q5_0, _offsets_q5_0, _eight_q5_0, _less_q5_0),
     layouts.Q51: (_pair_q5_1, _scales_q5_1, _offsets_q5_1, _eight_q5_1, _more_q5_1),
     layouts.Mxfp4: (_pair_mxfp4, _scales_mxfp4, _offsets_mxfp4, _eight_mxfp4, _less_mxfp4),
+    layouts.ScaledLevels: (_pair_scaled_levels, _scales_scaled_levels, _offsets_mxfp4, _no_eight, _no_more),
 }
 """By layout: what stands for `pair`, `scales`, `offsets`, `eight_scales` and `eight_offsets`."""
 
@@ -193,6 +221,8 @@ SIZES: dict[type, int] = {layouts.Q40: 18, layouts.Q41: 20, layouts.Q50: 22, lay
 
 def is_of_pairs(parts: Any) -> bool:
     """Whether these are codes of such a layout, and of an even number of units."""
+    if isinstance(parts, layouts.ScaledLevels):
+        return parts.levels is layouts.levels("e2m1") and parts.codes.shape[1] % UNIT == 0
     size = SIZES.get(type(parts))
     return size is not None and parts.blocks.shape[1] // size * UNIT % (2 * UNIT) == 0
 
@@ -209,6 +239,18 @@ def _offsets_of(parts: Any, row: int, at: int, scale: Any) -> Callable[..., Any]
     return CODES[parts.instance_class][2]
 
 
+def _all_blocks(parts: Any, pairs: int) -> int:  # noqa: ARG001
+    return pairs // 4
+
+
+def _no_blocks(parts: Any, pairs: int) -> int:  # noqa: ARG001
+    return 0
+
+
+def _whole_blocks_of(parts: Any, pairs: int) -> Callable[..., int]:  # noqa: ARG001
+    return _no_blocks if parts.instance_class is layouts.ScaledLevels else _all_blocks
+
+
 def _eight_scales_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][3]
 
@@ -220,5 +262,6 @@ def _eight_offsets_of(parts: Any, row: int, block: int, scale: Any) -> Callable[
 overload(pair)(_pair_of)
 overload(scales)(_scales_of)
 overload(offsets)(_offsets_of)
+overload(whole_blocks)(_whole_blocks_of)
 overload(eight_scales)(_eight_scales_of)
 overload(eight_offsets)(_eight_offsets_of)

@@ -12,7 +12,7 @@ from gguf import GGMLQuantizationType, quantize
 from torch import Tensor
 
 from engine.model.gguf.block_types import TYPES
-from engine.model.products import product
+from engine.model.products import layouts, product
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import Stored, blocks, times_all
 from engine.model.products.programs import Room, Steps
@@ -92,6 +92,23 @@ def test_units_need_not_fill_a_block(name: str, columns: int) -> None:
     x = torch.randn(1, columns)
     assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
     assert _share_of_magnitudes(short(matrix, x), x, weight) < 2.0**-13
+
+
+@pytest.mark.usefixtures("small_count")
+@pytest.mark.parametrize("columns", [64, 576, 768])
+@pytest.mark.parametrize("group", [4, 5])  # scales of sixteen numbers each, as NVFP4 has them, and of 32
+def test_levels_of_four_bits_may_have_their_scales_elsewhere(group: int, columns: int) -> None:
+    codes = torch.randint(0, 256, (ROWS, columns // 2), dtype=torch.uint8)
+    exponents = torch.randint(122, 130, (ROWS, columns >> group), dtype=torch.uint8)
+    steps = 2.0 ** (torch.arange(256, dtype=torch.float32) - 127)
+    arrays = layouts.array(codes), layouts.levels("e2m1"), layouts.array(exponents), layouts.array(steps), group
+    matrix = product.stored(lambda: layouts.ScaledLevels(*arrays), (ROWS, columns), codes, exponents)
+    assert matrix is not None
+    assert matrix.has_whole_numbers()
+    matrix.decode(weight := torch.empty(ROWS, columns))
+    for x in (torch.randn(1, columns), 1e-20 * torch.randn(1, columns)):
+        assert _share_of_magnitudes(matrix(x), x, weight.double()) < ROUNDED
+        assert _share_of_magnitudes(short(matrix, x), x, weight.double()) < 2.0**-13
 
 
 @pytest.mark.usefixtures("small_count")
