@@ -224,7 +224,7 @@ def is_of_pairs(parts: Any) -> bool:
     if isinstance(parts, layouts.ScaledLevels):
         return parts.levels is layouts.levels("e2m1") and parts.codes.shape[1] % UNIT == 0
     size = SIZES.get(type(parts))
-    return size is not None and parts.blocks.shape[1] // size * UNIT % (2 * UNIT) == 0
+    return size is not None and parts.blocks.shape[1] // size % 2 == 0
 
 
 def _pair_of(parts: Any, row: int, at: int) -> Callable[..., Any]:  # noqa: ARG001

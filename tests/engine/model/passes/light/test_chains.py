@@ -162,8 +162,14 @@ def test_a_weight_that_is_replaced_is_used(goes: list[int]) -> None:
     assert set(goes) == {LAYERS}
 
 
-def test_another_number_of_threads_is_another_chain(goes: list[int]) -> None:
-    context = behind(ours(narrow("llama")))
+def test_another_number_of_threads_is_another_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    context, shared_out, own = behind(ours(narrow("llama"))), list[int](), Steps.run_all
+
+    def run_all(programs: Sequence[Steps]) -> None:
+        shared_out.append(programs[0].threads)
+        own(programs)
+
+    monkeypatch.setattr(Steps, "run_all", run_all)
     expected = row(context)
     threads = torch.get_num_threads()
     try:
@@ -171,7 +177,7 @@ def test_another_number_of_threads_is_another_chain(goes: list[int]) -> None:
         assert torch.equal(row(context), expected)
     finally:
         torch.set_num_threads(threads)
-    assert set(goes) == {LAYERS}
+    assert shared_out == [threads, threads + 1]
 
 
 def test_chains_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
