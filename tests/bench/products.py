@@ -93,12 +93,12 @@ def main() -> None:
 def compare_loops(names: Sequence[str], shape: tuple[int, int], turns: int) -> None:
     """Print a table of both loops for one row, of the formats that have both."""
     whole, x = native().whole_numbers, torch.randn(1, shape[1])
-    has_loop = whole.has_loop
+    order_of = whole.order_of
     print("| format | GB/s in whole numbers | GB/s in float32 | ratio |\n|---|--:|--:|--:|")
     for name in names:
         ways = []
-        for chosen in (has_loop, lambda _parts: False):
-            whole.has_loop = chosen
+        for chosen in (order_of, lambda _parts: None):
+            whole.order_of = chosen
             native()._loops.clear()
             ways.append((chosen, _copies(name, shape)))
             for multiply in ways[-1][1].products:
@@ -108,12 +108,12 @@ def compare_loops(names: Sequence[str], shape: tuple[int, int], turns: int) -> N
             for pair in zip(*(copies.products for _, copies in ways), strict=True):
                 seconds.append([])
                 for (chosen, _), multiply in zip(ways, pair, strict=True):
-                    whole.has_loop = chosen
+                    whole.order_of = chosen
                     seconds[-1].append(_timed(lambda: multiply(x)))  # noqa: B023
         rates = (ways[0][1].nbytes / statistics.median(each) / 1e9 for each in zip(*seconds, strict=True))
         ratio = statistics.median(other / mine for mine, other in seconds)
         print(f"| {name} | {' | '.join(f'{rate:.1f}' for rate in rates)} | {ratio:.2f} |", flush=True)
-    whole.has_loop = has_loop
+    whole.order_of = order_of
 
 
 def compare_attention(turns: int) -> None:

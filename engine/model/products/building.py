@@ -55,6 +55,7 @@ def with_arguments(sign: Callable[..., Any], count: int) -> Callable[..., Any]:
         2: lambda context, a, b: sign(context, a, b),  # noqa: PLW0108
         3: lambda context, a, b, c: sign(context, a, b, c),  # noqa: PLW0108
         4: lambda context, a, b, c, d: sign(context, a, b, c, d),  # noqa: PLW0108
+        5: lambda context, a, b, c, d, e: sign(context, a, b, c, d, e),  # noqa: PLW0108
     }
     return counted[count]
 

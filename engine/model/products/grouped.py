@@ -64,7 +64,8 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     first = groups[0].member
     width = sum(piece.rows for piece in first.pieces)
     found = torch.empty(len(x), width, dtype=torch.float32)
-    takes_bfloats = x.dtype == torch.bfloat16 and all(piece.takes_bfloats for piece in first.pieces)
+    is_narrow = x.dtype == torch.bfloat16
+    takes_bfloats = is_narrow and all(piece.takes_bfloats for piece in first.pieces)
     loop = bfloat_loop() if takes_bfloats else None
     many = [each for each in groups if each.rows >= loop.from_rows] if loop else []
     few = [each for each in groups if each.rows < loop.from_rows] if loop else groups
@@ -75,7 +76,7 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
         here, step = rows.data_ptr(), 0 if is_one else 4 * rows.shape[1]
     for group in few:
         for piece, y in group.places(there, width):
-            batch.multiply(piece, here + group.begin * step, y, group.rows, width)
+            batch.multiply(piece, here + group.begin * step, y, group.rows, width, is_narrow)
     if many and loop:
         arranged = batch.keep(loop.arrange(x, [(group.begin, group.end) for group in many]))
         here, step = arranged.data_ptr(), arranged[0].nbytes

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from engine.model.products.bfloat_loops import TILE_COLUMNS, TILE_ROWS, bfloat_loop
 from engine.model.products.compiling import callback, compiled
-from engine.model.products.layouts import UNIT, Array
+from engine.model.products.layouts import Array
 from engine.model.products.loops import (
     attending,
     attending_pairs,
@@ -201,36 +201,36 @@ def _one_short_row(share: Any, matrix: Any) -> None:
 @compiled
 def _written(place: Any, columns: Any) -> Any:
     """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
-    blocks, units, per_unit = -(-columns // kernels.BLOCK), columns // UNIT, whole_numbers.SUMS_OF_A_UNIT
-    digits, numbers = numba.carray(octets(place), DIGITS * columns), place + DIGITS * columns
-    steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), per_unit * units)
-    behind = numbers + 4 * (blocks + per_unit * units)
-    return digits, steps, sums, numba.carray(floats(behind), whole_numbers.FOURS_OF_A_UNIT * units)
+    blocks = -(-columns // kernels.BLOCK)
+    digits, numbers = DIGITS * kernels.BLOCK * blocks, place + DIGITS * kernels.BLOCK * blocks
+    count = whole_numbers.SUMS_OF_A_UNIT * kernels.UNITS * blocks
+    steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), count)
+    return numba.carray(octets(place), digits), steps, sums
 
 
 @compiled
 def _written_short(place: Any, columns: Any) -> Any:
     """The same in fewer digits."""
-    _, steps, sums, fours = _written(place, columns)
-    return numba.carray(signed_octets(place), FEWER_DIGITS * columns), steps, sums, fours
+    _, steps, sums = _written(place, columns)
+    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps)), steps, sums
 
 
 @compiled
-def _write_whole(x: Any, columns: Any, place: Any, is_short: Any) -> None:
+def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any) -> None:
     line = numba.carray(floats(x), columns)
     if is_short:
-        digits, steps, sums, fours = _written_short(place, columns)
-        whole_numbers.write_row(line, digits, steps, sums, fours)
+        digits, steps, sums = _written_short(place, columns)
+        whole_numbers.write_row(line, digits, steps, sums, order)
     else:
-        more_digits, steps, sums, fours = _written(place, columns)
-        whole_numbers.write_row(line, more_digits, steps, sums, fours)
+        more_digits, steps, sums = _written(place, columns)
+        whole_numbers.write_row(line, more_digits, steps, sums, order)
 
 
-def in_whole_numbers(x: int, columns: int) -> Array:
+def in_whole_numbers(x: int, columns: int, order: int, is_short: bool) -> Array:
     """A row of x, float32 at an address, as the loop for whole numbers reads it: bytes that begin at a line."""
     room = np.empty(whole_numbers.bytes_of_a_row(columns) + LINE, np.uint8)
     found = room[-room.ctypes.data % LINE :]
-    _write_whole(x, columns, found.ctypes.data, False)
+    _write_whole(x, columns, found.ctypes.data, is_short, order)
     return found
 
 
@@ -282,12 +282,12 @@ def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
 def loop_of(parts: Any, kind: str) -> int:
     """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or as follows.
 
-    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.has_loop`, a "short" one in fewer
-    digits, rows of bfloat16 as `bfloat_loop` arranges them, and several rows as `kernels.pack` does where
+    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.order_of` says how, a "short" one
+    in fewer digits, rows of bfloat16 as `bfloat_loop` arranges them, and several rows as `kernels.pack` does where
     `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
-    is_whole = whole_numbers.has_loop(parts)
+    is_whole = whole_numbers.order_of(parts) is not None
     key = type(parts), kind, is_whole, *fields
     if key not in _loops:  # numba takes a hundred microseconds to name a type, and experts are many
         alone, several = (_one_row_apart, _several_rows_apart) if type(parts) in APART else (_one_row, _several_rows)
@@ -402,7 +402,7 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
             elif not lead(state, line[1], line[2], patience):
                 return step
         elif line[0] == steps.DIGITS:
-            _write_whole(line[1], line[2], line[3], line[4] != 0)
+            _write_whole(line[1], line[2], line[3], line[4] != 0, line[5])
         else:
             steps.small_step(line)
     return 0

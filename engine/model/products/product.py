@@ -61,11 +61,12 @@ class Batch:
 
     def __init__(self) -> None:
         self._work: list[tuple[Work, int, int]] = []  # with the rows of a matrix, and its columns
-        self._products: list[tuple[Stored, int, int, int, int]] = []  # with the places of x and y, rows, and y's width
+        # With the places of x and y, rows, y's width, and whether one row needs few digits.
+        self._products: list[tuple[Stored, int, int, int, int, bool]] = []
         self._lines: list[tuple[int, ...]] = []  # of products of bfloat16
         self._arranged: list[tuple[Tensor, Tensor]] = []  # x, and as the loop reads it
         self._kept: list[Any] = []
-        self._whole: dict[tuple[int, int], layouts.Array] = {}  # rows of x by their place and columns
+        self._whole: dict[tuple[int, int, int, bool], layouts.Array] = {}  # rows by place, columns, order and digits
         self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
 
     def arranged(self, x: Tensor, loop: BfloatLoop) -> int:
@@ -74,18 +75,18 @@ class Batch:
             self._arranged.append((x, loop.arrange(x, ())))
         return self._arranged[-1][1].data_ptr()
 
-    def multiply(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0) -> None:
+    def multiply(self, matrix: "Stored", x: int, y: int, rows: int, width: int = 0, is_narrow: bool = False) -> None:
         """Write the product of x float32 [rows, columns] into y [rows, weight rows]; both are addresses.
 
         What lies there must stay until the batch has run. `width`: numbers from a row of y to the next one, if they
-        are more than the weight has rows.
+        are more than the weight has rows. `is_narrow`: x was bfloat16, and one row of it needs fewer digits.
         """
         width = width or matrix.rows
         # Alike: a last one of a row would cost as much as others.
         step = -(-rows // max(1, round(rows / MOST_ROWS)))
         for at in range(0, rows, step):
             place = x + 4 * at * matrix.columns, y + 4 * at * width
-            self._products.append((matrix, *place, min(step, rows - at), width))
+            self._products.append((matrix, *place, min(step, rows - at), width, is_narrow))
 
     def keep(self, x: Tensor) -> Tensor:
         """The tensor itself, which stays until the batch has run: of others the addresses alone are noted."""
@@ -109,12 +110,14 @@ class Batch:
 
     def _multiply_all(self, threads: int) -> None:
         products = list(self._lines)
-        for matrix, x, y, rows, width in self._products:
-            if rows == 1:
-                place = self._in_whole_numbers(x, matrix.columns) if matrix.has_whole_numbers() else x
-            else:
-                place = self._place_of_packed(x, rows, matrix.columns) if matrix.reads_packed() else x
-            products.append(matrix.line(place, y, rows, width=width))
+        for matrix, x, y, rows, width, is_narrow in self._products:
+            place, kind = x, ""
+            if rows > 1 and matrix.reads_packed():
+                place = self._place_of_packed(x, rows, matrix.columns)
+            elif rows == 1 and (order := matrix.order) is not None:
+                place = self._in_whole_numbers(x, matrix.columns, order, is_narrow)
+                kind = "short" if is_narrow else ""
+            products.append(matrix.line(place, y, rows, kind, width))
         more_follow = computes_alone()
         if self._packed:
             self._pack_all(threads)
@@ -138,11 +141,12 @@ class Batch:
         is_much = sum(rows * columns for _, _, rows, columns in jobs) > WORTH_A_SHARE
         team().run(shares, min(threads, len(shares)) if is_much else 1, more_follow=True)  # the products do
 
-    def _in_whole_numbers(self, x: int, columns: int) -> int:
-        """Where a row of x lies as loops for whole numbers read it; written once for all that are handed it."""
-        if (x, columns) not in self._whole:
-            self._whole[x, columns] = native().in_whole_numbers(x, columns)
-        return int(self._whole[x, columns].ctypes.data)
+    def _in_whole_numbers(self, x: int, columns: int, order: int, is_short: bool) -> int:
+        """Where a row of x lies as loops for whole numbers read it; written once for all that are handed it so."""
+        key = x, columns, order, is_short
+        if key not in self._whole:
+            self._whole[key] = native().in_whole_numbers(*key)
+        return int(self._whole[key].ctypes.data)
 
     def _run_work(self, threads: int) -> None:
         whole = sum(rows * columns for _, rows, columns in self._work)
@@ -205,9 +209,13 @@ class Stored:
         places = self.places(kind or ("several" if rows > 1 else "alone"))
         return *places, x, y, rows, self.columns, self.rows, width or self.rows
 
-    def has_whole_numbers(self) -> bool:
-        """Whether one row is multiplied in whole numbers, see `loops.whole_numbers`."""
-        return bool(native().whole_numbers.has_loop(self.parts))
+    @property
+    def order(self) -> int | None:
+        """In which order one row is written that is multiplied in whole numbers; None where it is not.
+
+        See `loops.whole_numbers`.
+        """
+        return native().whole_numbers.order_of(self.parts)  # type: ignore[no-any-return]
 
     def reads_packed(self) -> bool:
         """Whether several rows are multiplied as `loops.kernels.pack` writes them."""

@@ -99,7 +99,7 @@ class Steps:
         kinds = [self._kind(matrix, len(x), is_narrow) for matrix, _ in products]
         places = {kind: self._place_of(x, kind, room) for kind in kinds}
         lines = [
-            matrix.line(places[kind], y.data_ptr(), len(x), kind if kind in {PAIRS.kind, "short"} else "")
+            matrix.line(places[kind], y.data_ptr(), len(x), kind[0] if kind[0] in {PAIRS.kind, "short"} else "")
             for (matrix, y), kind in zip(products, kinds, strict=True)
         ]
         table = shares_of(lines, self.threads, self.more_follow)
@@ -107,38 +107,40 @@ class Steps:
         return table
 
     @staticmethod
-    def _kind(matrix: Stored, rows: int, is_narrow: bool) -> str:
-        """How rows lie that a matrix is multiplied with; "" for as they are."""
+    def _kind(matrix: Stored, rows: int, is_narrow: bool) -> tuple[str, int]:
+        """How rows lie that a matrix is multiplied with, "" for as they are; and in which order, see `Stored.order`."""
         if rows == 1:
-            return ("short" if is_narrow else "digits") if matrix.has_whole_numbers() else ""
+            order = matrix.order
+            return ("", 0) if order is None else ("short" if is_narrow else "digits", order)
         if is_narrow and matrix.takes_bfloats:
-            return PAIRS.kind
-        return "packed" if matrix.reads_packed() else ""
+            return PAIRS.kind, 0
+        return "packed" if matrix.reads_packed() else "", 0
 
-    def _place_of(self, x: Tensor, kind: str, room: Room) -> int:
+    def _place_of(self, x: Tensor, kind: tuple[str, int], room: Room) -> int:
         """Where x [rows, columns] lies so, once the steps until here are done."""
-        if not kind:
+        name, order = kind
+        if not name:
             return x.data_ptr()
-        if kind in {"digits", "short"}:
-            return self.in_whole_numbers(x, room, is_short=kind == "short")[0]
-        is_paired = kind == PAIRS.kind
+        if name in {"digits", "short"}:
+            return self.in_whole_numbers(x, room, order, is_short=name == "short")[0]
+        is_paired = name == PAIRS.kind
         packed = room.take(x.numel() // 2 if is_paired else x.numel())
         most = max(WORTH_SPREADING, -(-x.numel() // (SHARES * self.threads)))
         job = x.data_ptr(), packed.data_ptr(), *x.shape
         self.share(native().packings([job], most, "pairs" if is_paired else "pack"), (x, packed))
         return packed.data_ptr()
 
-    def in_whole_numbers(self, x: Tensor, room: Room, is_short: bool = False) -> list[int]:
+    def in_whole_numbers(self, x: Tensor, room: Room, order: int, is_short: bool) -> list[int]:
         """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once.
 
-        `is_short`: in fewer digits.
+        `order`: see `Stored.order`. `is_short`: in fewer digits.
         """
         columns, found = x.shape[1], dict[int, int]()
         size = -(-native().whole_numbers.bytes_of_a_row(columns) // 4)
         for row in x:
             if row.data_ptr() not in found:
                 digits = room.take(size)
-                self.add(native().steps.DIGITS, row, columns, digits, is_short)
+                self.add(native().steps.DIGITS, row, columns, digits, is_short, order)
                 found[row.data_ptr()] = digits.data_ptr()
         return [found[row.data_ptr()] for row in x]
 

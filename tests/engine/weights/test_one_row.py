@@ -11,7 +11,7 @@ from torch.nn import functional
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import programs
 from engine.model.products.compiling import has_compiler
-from engine.model.products.grouped import Gate, Member
+from engine.model.products.grouped import Gate, Group, Member, multiply
 from engine.model.products.product import Stored, blocks, plain
 from engine.weights.streaming.experts.one_row import OneRow
 from tests.engine.model.gguf.test_block_decoders import blocks as random_blocks
@@ -116,12 +116,15 @@ def test_experts_with_something_of_their_own_between(form: str) -> None:
         assert torch.equal(found[place], product(down[expert], inner[:, ::2].tanh() + inner[:, 1::2])[0])
 
 
-def test_a_row_of_bfloat16() -> None:
+def test_a_row_of_bfloat16_takes_fewer_digits_and_is_rounded_by_less_than_its_numbers_are() -> None:
     make = MAKERS["Q4_K"]
     up, down = ups(make, "two")[:2], [Member((make(WIDTH, INNER),)) for _ in range(2)]
     x, weights = torch.randn(1, WIDTH).bfloat16(), torch.rand(1, 2).bfloat16()
     of_layer = OneRow(Gate())
-    assert torch.equal(of_layer.mixed(x, up, down, weights), of_layer.mixed(x.float(), up, down, weights.float()))
+    found, wide = of_layer.mixed(x, up, down, weights), of_layer.mixed(x.float(), up, down, weights.float())
+    assert not torch.equal(found, wide)
+    assert float((found - wide).abs().max()) < 2.0**-12 * float(wide.abs().max())
+    assert torch.equal(multiply([Group(up[0], 0, 1)], x), multiply([Group(up[0], 0, 1)], x.repeat(2, 1))[:1])
 
 
 def test_the_room_grows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ class Shares:
 
     def tell(self, matrices: Sequence[Stored]) -> None:
         """Have the lines multiply with these matrices, which are laid out as those were that the lines are of."""
-        places = np.array([matrix.places("alone")[1] for matrix in matrices], np.int64)
+        places = np.array([matrix.told.ctypes.data for matrix in matrices], np.int64)
         self.table[:, native().MATRIX] = places[self.owner]
 
 
@@ -46,23 +46,30 @@ class ExpertSteps:
 
 
 def lay_out(
-    steps: Steps, room: Room, x: Tensor, up: Sequence[Member], down: Sequence[Member], gate: Gate | None, has_bias: bool
+    steps: Steps,
+    room: Room,
+    x: Tensor,
+    up: Sequence[Member],
+    down: Sequence[Member],
+    gate: Gate | None,
+    has_bias: bool,
+    is_narrow: bool,
 ) -> ExpertSteps:
     """Add the experts of one row, x [1, columns], in their order. Raises `RoomError`.
 
     `up`, `down`: of each expert, all alike. `gate`: what lies between, where that is known; else whoever asks for the
-    steps does that. `has_bias`: of both stacks. `MIX` has yet to be told of weights, and where to.
+    steps does that. `has_bias`: of both stacks. `is_narrow`: of a network that computes in bfloat16. `MIX` has yet to
+    be told of weights, and where to.
     """
     loop, count = native().steps, len(up)
     first, last = up[0].pieces, down[0].pieces[0]
     inner = [room.take(count, piece.rows) for piece in first]
-    sources = _sources(steps, room, x.expand(count, -1), first[0])
-    up_shares = _shares(steps, up, sources, inner)
+    up_shares = _shares(steps, room, x.expand(count, -1), up, inner, is_narrow)
     middle = len(steps)
     gated, gates = _gate(steps, room, inner, last.columns, gate)
     behind = len(steps)
     outputs = room.take(count, last.rows)
-    down_shares = _shares(steps, down, _sources(steps, room, gated, last), [outputs])
+    down_shares = _shares(steps, room, gated, down, [outputs], is_narrow)
     offsets = len(steps)
     for row in outputs if gate and has_bias else ():
         steps.add(loop.BIAS, row, 0, 1, last.rows)
@@ -91,15 +98,17 @@ def _gate(steps: Steps, room: Room, inner: Sequence[Tensor], half: int, gate: Ga
     return inner[0][:, :half], first
 
 
-def _sources(steps: Steps, room: Room, x: Tensor, matrix: Stored) -> list[int]:
-    """Where loops for such a matrix read each row of x [experts, columns]."""
-    return steps.in_whole_numbers(x, room) if matrix.has_whole_numbers() else [row.data_ptr() for row in x]
-
-
-def _shares(steps: Steps, members: Sequence[Member], sources: Sequence[int], found: Sequence[Tensor]) -> Shares:
-    """A step that multiplies each row with its expert's matrices."""
+def _shares(
+    steps: Steps, room: Room, x: Tensor, members: Sequence[Member], found: Sequence[Tensor], is_narrow: bool
+) -> Shares:
+    """Steps that multiply each row of x [experts, columns] with its expert's matrices."""
+    order, kind = members[0].pieces[0].order, "short" if is_narrow else ""
+    if order is None:
+        kind, sources = "", [row.data_ptr() for row in x]
+    else:
+        sources = steps.in_whole_numbers(x, room, order, is_narrow)
     lines = [
-        piece.line(source, y[expert].data_ptr(), 1)
+        piece.line(source, y[expert].data_ptr(), 1, kind)
         for expert, (member, source) in enumerate(zip(members, sources, strict=True))
         for piece, y in zip(member.pieces, found, strict=True)
     ]
@@ -130,7 +139,7 @@ class Stack:
         found = [each for each in map(member, range(experts)) if each is not None]
         if len(found) < experts or len(set(map(_kind, found))) != 1:
             return None
-        places = [[piece.places("alone")[1] for piece in each.pieces] for each in found]
+        places = [[piece.told.ctypes.data for piece in each.pieces] for each in found]
         bias_places = np.array([[bias.data_ptr()] for bias in biases], np.int64)
         return cls(found, np.array(places, np.int64), biases, bias_places)
 

@@ -85,5 +85,5 @@ def _program_of(product: Stored, states: Tensor) -> _Program:
     table = steps.multiply([(product, y)], x, room)
     written = None if is_wide else steps.add(loop.steps.NARROW, y, 0, 0, 1, product.rows)
     steps.finish()
-    reads = not is_wide or product.has_whole_numbers()
+    reads = not is_wide or product.order is not None
     return _Program(steps, room, product, (0, 1) if reads else None, table, written)

@@ -227,7 +227,7 @@ class LayerBuilder:
         program.shared = self._network(products, inner) if self._mixture.shared is not None else None
         if self._staying is None or router.rows != len(self._staying.up.places):
             return None
-        program.mixed = lay_out_experts(steps, self._room, program.routed, self._staying)
+        program.mixed = lay_out_experts(steps, self._room, program.routed, self._staying, is_narrow=not self._is_wide)
         self._round(program.mixed.found, found)
         if program.shared is not None:
             self._round(program.shared)

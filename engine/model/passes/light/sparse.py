@@ -189,8 +189,8 @@ class Mixed:
         self.staying.used(choice.shape[1])
 
 
-def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingExperts) -> Mixed:
-    """Add the experts that were chosen. Raises `RoomError`.
+def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingExperts, is_narrow: bool) -> Mixed:
+    """Add the experts that were chosen. `is_narrow`: see `experts.lay_out`. Raises `RoomError`.
 
     Once the program is finished, so must this be, by `Mixed.finish`.
     """
@@ -198,7 +198,7 @@ def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingEx
     tellers = tuple(steps.add(native().steps.TELL) for _ in range(4 if has_bias else 2))
     routed.choosing.extend((step, 1) for step in tellers)
     up, down = [staying.up.first] * chosen, [staying.down.first] * chosen
-    laid = lay_out(steps, room, routed.x, up, down, staying.gate, has_bias)
+    laid = lay_out(steps, room, routed.x, up, down, staying.gate, has_bias, is_narrow)
     found = room.take(1, laid.outputs.shape[1])
     steps.change(laid.mix, 2, routed.weights, found)
     return Mixed(routed, staying, laid, found, tellers)

@@ -24,7 +24,7 @@ from engine.model.products.units.bfloat_units import (
     write_units,
 )
 from engine.model.products.units.by_layout import SHARED, bytes_of_a_row
-from engine.model.products.units.digits import many_store, many_total, sixteen_numbers
+from engine.model.products.units.sixteen import many_store, many_total, sixteen_numbers
 from engine.model.products.vectors import fetch
 
 WIDE = 32  # columns that are multiplied at once

@@ -17,7 +17,7 @@ from engine.model.products.vectors import exponential, minus, numbers, over, plu
 
 STEP = 12  # numbers of a step, of which the first says what it is:
 SHARES = 0  # address of shares, their count
-DIGITS = 1  # address of a row, its columns, where to, whether in fewer digits: see `loops.whole_numbers.write_row`
+DIGITS = 1  # address of a row, columns, where to, whether in fewer digits, order: see `whole_numbers.write_row`
 NORM = 2  # see `between.norm_rows`: x, weight, y, rows, width, epsilon, what is added to the weight
 TURN = 3  # x, cosine, sine, y, numbers from one head of y to the next, rows, heads, width, by pairs, turned
 PLACE = 4  # x, y, numbers from one head of y to the next, rows, heads, width: the same without turning

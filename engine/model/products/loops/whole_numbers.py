@@ -2,9 +2,9 @@
 
 One row is bound by how many operations a weight takes, not by memory. A weight as float32 takes four: a move of its
 byte, a conversion, its scale and its product. Here 64 codes are multiplied at once, as bytes, with x in whole numbers
-of 24 bits (`digits`). In K types sums are multiplied by the whole factors of units; only sums of a block of 256 become
-float32. Where every unit has a scale of its own, sums of four products do. x is rounded to 2**-23 of the largest of 256
-numbers beside it, and all is exact up to a scale: so about as much is rounded in all as in a sum of float32.
+of 24 bits (`written`). In K types sums are multiplied by the whole factors of units; only sums of a block of 256 become
+float32. Where every unit has a scale of its own, sums of eight products do. x is rounded to 2**-23 of the largest of
+256 numbers beside it, and all is exact up to a scale: so about as much is rounded in all as in a sum of float32.
 
 Where a network computes in bfloat16, x is written in two digits: rounded to 2**-15, far less than its numbers are.
 
@@ -31,50 +31,55 @@ from engine.model.products.units.digits import (
     eight_sums,
     factored,
     factors_of,
+    has_byte_products,
+    no_sums,
+    times_digit,
+)
+from engine.model.products.units.fours import (
     fours_of_three,
     fours_of_two,
-    has_byte_products,
-    many_fused,
-    many_splat,
-    many_store,
-    many_times,
-    many_total,
-    no_sums,
-    ones,
-    power,
-    scales_of,
-    sixteen_numbers,
-    times_digit,
-    write_digits,
-    write_fewer_digits,
+    fours_of_wide_three,
+    fours_of_wide_two,
 )
-from engine.model.products.vectors import fetch, fused, numbers, splat, times, total
+from engine.model.products.units.sixteen import many_fused, many_splat, many_total
+from engine.model.products.units.written import (
+    BY_HALVES,
+    BY_UNITS,
+    FOUR,
+    half_total,
+    power,
+    write_by_halves,
+    write_by_units,
+    write_fewer_by_halves,
+    write_fewer_by_units,
+    write_fewer_woven,
+    write_woven,
+)
+from engine.model.products.vectors import fetch, fused, splat, times, total
 
-SUMS_OF_A_UNIT, FOURS_OF_A_UNIT = 3, 8
+SUMS_OF_A_UNIT = 3
+FARTHER = 12288  # bytes that memory is asked for before they are multiplied, at least
+RESTS = 16  # rows whose last blocks are copied, if these are not full
 TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
 FIRST, SECOND, THIRD, FOURTH = factors_of
-OF_FIRST, OF_SECOND, OF_THIRD, OF_FOURTH = scales_of
-Row = tuple[Array, Array, Array, Array]
-"""One of x, see `write_row`: its digits, steps, sums and fours."""
+Row = tuple[Array, Array, Array]
+"""One of x, see `write_row`: its digits, steps and sums."""
 
 Sums = tuple[Any, Any, Any]
 """Of the lowest digits, of those in the middle, and of the highest."""
 
 
-def has_loop(parts: Any) -> bool:
-    """Whether there is a loop for matrices of such a layout, on this processor."""
-    return (type(parts) in k_codes.CODES or unit_codes.is_of_pairs(parts)) and has_byte_products()
+def order_of(parts: Any) -> int | None:
+    """In which order x is written for matrices of such a layout, see `written`; None if there is no loop for them."""
+    if not has_byte_products():
+        return None
+    return BY_UNITS if type(parts) in k_codes.CODES else unit_codes.order_of(parts)
 
 
 def bytes_of_a_row(columns: int) -> int:
     """How much a row of x takes, see `write_row`."""
-    return DIGITS * columns + 4 * (-(-columns // BLOCK) + (SUMS_OF_A_UNIT + FOURS_OF_A_UNIT) * (columns // UNIT))
-
-
-@compiled
-def _half_sum(room: Array, i: int) -> Any:
-    return (room[i] + room[i + 1]) + (room[i + 2] + room[i + 3])
+    return -(-columns // BLOCK) * (DIGITS * BLOCK + 4 * (1 + SUMS_OF_A_UNIT * UNITS))
 
 
 def count_of(digits: Array) -> int:
@@ -87,13 +92,13 @@ def _one(digits: Array) -> Any:
     raise NotImplementedError
 
 
-def _write(line: Array, i: int, factors: Any, digits: Array) -> None:
+def _write(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> None:
     """Write 64 numbers in digits."""
     raise NotImplementedError
 
 
-def _fours(codes: Any, digits: Array, place: int) -> Any:
-    """Sums of four codes times numbers each, of two units whose digits begin at a byte."""
+def _fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:
+    """Sums of eight codes times numbers each, of four units whose digits begin at a byte."""
     raise NotImplementedError
 
 
@@ -103,29 +108,37 @@ def _added(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> S
 
 
 @compiled
-def write_row(line: Array, digits: Array, steps: Array, sums: Array, fours: Array) -> None:
-    """A row of x, float32 [columns], as the loops read it; columns are a multiple of 64.
+def write_row(line: Array, digits: Array, steps: Array, sums: Array, order: int) -> None:
+    """A row of x, float32 [columns], as the loops read it, in an order of `written`; columns are a multiple of 32.
 
-    digits: uint8 [3 x columns], of two units at a time, or int8 [2 x columns]. steps: float32 [columns / 256, rounded
-    up], what a block's whole numbers are multiplied by. sums: float32 [3 x columns / 32], of units, and behind them of
-    halves. fours: float32 [columns / 4], sums of four whole numbers.
+    digits: uint8 [3 x 256 x blocks], of as many blocks as there are with one that is not full, or int8 [2 x ...].
+    steps: float32 [blocks], what a block's whole numbers are multiplied by. sums: float32 [3 x 8 x blocks], of units,
+    and behind them of halves.
     """
-    units, room = len(line) // UNIT, np.empty(16, np.float32)
     for block in range(len(steps)):
-        one, end = np.float32(0), min(units, UNITS * (block + 1))
-        for unit in range(UNITS * block, end):
-            one = max(one, power(line, UNIT * unit))
-        step = np.float32(0) if one < TINY else one / _one(digits)
-        inverse = many_splat(np.float32(0) if one < TINY else _one(digits) / one)
-        steps[block] = step
-        for pair in range(UNITS * block // 2, end // 2):
-            _write(line, PAIR * pair, inverse, digits)
-            some = _fours(ones(0), digits, count_of(digits) * PAIR * pair)
-            many_store(fours, 16 * pair, some)
-            many_store(room, 0, many_times(some, many_splat(step)))
-            for unit in range(2 * pair, 2 * pair + 2):
-                first, second = _half_sum(room, 8 * (unit & 1)), _half_sum(room, 8 * (unit & 1) + 4)
-                sums[unit], sums[units + 2 * unit], sums[units + 2 * unit + 1] = first + second, first, second
+        begin = BLOCK * block
+        if begin + BLOCK <= len(line):
+            _write_block(line, begin, block, digits, steps, sums, order)
+        else:
+            rest = np.zeros(BLOCK, np.float32)
+            rest[: len(line) - begin] = line[begin:]
+            _write_block(rest, 0, block, digits, steps, sums, order)
+
+
+@compiled
+def _write_block(line: Array, begin: int, block: int, digits: Array, steps: Array, sums: Array, order: int) -> None:
+    one, halves = np.float32(0), len(sums) // SUMS_OF_A_UNIT
+    for unit in range(UNITS):
+        one = max(one, power(line, begin + UNIT * unit))
+    step = np.float32(0) if one < TINY else one / _one(digits)
+    inverse = np.float32(0) if one < TINY else _one(digits) / one
+    steps[block] = step
+    for pair in range(UNITS // 2):
+        _write(line, begin + PAIR * pair, inverse, digits, UNITS // 2 * block + pair, order)
+    for unit in range(UNITS):
+        i, at = begin + UNIT * unit, UNITS * block + unit
+        first, second = half_total(line, i, inverse) * step, half_total(line, i + UNIT // 2, inverse) * step
+        sums[at], sums[halves + 2 * at], sums[halves + 2 * at + 1] = first + second, first, second
 
 
 def multiply(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
@@ -135,12 +148,12 @@ def multiply(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
 
 def _multiply_blocks(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
     """With a matrix of K types."""
-    digits, steps, sums, _ = x
+    digits, steps, sums = x
     blocks, size, count = len(steps), by_layout.bytes_of_a_row(parts), count_of(digits)
-    part = size // blocks
+    part, distance = size // blocks, max(AHEAD * size, FARTHER)
     for row in range(begin, end):
         found = offset = splat(np.float32(0))
-        ahead = (row + AHEAD) * size
+        ahead = row * size + distance
         for block in range(blocks):
             for place in range(ahead, ahead + part, LINE):
                 fetch(parts[0], place)
@@ -161,38 +174,40 @@ def _multiply_blocks(parts: Any, x: Row, y: Array, begin: int, end: int) -> None
 
 def _multiply_units(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
     """With a matrix each of whose units has a scale of its own."""
-    digits, steps, sums, fours = x
-    pairs, size = len(fours) // 16, by_layout.bytes_of_a_row(parts)
-    part, blocks = size // len(steps), unit_codes.whole_blocks(parts, pairs)
-    for row in range(begin, end):
-        found, offset, ahead = many_splat(np.float32(0)), splat(np.float32(0)), (row + AHEAD) * size
-        for block in range(blocks):
-            for place in range(ahead, ahead + part, LINE):
-                fetch(parts[0], place)
-            ahead += part
-            scales, pair = unit_codes.eight_scales(parts, row, block), 4 * block
-            some = many_times(_of_pair(parts, row, pair, digits), OF_FIRST(scales))
-            some = many_fused(_of_pair(parts, row, pair + 1, digits), OF_SECOND(scales), some)
-            some = many_fused(_of_pair(parts, row, pair + 2, digits), OF_THIRD(scales), some)
-            some = many_fused(_of_pair(parts, row, pair + 3, digits), OF_FOURTH(scales), some)
-            found = many_fused(some, many_splat(steps[block]), found)
-            offset = fused(unit_codes.eight_offsets(parts, row, block, scales), numbers(sums, UNITS * block), offset)
-        for pair in range(4 * blocks, pairs):
-            if pair % 4 == 0:
-                for place in range(ahead, ahead + part, LINE):
-                    fetch(parts[0], place)
-                ahead += part
-            scale = unit_codes.scales(parts, row, 2 * pair)
-            some = many_times(_of_pair(parts, row, pair, digits), scale)
-            less = unit_codes.offsets(parts, row, 2 * pair, scale)
-            some = many_fused(sixteen_numbers(fours, 16 * pair), less, some)
-            found = many_fused(some, many_splat(steps[pair // 4]), found)
-        y[row] = many_total(found) + total(offset)
+    size, whole = by_layout.bytes_of_a_row(parts), unit_codes.whole_blocks(parts)
+    distance, has_rest = max(AHEAD * size, FARTHER), whole < len(x[1])
+    rests = unit_codes.room_for(parts, RESTS if has_rest else 0)
+    for some in range(begin, end, RESTS):
+        if has_rest:  # some time before they are read: what was just written in bytes is read slowly
+            for row in range(some, min(some + RESTS, end)):
+                unit_codes.copy_rest(parts, row, whole, rests, row - some)
+        for row in range(some, min(some + RESTS, end)):
+            ahead = row * size + distance
+            found = _of_blocks(parts, unit_codes.line_of(parts, row), 0, whole, x, ahead)
+            if has_rest:
+                ahead += whole * unit_codes.bytes_of_a_block(parts)
+                found += _of_blocks(parts, unit_codes.rest_of(rests, row - some), whole, 1, x, ahead)
+            y[row] = found
 
 
 @compiled
-def _of_pair(parts: Any, row: int, pair: int, digits: Array) -> Any:
-    return _fours(unit_codes.pair(parts, row, 2 * pair), digits, count_of(digits) * PAIR * pair)
+def _of_blocks(parts: Any, line: Any, first: int, count: int, x: Row, ahead: int) -> Any:
+    """A row of x, from a block on, times so many blocks of a line; memory is asked for from a byte on."""
+    digits, steps, sums = x
+    found, offset, step = many_splat(np.float32(0)), splat(np.float32(0)), count_of(digits) * FOUR
+    for at in range(count):
+        block = first + at
+        for place in range(ahead, ahead + unit_codes.bytes_of_a_block(parts), LINE):
+            fetch(parts[0], place)
+        ahead += unit_codes.bytes_of_a_block(parts)
+        scales, place = unit_codes.scales(parts, line, at), 2 * step * block
+        factors = unit_codes.by_step(parts, scales, steps[block])
+        some = _fours(parts, unit_codes.codes(parts, line, 2 * at), digits, place)
+        found = many_fused(some, unit_codes.first_four(parts, factors), found)
+        some = _fours(parts, unit_codes.codes(parts, line, 2 * at + 1), digits, place + step)
+        found = many_fused(some, unit_codes.last_four(parts, factors), found)
+        offset = unit_codes.with_offsets(parts, line, at, scales, sums, block, offset)
+    return many_total(found) + total(offset)
 
 
 def _three(digits: Array) -> int:  # noqa: ARG001  # numba looks at names
@@ -211,21 +226,40 @@ def _one_of_two(digits: Array) -> Any:  # noqa: ARG001
     return ONE_OF_FEWER
 
 
-def _write_three(line: Array, i: int, factors: Any, digits: Array) -> None:
-    write_digits(line, i, factors, digits)
+def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> None:
+    four = DIGITS * FOUR * (pair >> 1) + UNIT * (pair & 1)
+    if order == BY_UNITS:
+        write_by_units(line, i, factor, digits, DIGITS * PAIR * pair)
+    elif order == BY_HALVES:
+        write_by_halves(line, i, factor, digits, four)
+    else:
+        write_woven(line, i, factor, digits, four)
 
 
-def _write_two(line: Array, i: int, factors: Any, digits: Array) -> None:
-    write_fewer_digits(line, i, factors, digits)
+def _write_two(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> None:
+    four = FEWER_DIGITS * FOUR * (pair >> 1) + UNIT * (pair & 1)
+    if order == BY_UNITS:
+        write_fewer_by_units(line, i, factor, digits, FEWER_DIGITS * PAIR * pair)
+    elif order == BY_HALVES:
+        write_fewer_by_halves(line, i, factor, digits, four)
+    else:
+        write_fewer_woven(line, i, factor, digits, four)
 
 
-def _two_fours(codes: Any, digits: Array, place: int) -> Any:
-    return fours_of_two(times_digit(codes, digits, place), times_digit(codes, digits, place + PAIR))
+def _two_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
+    return fours_of_two(codes[0], codes[1], digits, place)
 
 
-def _three_fours(codes: Any, digits: Array, place: int) -> Any:
-    low, middle = times_digit(codes, digits, place), times_digit(codes, digits, place + PAIR)
-    return fours_of_three(low, middle, times_digit(codes, digits, place + 2 * PAIR))
+def _three_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
+    return fours_of_three(codes[0], codes[1], digits, place)
+
+
+def _two_wide_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
+    return fours_of_wide_two(codes[0], codes[1], digits, place)
+
+
+def _three_wide_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
+    return fours_of_wide_three(codes[0], codes[1], digits, place)
 
 
 def _added_two(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Sums:
@@ -251,11 +285,13 @@ def _one_of(digits: Array) -> Callable[..., Any]:
     return _one_of_three if _is_three(digits) else _one_of_two
 
 
-def _writing(line: Array, i: int, factors: Any, digits: Array) -> Callable[..., None]:  # noqa: ARG001
+def _writing(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> Callable[..., None]:  # noqa: ARG001
     return _write_three if _is_three(digits) else _write_two
 
 
-def _adding_fours(codes: Any, digits: Array, place: int) -> Callable[..., Any]:  # noqa: ARG001
+def _adding_fours(parts: Any, codes: Any, digits: Array, place: int) -> Callable[..., Any]:  # noqa: ARG001
+    if parts.instance_class in unit_codes.WIDE:
+        return _three_wide_fours if _is_three(digits) else _two_wide_fours
     return _three_fours if _is_three(digits) else _two_fours
 
 

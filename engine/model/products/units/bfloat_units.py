@@ -37,15 +37,17 @@ from engine.model.products.units.blocks import HIGH
 from engine.model.products.units.digits import (
     MANY_SHORTS,
     PAIR_OF_BYTES,
-    SIXTEEN_NUMBERS,
     SIXTEEN_SHORTS,
+)
+from engine.model.products.units.fields import byte_at
+from engine.model.products.units.prepared import OFFSETS, codes_at
+from engine.model.products.units.sixteen import (
+    SIXTEEN_NUMBERS,
     many_fused,
     many_splat,
     many_times,
     sixteen_numbers,
 )
-from engine.model.products.units.fields import byte_at
-from engine.model.products.units.prepared import OFFSETS, codes_at
 from engine.model.products.vectors import first_high, last_high, number, sixteen, splat, spread_half, store, times
 
 _WIDE = SIXTEEN_NUMBERS.llvm

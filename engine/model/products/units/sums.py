@@ -23,7 +23,8 @@ from engine.model.products.building import (
     with_arguments,
 )
 from engine.model.products.units.bfloat_units import Bfloat
-from engine.model.products.units.digits import MANY_SHORTS, SIXTEEN_NUMBERS
+from engine.model.products.units.digits import MANY_SHORTS
+from engine.model.products.units.sixteen import SIXTEEN_NUMBERS
 from engine.model.products.vectors import exponential_of
 
 COUNT = 16

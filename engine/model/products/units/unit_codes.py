@@ -1,7 +1,7 @@
-"""Whole codes of two units at a time where each unit has a scale of its own, for products in whole numbers.
+"""Codes of four units at a time where each unit has scales of its own, for products in whole numbers.
 
-A number is a code without a sign, less than 64, times a scale, plus an offset: one that codes whose sign was taken from
-them have, or their own. Offsets of bytes as in `blocks`.
+A number is a code without a sign times a scale, plus an offset: one that codes whose sign was taken from them have, or
+their own. Rows are read in blocks of eight units; a last one that is shorter is copied first, zeros behind it.
 """
 
 from collections.abc import Callable
@@ -12,256 +12,391 @@ from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.layouts import UNIT
-from engine.model.products.units.blocks import five_bits
-from engine.model.products.units.digits import (
-    both_scales,
-    both_units,
+from engine.model.products.layouts import Array
+from engine.model.products.units.digits import adds_products
+from engine.model.products.units.digits import joined as either_bits
+from engine.model.products.units.fields import as_numbers, fields, joined, short_at, word_at
+from engine.model.products.units.fours import (
+    copy_bytes,
     e2m1_codes,
     eight_half_powers,
     eight_halves,
-    half_and_half,
-    many_splat,
-    many_times,
-    two_nibbles,
-    woven_nibbles,
+    fifth_bits,
+    first_halves,
+    first_scales,
+    four_of,
+    high_codes,
+    iq4_codes,
+    last_halves,
+    last_scales,
+    low_codes,
+    scales_of_halves,
+    sixty_four,
 )
-from engine.model.products.units.fields import byte_at, spread
-from engine.model.products.vectors import sixteen, splat, spread_half, thirty_two, times
+from engine.model.products.units.sixteen import first_eight, last_eight, many_splat, many_times
+from engine.model.products.units.written import BY_HALVES, WOVEN
+from engine.model.products.vectors import fused, minus, numbers, splat, spread_half, times
+
+UNITS = 8  # of a block
+
+Codes = tuple[Any, Any]
+"""Of 64 bytes the codes in the lower halves and in the upper ones, as other bytes."""
+Line = tuple[Array, Array]
+"""A row's codes, and where those lie elsewhere its scales."""
 
 
-def pair(parts: Any, row: int, at: int) -> Any:
-    """The codes of a unit and of the next one; `at` is even."""
+def line_of(parts: Any, row: int) -> Line:
+    """A row's bytes."""
     raise NotImplementedError
 
 
-def scales(parts: Any, row: int, at: int) -> Any:
-    """What these are multiplied by: eight times that of the first unit, and eight times the other one."""
+def bytes_of_a_block(parts: Any) -> int:
+    """Without scales that lie elsewhere."""
     raise NotImplementedError
 
 
-def offsets(parts: Any, row: int, at: int, scale: Any) -> Any:
-    """What is added to each of these, likewise, by their scales."""
+def whole_blocks(parts: Any) -> int:
+    """How many full ones a row has."""
     raise NotImplementedError
 
 
-def whole_blocks(parts: Any, pairs: int) -> int:
-    """Of how many blocks of 256 numbers, from the first on, scales are found together, if so many pairs are a row."""
+def room_for(parts: Any, rows: int) -> Line:
+    """Zeros for one block of so many rows."""
     raise NotImplementedError
 
 
-def eight_scales(parts: Any, row: int, block: int) -> Any:
-    """Those of the eight units of a block of 256 numbers."""
-    raise NotImplementedError
-
-
-def eight_offsets(parts: Any, row: int, block: int, scale: Any) -> Any:
-    """What is added to each number of these units, by their scales."""
+def copy_rest(parts: Any, row: int, block: int, rests: Line, at: int) -> None:
+    """Copy what a row has from a block on, which is less than one, to one of these rows."""
     raise NotImplementedError
 
 
 @compiled
-def _two_halves(parts: Any, row: int, i: int, size: int) -> Any:
-    """Two float16 numbers that lie so far apart."""
-    line = parts.blocks[row]
-    return both_scales(spread_half(line, i), spread_half(line, i + size))
+def rest_of(rests: Line, at: int) -> Line:
+    """One of these rows."""
+    return rests[0][at], rests[1][at]
+
+
+def codes(parts: Any, line: Line, four: int) -> Codes:
+    """Those of four units."""
+    raise NotImplementedError
+
+
+def scales(parts: Any, line: Line, block: int) -> Any:
+    """Those of the eight units of a block, or of the sixteen halves of these."""
+    raise NotImplementedError
+
+
+def by_step(parts: Any, found: Any, step: Any) -> Any:
+    """These times a step of x."""
+    raise NotImplementedError
+
+
+def first_four(parts: Any, found: Any) -> Any:
+    """Of these the scales of what the first four units' bytes are multiplied by, sixteen."""
+    raise NotImplementedError
+
+
+def last_four(parts: Any, found: Any) -> Any:
+    """And of the last four ones."""
+    raise NotImplementedError
+
+
+def with_offsets(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:
+    """`offset`, eight numbers, and what the offsets of a block's units times sums of x come to.
+
+    sums: float32, of a row's units, and behind them of halves of units; `at`: which block of these.
+    """
+    raise NotImplementedError
+
+
+_halves_q4_0, _four_q4_0 = eight_halves(18, 0), four_of(18, 2)
+_halves_q4_1, _offsets_q4_1, _four_q4_1 = eight_halves(20, 0), eight_halves(20, 2), four_of(20, 4)
+_halves_q5_0, _four_q5_0 = eight_halves(22, 0), four_of(22, 6)
+_first_fifths_q5_0, _last_fifths_q5_0 = fifth_bits(22, 2, 0), fifth_bits(22, 2, 1)
+_halves_q5_1, _offsets_q5_1, _four_q5_1 = eight_halves(24, 0), eight_halves(24, 2), four_of(24, 8)
+_first_fifths_q5_1, _last_fifths_q5_1 = fifth_bits(24, 4, 0), fifth_bits(24, 4, 1)
+_powers_mxfp4, _four_mxfp4 = eight_half_powers(17), four_of(17, 1)
 
 
 @compiled
-def _times(scale: Any, number: float) -> Any:
-    return many_times(scale, many_splat(np.float32(number)))
+def _both(found: Any) -> Codes:
+    return low_codes(found), high_codes(found)
 
 
 @compiled
-def _nibbles(parts: Any, row: int, i: int, size: int) -> Any:
-    line = parts.blocks[row]
-    return two_nibbles(sixteen(line, i), sixteen(line, i + size))
+def _constant(found: Any, number: float, sums: Array, at: int, offset: Any) -> Any:
+    """Offsets that are a number times the scales."""
+    return fused(times(found, splat(np.float32(number))), numbers(sums, UNITS * at), offset)
 
 
-def _pair_q4_0(parts: Any, row: int, at: int) -> Any:
-    return _nibbles(parts, row, 18 * at + 2, 18)
+def _codes_q4_0(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001  # numba looks at names
+    return _both(_four_q4_0(line[0], 72 * four))
 
 
-def _scales_q4_0(parts: Any, row: int, at: int) -> Any:
-    return _two_halves(parts, row, 18 * at, 18)
+def _scales_q4_0(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
+    return _halves_q4_0(line[0], 144 * block)
 
 
-def _offsets_q4_0(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    return _times(scale, -8)
+def _with_q4_0(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -8, sums, at, offset)
 
 
-def _eight_q4_0(parts: Any, row: int, block: int) -> Any:
-    return eight_halves(parts.blocks[row], 144 * block, 18)
+def _codes_q4_1(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    return _both(_four_q4_1(line[0], 80 * four))
 
 
-def _less_q4_0(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
-    return times(scale, splat(np.float32(-8)))
+def _scales_q4_1(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
+    return _halves_q4_1(line[0], 160 * block)
 
 
-def _pair_q4_1(parts: Any, row: int, at: int) -> Any:
-    return _nibbles(parts, row, 20 * at + 4, 20)
+def _with_q4_1(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return fused(_offsets_q4_1(line[0], 160 * block), numbers(sums, UNITS * at), offset)
 
 
-def _scales_q4_1(parts: Any, row: int, at: int) -> Any:
-    return _two_halves(parts, row, 20 * at, 20)
+def _codes_q5_0(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    low, high = _both(_four_q5_0(line[0], 88 * four))
+    first, last = _first_fifths_q5_0(line[0], 88 * four), _last_fifths_q5_0(line[0], 88 * four)
+    return either_bits(low, first), either_bits(high, last)
 
 
-def _offsets_q4_1(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001
-    return _two_halves(parts, row, 20 * at + 2, 20)
+def _scales_q5_0(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
+    return _halves_q5_0(line[0], 176 * block)
 
 
-def _eight_q4_1(parts: Any, row: int, block: int) -> Any:
-    return eight_halves(parts.blocks[row], 160 * block, 20)
+def _with_q5_0(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -16, sums, at, offset)
 
 
-def _more_q4_1(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
-    return eight_halves(parts.blocks[row], 160 * block + 2, 20)
+def _codes_q5_1(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    low, high = _both(_four_q5_1(line[0], 96 * four))
+    first, last = _first_fifths_q5_1(line[0], 96 * four), _last_fifths_q5_1(line[0], 96 * four)
+    return either_bits(low, first), either_bits(high, last)
 
 
-@compiled
-def _five_bits(parts: Any, row: int, i: int, size: int) -> Any:
-    line = parts.blocks[row]
-    return both_units(five_bits(line, i), five_bits(line, i + size))
+def _scales_q5_1(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
+    return _halves_q5_1(line[0], 192 * block)
 
 
-def _pair_q5_0(parts: Any, row: int, at: int) -> Any:
-    return _five_bits(parts, row, 22 * at + 2, 22)
+def _with_q5_1(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return fused(_offsets_q5_1(line[0], 192 * block), numbers(sums, UNITS * at), offset)
 
 
-def _scales_q5_0(parts: Any, row: int, at: int) -> Any:
-    return _two_halves(parts, row, 22 * at, 22)
+def _codes_mxfp4(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    low, high = _both(_four_mxfp4(line[0], 68 * four))
+    return e2m1_codes(low), e2m1_codes(high)
 
 
-def _offsets_q5_0(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001
-    return _times(scale, -16)
+def _scales_mxfp4(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
+    return _powers_mxfp4(line[0], 136 * block)
 
 
-def _eight_q5_0(parts: Any, row: int, block: int) -> Any:
-    return eight_halves(parts.blocks[row], 176 * block, 22)
+def _with_mxfp4(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -12, sums, at, offset)
 
 
-def _less_q5_0(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
-    return times(scale, splat(np.float32(-16)))
+def _codes_iq4_nl(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    low, high = _both(_four_q4_0(line[0], 72 * four))
+    return iq4_codes(low), iq4_codes(high)
 
 
-def _pair_q5_1(parts: Any, row: int, at: int) -> Any:
-    return _five_bits(parts, row, 24 * at + 4, 24)
+def _with_iq4(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -127, sums, at, offset)
 
 
-def _scales_q5_1(parts: Any, row: int, at: int) -> Any:
-    return _two_halves(parts, row, 24 * at, 24)
+def _codes_iq4_xs(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    low, high = _both(sixty_four(line[0], 136 * (four >> 1) + 8 + 64 * (four & 1)))
+    return iq4_codes(low), iq4_codes(high)
 
 
-def _offsets_q5_1(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001
-    return _two_halves(parts, row, 24 * at + 2, 24)
+def _scales_iq4_xs(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
+    row, i = line[0], 136 * block
+    factors = joined(fields(word_at(row, i + 4), 4, 15), fields(short_at(row, i + 2), 2, 3), 4)
+    return times(minus(as_numbers(factors), splat(np.float32(32))), spread_half(row, i))
 
 
-def _eight_q5_1(parts: Any, row: int, block: int) -> Any:
-    return eight_halves(parts.blocks[row], 192 * block, 24)
+def _codes_levels(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
+    low, high = _both(sixty_four(line[0], 64 * four))
+    return e2m1_codes(low), e2m1_codes(high)
 
 
-def _more_q5_1(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
-    return eight_halves(parts.blocks[row], 192 * block + 2, 24)
+def _scales_levels(parts: Any, line: Line, block: int) -> Any:
+    found = scales_of_halves(parts.steps, line[1], (256 * block) >> parts.group, parts.group)
+    return many_times(found, many_splat(np.float32(0.5)))
 
 
-def _pair_mxfp4(parts: Any, row: int, at: int) -> Any:
-    return e2m1_codes(_nibbles(parts, row, 17 * at + 1, 17))
-
-
-def _scales_mxfp4(parts: Any, row: int, at: int) -> Any:
-    line, steps = parts.blocks[row], parts.steps
-    return both_scales(spread(steps, byte_at(line, 17 * at)), spread(steps, byte_at(line, 17 * at + 17)))
-
-
-def _offsets_mxfp4(parts: Any, row: int, at: int, scale: Any) -> Any:  # noqa: ARG001
-    return _times(scale, -12)
-
-
-def _eight_mxfp4(parts: Any, row: int, block: int) -> Any:
-    return eight_half_powers(parts.blocks[row], 136 * block, 17)
-
-
-def _less_mxfp4(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
-    return times(scale, splat(np.float32(-12)))
-
-
-def _pair_scaled_levels(parts: Any, row: int, at: int) -> Any:
-    return e2m1_codes(woven_nibbles(thirty_two(parts.codes[row], 16 * at)))
-
-
-def _scales_scaled_levels(parts: Any, row: int, at: int) -> Any:
-    line, steps, group = parts.scales[row], parts.steps, parts.group
-    i = 32 * at
-    first = half_and_half(spread(steps, line[i >> group]), spread(steps, line[(i + 16) >> group]))
-    second = half_and_half(spread(steps, line[(i + 32) >> group]), spread(steps, line[(i + 48) >> group]))
-    return _times(both_scales(first, second), 0.5)
-
-
-def _no_eight(parts: Any, row: int, block: int) -> Any:  # noqa: ARG001
-    return splat(np.float32(0))
-
-
-def _no_more(parts: Any, row: int, block: int, scale: Any) -> Any:  # noqa: ARG001
-    return scale
+def _with_levels(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
+    less, i = splat(np.float32(-12)), len(sums) // 3 + 2 * UNITS * at
+    offset = fused(times(first_eight(found), less), numbers(sums, i), offset)
+    return fused(times(last_eight(found), less), numbers(sums, i + UNITS), offset)
 
 
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
-    layouts.Q40: (_pair_q4_0, _scales_q4_0, _offsets_q4_0, _eight_q4_0, _less_q4_0),
-    layouts.Q41: (_pair_q4_1, _scales_q4_1, _offsets_q4_1, _eight_q4_1, _more_q4_1),
-    layouts.Q50: (_pair_q5_0, _scales_q5_0, _offsets_q5_0, _eight_q5_0, _less_q5_0),
-    layouts.Q51: (_pair_q5_1, _scales_q5_1, _offsets_q5_1, _eight_q5_1, _more_q5_1),
-    layouts.Mxfp4: (_pair_mxfp4, _scales_mxfp4, _offsets_mxfp4, _eight_mxfp4, _less_mxfp4),
-    layouts.ScaledLevels: (_pair_scaled_levels, _scales_scaled_levels, _offsets_mxfp4, _no_eight, _no_more),
+    layouts.Q40: (_codes_q4_0, _scales_q4_0, _with_q4_0),
+    layouts.Q41: (_codes_q4_1, _scales_q4_1, _with_q4_1),
+    layouts.Q50: (_codes_q5_0, _scales_q5_0, _with_q5_0),
+    layouts.Q51: (_codes_q5_1, _scales_q5_1, _with_q5_1),
+    layouts.Mxfp4: (_codes_mxfp4, _scales_mxfp4, _with_mxfp4),
+    layouts.Iq4Nl: (_codes_iq4_nl, _scales_q4_0, _with_iq4),
+    layouts.Iq4Xs: (_codes_iq4_xs, _scales_iq4_xs, _with_iq4),
+    layouts.ScaledLevels: (_codes_levels, _scales_levels, _with_levels),
 }
-"""By layout: what stands for `pair`, `scales`, `offsets`, `eight_scales` and `eight_offsets`."""
+"""By layout: what stands for `codes`, `scales` and `with_offsets`."""
 
-SIZES: dict[type, int] = {layouts.Q40: 18, layouts.Q41: 20, layouts.Q50: 22, layouts.Q51: 24, layouts.Mxfp4: 17}
-"""Bytes of a unit."""
+SIZES: dict[type, int] = {
+    layouts.Q40: 144,
+    layouts.Q41: 160,
+    layouts.Q50: 176,
+    layouts.Q51: 192,
+    layouts.Mxfp4: 136,
+    layouts.Iq4Nl: 144,
+    layouts.Iq4Xs: 136,
+    layouts.ScaledLevels: 128,
+}
+"""Bytes of a block, without scales that lie elsewhere."""
+
+WIDE = frozenset({layouts.Iq4Nl, layouts.Iq4Xs})
+"""Whose codes take up to 8 bits."""
 
 
-def is_of_pairs(parts: Any) -> bool:
-    """Whether these are codes of such a layout, and of an even number of units."""
-    if isinstance(parts, layouts.ScaledLevels):
-        return parts.levels is layouts.levels("e2m1") and parts.codes.shape[1] % UNIT == 0
-    size = SIZES.get(type(parts))
-    return size is not None and parts.blocks.shape[1] // size % 2 == 0
+def order_of(parts: Any) -> int | None:
+    """In which order x is written for such a matrix, see `written`; None if it is none of these, on this processor."""
+    if type(parts) not in CODES or (type(parts) in WIDE and not adds_products()):
+        return None
+    if not isinstance(parts, layouts.ScaledLevels):
+        return BY_HALVES
+    return WOVEN if parts.levels is layouts.levels("e2m1") else None
 
 
-def _pair_of(parts: Any, row: int, at: int) -> Callable[..., Any]:  # noqa: ARG001
+def _bytes_of(parts: Any, row: int) -> Line:
+    return parts.blocks[row], parts.blocks[row]
+
+
+def _codes_and_scales_of(parts: Any, row: int) -> Line:
+    return parts.codes[row], parts.scales[row]
+
+
+def _constant_of(size: int) -> Callable[[Any], int]:
+    def constant(parts: Any) -> int:  # noqa: ARG001
+        return size
+
+    return constant
+
+
+def _whole_of(size: int) -> Callable[[Any], int]:
+    def whole(parts: Any) -> int:
+        return parts[0].shape[1] // size  # type: ignore[no-any-return]
+
+    return whole
+
+
+def _room_for_blocks(size: int) -> Callable[..., Line]:
+    def room(parts: Any, rows: int) -> Line:  # noqa: ARG001
+        made = np.zeros((rows, size), np.uint8)
+        return made, made
+
+    return room
+
+
+def _room_for_levels(parts: Any, rows: int) -> Line:  # noqa: ARG001
+    return np.zeros((rows, 128), np.uint8), np.zeros((rows, 16), np.uint8)
+
+
+def _copying_blocks(size: int) -> Callable[..., None]:
+    def copying(parts: Any, row: int, block: int, rests: Line, at: int) -> None:
+        line = parts.blocks[row]
+        copy_bytes(line, size * block, rests[0][at], len(line) - size * block)
+
+    return copying
+
+
+def _copy_levels(parts: Any, row: int, block: int, rests: Line, at: int) -> None:
+    codes, scales, begin = parts.codes[row], parts.scales[row], (256 * block) >> parts.group
+    copy_bytes(codes, 128 * block, rests[0][at], len(codes) - 128 * block)
+    copy_bytes(scales, begin, rests[1][at], len(scales) - begin)
+
+
+def _units_by_step(parts: Any, found: Any, step: Any) -> Any:  # noqa: ARG001
+    return times(found, splat(step))
+
+
+def _halves_by_step(parts: Any, found: Any, step: Any) -> Any:  # noqa: ARG001
+    return many_times(found, many_splat(step))
+
+
+def _first_of_units(parts: Any, found: Any) -> Any:  # noqa: ARG001
+    return first_scales(found)
+
+
+def _last_of_units(parts: Any, found: Any) -> Any:  # noqa: ARG001
+    return last_scales(found)
+
+
+def _first_of_halves(parts: Any, found: Any) -> Any:  # noqa: ARG001
+    return first_halves(found)
+
+
+def _last_of_halves(parts: Any, found: Any) -> Any:  # noqa: ARG001
+    return last_halves(found)
+
+
+def _has_scales_apart(parts: Any) -> bool:
+    return parts.instance_class is layouts.ScaledLevels
+
+
+def _line_of(parts: Any, row: int) -> Callable[..., Line]:  # noqa: ARG001
+    return _codes_and_scales_of if _has_scales_apart(parts) else _bytes_of
+
+
+def _bytes_of_a_block_of(parts: Any) -> Callable[[Any], int]:
+    return _constant_of(SIZES[parts.instance_class])
+
+
+def _whole_blocks_of(parts: Any) -> Callable[[Any], int]:
+    return _whole_of(SIZES[parts.instance_class])
+
+
+def _room_of(parts: Any, rows: int) -> Callable[..., Line]:  # noqa: ARG001
+    return _room_for_levels if _has_scales_apart(parts) else _room_for_blocks(SIZES[parts.instance_class])
+
+
+def _copying(parts: Any, row: int, block: int, rests: Line, at: int) -> Callable[..., None]:  # noqa: ARG001
+    return _copy_levels if _has_scales_apart(parts) else _copying_blocks(SIZES[parts.instance_class])
+
+
+def _codes_of(parts: Any, line: Line, four: int) -> Callable[..., Codes]:  # noqa: ARG001
     return CODES[parts.instance_class][0]
 
 
-def _scales_of(parts: Any, row: int, at: int) -> Callable[..., Any]:  # noqa: ARG001
+def _scales_of(parts: Any, line: Line, block: int) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][1]
 
 
-def _offsets_of(parts: Any, row: int, at: int, scale: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _with_offsets_of(
+    parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any  # noqa: ARG001
+) -> Callable[..., Any]:  # fmt: skip
     return CODES[parts.instance_class][2]
 
 
-def _all_blocks(parts: Any, pairs: int) -> int:  # noqa: ARG001
-    return pairs // 4
+def _by_step_of(parts: Any, found: Any, step: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return _halves_by_step if _has_scales_apart(parts) else _units_by_step
 
 
-def _no_blocks(parts: Any, pairs: int) -> int:  # noqa: ARG001
-    return 0
+def _first_four_of(parts: Any, found: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return _first_of_halves if _has_scales_apart(parts) else _first_of_units
 
 
-def _whole_blocks_of(parts: Any, pairs: int) -> Callable[..., int]:  # noqa: ARG001
-    return _no_blocks if parts.instance_class is layouts.ScaledLevels else _all_blocks
+def _last_four_of(parts: Any, found: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return _last_of_halves if _has_scales_apart(parts) else _last_of_units
 
 
-def _eight_scales_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
-    return CODES[parts.instance_class][3]
-
-
-def _eight_offsets_of(parts: Any, row: int, block: int, scale: Any) -> Callable[..., Any]:  # noqa: ARG001
-    return CODES[parts.instance_class][4]
-
-
-overload(pair)(_pair_of)
-overload(scales)(_scales_of)
-overload(offsets)(_offsets_of)
+overload(line_of)(_line_of)
+overload(bytes_of_a_block)(_bytes_of_a_block_of)
 overload(whole_blocks)(_whole_blocks_of)
-overload(eight_scales)(_eight_scales_of)
-overload(eight_offsets)(_eight_offsets_of)
+overload(room_for)(_room_of)
+overload(copy_rest)(_copying)
+overload(codes)(_codes_of)
+overload(scales)(_scales_of)
+overload(with_offsets)(_with_offsets_of)
+overload(by_step)(_by_step_of)
+overload(first_four)(_first_four_of)
+overload(last_four)(_last_four_of)

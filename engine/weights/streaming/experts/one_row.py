@@ -81,15 +81,15 @@ class OneRow:
         return experts.outputs
 
     def _begun(self, x: Tensor, up: Sequence[Member], down: Sequence[Member]) -> _Program:
-        program = self._program(up, down)
+        program = self._program(up, down, x.dtype == torch.bfloat16)
         program.x.copy_(x)
         program.experts.up.tell([piece for member in up for piece in member.pieces])
         program.experts.down.tell([piece for member in down for piece in member.pieces])
         return program
 
-    def _program(self, up: Sequence[Member], down: Sequence[Member]) -> _Program:
+    def _program(self, up: Sequence[Member], down: Sequence[Member], is_narrow: bool) -> _Program:
         loops = (piece.places("alone")[0] for member in (up[0], down[0]) for piece in member.pieces)
-        key = (threading.get_ident(), len(up), *loops)
+        key = (threading.get_ident(), len(up), is_narrow, *loops)
         program = self._programs.get(key)
         if program is not None and program.steps.is_as_allowed():
             return program
@@ -97,14 +97,14 @@ class OneRow:
             self._programs.clear()
         while True:
             try:
-                self._programs[key] = program = self._laid_out(up, down)
+                self._programs[key] = program = self._laid_out(up, down, is_narrow)
             except RoomError:
                 continue  # in a larger one
             return program
 
-    def _laid_out(self, up: Sequence[Member], down: Sequence[Member]) -> _Program:
+    def _laid_out(self, up: Sequence[Member], down: Sequence[Member], is_narrow: bool) -> _Program:
         steps, room = Steps(), Room()
         x = room.take(1, up[0].pieces[0].columns)
-        experts = lay_out(steps, room, x, up, down, self._gate, self._has_bias)
+        experts = lay_out(steps, room, x, up, down, self._gate, self._has_bias, is_narrow)
         steps.finish()
         return _Program(steps, room, x, experts)

@@ -25,7 +25,8 @@ ROWS, COLUMNS = 136, 768
 BY_NAME = {kind.name: kind for kind in TYPES}
 OF_UNITS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "MXFP4"]
 NAMES = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", *OF_UNITS]
-FEW = choose(["Q4_K", "Q6_K", "Q4_0", "Q5_1", "MXFP4"], NAMES)  # of each kind of factors, offsets and codes
+OF_BYTES = ["IQ4_NL", "IQ4_XS"]  # whose codes only some processors multiply so: others do it in float32
+FEW = choose(["Q4_K", "Q6_K", "Q4_0", "Q5_1", "MXFP4", "IQ4_XS"], [*NAMES, *OF_BYTES])  # of each kind
 ROUNDED = 2.0**-22  # of the sum of magnitudes: a sum of 768 products in float32 may be off by more
 BESIDE_LARGE = 4  # times as much, where numbers of a block are of very different sizes: thrice what float32 is off by
 
@@ -42,7 +43,9 @@ def matrix_of(name: str, columns: int = COLUMNS) -> tuple[Stored, Tensor]:
     Any blocks of 256 numbers, but units of 32 whose scales are not far apart: these have no common factor, and x is
     rounded to what is little beside the largest of 256 numbers.
     """
-    rows = random_blocks(BY_NAME[name], ROWS, columns) if name not in OF_UNITS else _units(name, columns)
+    rows = _units(name, columns) if name in OF_UNITS else random_blocks(BY_NAME[name], ROWS, columns)
+    if name == "IQ4_NL":
+        rows.reshape(-1, 18)[:, :2] = _units("Q4_0", columns).reshape(-1, 18)[:, :2]
     made = blocks(name, rows, columns)
     assert made is not None
     made.decode(weight := torch.empty(ROWS, columns))
@@ -84,18 +87,18 @@ def small_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_count")
-@pytest.mark.parametrize("columns", [64, 192, 2 * 256 + 64, 1024 - 64])
-@pytest.mark.parametrize("name", OF_UNITS)
+@pytest.mark.parametrize("columns", [32, 64, 7 * 32, 2 * 256 + 64, 1024 - 32])
+@pytest.mark.parametrize("name", [*OF_UNITS, "IQ4_NL"])
 def test_units_need_not_fill_a_block(name: str, columns: int) -> None:
     matrix, weight = matrix_of(name, columns)
-    assert matrix.has_whole_numbers()
+    assert name == "IQ4_NL" or matrix.order is not None
     x = torch.randn(1, columns)
     assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
     assert _share_of_magnitudes(short(matrix, x), x, weight) < 2.0**-13
 
 
 @pytest.mark.usefixtures("small_count")
-@pytest.mark.parametrize("columns", [64, 576, 768])
+@pytest.mark.parametrize("columns", [32, 64, 576, 768])
 @pytest.mark.parametrize("group", [4, 5])  # scales of sixteen numbers each, as NVFP4 has them, and of 32
 def test_levels_of_four_bits_may_have_their_scales_elsewhere(group: int, columns: int) -> None:
     codes = torch.randint(0, 256, (ROWS, columns // 2), dtype=torch.uint8)
@@ -104,20 +107,11 @@ def test_levels_of_four_bits_may_have_their_scales_elsewhere(group: int, columns
     arrays = layouts.array(codes), layouts.levels("e2m1"), layouts.array(exponents), layouts.array(steps), group
     matrix = product.stored(lambda: layouts.ScaledLevels(*arrays), (ROWS, columns), codes, exponents)
     assert matrix is not None
-    assert matrix.has_whole_numbers()
+    assert matrix.order is not None
     matrix.decode(weight := torch.empty(ROWS, columns))
     for x in (torch.randn(1, columns), 1e-20 * torch.randn(1, columns)):
         assert _share_of_magnitudes(matrix(x), x, weight.double()) < ROUNDED
         assert _share_of_magnitudes(short(matrix, x), x, weight.double()) < 2.0**-13
-
-
-@pytest.mark.usefixtures("small_count")
-@pytest.mark.parametrize("name", OF_UNITS)
-def test_an_odd_number_of_units_is_left_to_float32(name: str) -> None:
-    matrix, weight = matrix_of(name, 7 * 32)
-    assert not matrix.has_whole_numbers()
-    x = torch.randn(1, 7 * 32)
-    assert _share_of_magnitudes(matrix(x), x, weight) < ROUNDED
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -179,20 +173,33 @@ def test_a_row_in_fewer_digits_is_rounded_by_far_less_than_to_bfloat16(name: str
     assert float(short(matrix, torch.zeros(1, COLUMNS)).abs().max()) == 0
 
 
+def _in_order(digits: layouts.Array, order: int, count: int) -> layouts.Array:
+    """What was written, one number behind the other: float64."""
+    if order == 0:
+        some = digits.reshape(-1, count, 64)
+    else:
+        fours = digits.reshape(-1, count, 2, 4, 16)  # of halves sixteen numbers of four units each
+        some = fours.transpose(0, 1, 3, 2, 4) if order == 1 else fours.transpose(0, 1, 3, 4, 2)
+        some = some.reshape(-1, count, 128)
+    return np.asarray(sum(some[:, digit] * 256.0**digit for digit in range(count))).reshape(-1)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS - 96])
 @pytest.mark.parametrize(("count", "kind"), [(3, np.uint8), (2, np.int8)])
-def test_digits_give_back_the_numbers_that_were_written(count: int, kind: type[np.uint8 | np.int8]) -> None:
+def test_digits_give_back_the_numbers_that_were_written(
+    count: int, kind: type[np.uint8 | np.int8], columns: int, order: int
+) -> None:
     from engine.model.products.loops import whole_numbers
 
-    x = row_of()[0].numpy()
+    x = row_of()[0].numpy()[:columns]
     digits = np.empty(count * COLUMNS, kind)
     steps, sums = np.empty(COLUMNS // 256, np.float32), np.empty(3 * COLUMNS // 32, np.float32)
-    fours = np.empty(COLUMNS // 4, np.float32)
-    whole_numbers.write_row(x, digits, steps, sums, fours)
+    whole_numbers.write_row(x, digits, steps, sums, order)
     steps = steps.repeat(8)
-    some = digits.view(np.int8).astype(np.float64).reshape(-1, count, 2, 32)
-    whole = sum(some[:, digit] * 256.0**digit for digit in range(count))
-    found = np.asarray(whole).reshape(-1, 32) * steps[:, None].astype(np.float64)
-    wanted = x.reshape(-1, 32).astype(np.float64)
+    whole = _in_order(digits.view(np.int8).astype(np.float64), order, count)
+    found = whole.reshape(-1, 32) * steps[:, None].astype(np.float64)
+    wanted = np.concatenate([x, np.zeros(COLUMNS - columns)]).reshape(-1, 32)
     assert np.all(np.abs(found - wanted) <= 0.5 * steps[:, None])
     assert np.allclose(sums[: COLUMNS // 32], found.sum(1), rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
     assert np.allclose(sums[COLUMNS // 32 :], found.reshape(-1, 16).sum(1), rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
