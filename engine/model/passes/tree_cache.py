@@ -341,6 +341,9 @@ class PendingTree:
 
     def retain(self, nodes: Sequence[int], above: int) -> None:
         """Keep only these nodes, ascending, with their ancestors but for the `above` levels that are committed now."""
+        if not nodes:
+            self.clear()
+            return
         index = np.array(nodes, dtype=np.int64)
         self._visible[: len(nodes), : len(nodes)] = self._visible[index][:, index]
         self.tokens = [self.tokens[node] for node in nodes]
@@ -348,14 +351,14 @@ class PendingTree:
 
     def positions(self, base: int) -> Tensor:
         """int64 [len(self)]: the position of every pending node, `base` being the first one behind the prefix."""
-        return torch.tensor(self._depths, dtype=torch.int64) + base
+        return torch.tensor([base + depth for depth in self._depths], dtype=torch.int64)
 
     def is_path(self, nodes: Sequence[int]) -> bool:
         """Whether `nodes` go down the tree, each the parent of the next, from a child of the last committed token."""
-        return all(
-            self._depths[node] == depth and bool(self._visible[node, list(nodes[: depth + 1])].all())
-            for depth, node in enumerate(nodes)
-        )
+        for depth, node in enumerate(nodes):
+            if self._depths[node] != depth or (depth and not self._visible[node, nodes[depth - 1]]):
+                return False
+        return True
 
     def _reserve(self, count: int) -> None:
         capacity = len(self._visible)
@@ -385,7 +388,7 @@ class TreeMasks:
         """
         if not cache.attention:
             return None
-        there = sight.on(self._device)
+        there: Sight | None = None
         masks: dict[Span, Tensor | None] = {}
         for span in self.spans:
             if not span.attends:
@@ -395,7 +398,11 @@ class TreeMasks:
                 for layer in cache.attention:
                     if layer.span == span:
                         layer.start = start
-            masks[span] = None if self._is_seen(span, sight) else self.form(_visible(span, there, start)[None, None])
+            if self._is_seen(span, sight):
+                masks[span] = None
+                continue
+            there = there or sight.on(self._device)
+            masks[span] = self.form(_visible(span, there, start)[None, None])
         return self.argument(masks, cache)
 
     def argument(

@@ -409,6 +409,13 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
 
 
 @compiled
+def write_all(places: Array, values: Array) -> None:
+    """Write numbers to addresses, both int64."""
+    for i in range(len(values)):
+        numba.carray(integers(places[i]), 1)[0] = values[i]
+
+
+@compiled
 def is_over(state: int) -> bool:
     """Whether nobody works on shares of a run that has ended."""
     return bool(_look(state + 8 * BUSY) == 0)

@@ -6,6 +6,7 @@ Tokens are drawn after penalties and filters, with one uniform number per positi
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import torch
@@ -74,6 +75,8 @@ class Sampler:
         options, said = self._options, [*self._begun, *answer]
         seen = self._prompt if options.repetition_penalty != 1.0 else ()
         uniforms = [self._uniforms[len(said) + place] for place in range(count if options.temperature > 0 else 0)]
+        if not uniforms and not penalises(options):
+            return Ahead(options, *_nothing(device), bias_of(options, device))
         return Ahead(
             options,
             sent(seen, device),
@@ -118,6 +121,12 @@ class Ahead:
         if not penalises(self.options):
             return logits
         return _penalised(logits, self.options, self.prompt, torch.cat([self.said, *sampled]))
+
+
+@lru_cache
+def _nothing(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """No tokens in the prompt, none that were said, and no uniforms."""
+    return sent((), device), sent((), device), sent((), device, torch.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,12 +327,11 @@ def said_of(tree: Tree, logits: Tensor, path: Path, top: int = 0) -> Said:
     """
     top, parts = min(top, logits.shape[-1]), list[Tensor]()
     for node, token in zip(path.nodes, path.tokens(tree), strict=True):
-        row = logits[node].float()
-        norm = row.logsumexp(-1)
-        parts.append((row[token] - norm).view(1))
+        row = logits[node].log_softmax(-1, torch.float32)
+        parts.append(row[token : token + 1])
         if top:
             best = row.topk(top)
-            parts += [best.values - norm, best.indices.double()]
+            parts += [best.values, best.indices.double()]
     numbers: list[float] = torch.cat(parts).tolist()
     rows = [numbers[begin : begin + 1 + 2 * top] for begin in range(0, len(numbers), 1 + 2 * top)]
     best_of = (tuple(zip(map(int, row[1 + top :]), row[1 : 1 + top], strict=True)) for row in rows if top)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,8 @@ from engine.model.passes.layer_hooks import together_of
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.layer_programs import LayerProgram
 from engine.model.passes.light.layers import LightLayer, Ready, light_layer
+from engine.model.products.layouts import Array
+from engine.model.products.product import native
 from engine.model.products.programs import Steps
 
 MOST_PRODUCTS = 1 << 30  # numbers times rows that are multiplied in one go: some 25 ms, as a pass can only end between
@@ -21,22 +24,36 @@ KEPT = 64  # chains: for each first layer, and number of rows of a tree's levels
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Layers that were found to go together, their programs, and what that was found with."""
+    """Layers that were found to go together, their programs, and what that was found with.
+
+    `hooks`: what the modules have of them, and the numbers that torch gave these. `called`: those that are called each
+    time, with their layers; `others`: those that must have nothing to do. `cells`: see `LayerProgram`.
+    """
 
     lights: Sequence[LightLayer]
     programs: Sequence[LayerProgram]
-    hooks: Sequence[tuple[int, ...]]
+    hooks: Sequence[tuple[Mapping[int, Any], tuple[int, int]]]
+    called: Sequence[tuple[Any, Any]]
+    others: Sequence[Any]
     weights: Sequence[tuple[dict[str, Any], Any]]
-    staying: Sequence[StayingExperts | None]
+    staying: Sequence[tuple[LightLayer, StayingExperts | None]]
+    cells: Array
+    chosen: int  # experts, of all layers
 
-    def holds(self, layers: Sequence[Any]) -> bool:
-        """Whether all is as it was, for these layers."""
-        return (
-            self.programs[0].steps.is_as_allowed()
-            and all(params["weight"] is weight for params, weight in self.weights)
-            and all(light.staying is known for light, known in zip(self.lights, self.staying, strict=True))
-            and self.hooks == [_hooks_of(*each) for each in zip(layers, self.lights, strict=False)]
-        )
+    def holds(self) -> bool:
+        """Whether all is as it was."""
+        if not self.programs[0].steps.is_as_allowed():
+            return False
+        for parameters, weight in self.weights:
+            if parameters["weight"] is not weight:
+                return False
+        for hooks, numbers in self.hooks:
+            if _numbers_of(hooks) != numbers:
+                return False
+        for light, known in self.staying:
+            if light.staying is not known:
+                return False
+        return all(hook.together == "never" for hook in self.others)
 
     def ready(self, masks: Sequence[Tensor | None], cache: Any, embeddings: Any) -> list[Ready] | None:
         """Of all its layers, in a pass; None unless loops compute all of each."""
@@ -74,18 +91,16 @@ class Chains:
         ready = chain.ready(masks[begin:], cache, embeddings)
         if ready is None:
             return states, begin
-        for number, layer in enumerate(layers[begin : begin + len(ready)]):
-            for hook in _hooks(layer):
-                if together_of(hook) == "each" or (together_of(hook) == "once" and not number):
-                    hook(layer, ())
-        return _computed(chain.lights, ready, states), begin + len(ready)
+        for hook, layer in chain.called:
+            hook(layer, ())
+        return _computed(chain, ready, states), begin + len(ready)
 
     def _chain(self, layers: Sequence[Any], begin: int, states: Tensor, embeddings: Any) -> _Chain | None:
         turned, is_wide = embeddings[0].shape[-1], states.dtype == torch.float32
         # A thread has a room of its own, see `Room`.
         key = (threading.get_ident(), begin, states.shape[1], turned, is_wide)
         chain = self._kept.get(key)
-        if chain is None or not chain.holds(layers[begin:]):
+        if chain is None or not chain.holds():
             chain = _found(layers[begin:], states, embeddings)
         if chain is None:
             self._kept.pop(key, None)
@@ -117,21 +132,33 @@ def _found(layers: Sequence[Any], states: Tensor, embeddings: Any) -> _Chain | N
         programs.append(program)
     if len(lights) < 2:
         return None
+    return _chain_of(layers[: len(lights)], lights, programs)
+
+
+def _chain_of(layers: Sequence[Any], lights: Sequence[LightLayer], programs: Sequence[LayerProgram]) -> _Chain:
+    kept = [hooks for layer, light in zip(layers, lights, strict=True) for hooks in _kept_hooks(layer, light)]
+    every = [(hook, layer, together_of(hook)) for layer in layers for hook in _hooks(layer)]
     return _Chain(
         lights,
         programs,
-        [_hooks_of(*each) for each in zip(layers, lights, strict=False)],
+        [(hooks, _numbers_of(hooks)) for hooks in kept],
+        [(hook, layer) for hook, layer, when in every if when == "each" or (when == "once" and layer is layers[0])],
+        [hook for hook, _, when in every if when == "never"],
         [(module._parameters, module._parameters["weight"]) for light in lights for module in light.linear],
-        [light.staying for light in lights],
+        [(light, light.staying) for light in lights if light.experts is not None],
+        np.concatenate([program.cells for program in programs]),
+        sum(program.chosen for program in programs),
     )
 
 
-def _hooks_of(layer: Any, light: LightLayer) -> tuple[int, ...]:
-    """Changes when a layer or its experts get another hook, or lose one: torch gives them numbers that grow."""
+def _kept_hooks(layer: Any, light: LightLayer) -> list[Mapping[int, Any]]:
     found = [layer._forward_pre_hooks, layer._forward_hooks]
-    if light.experts is not None:
-        found.append(light.experts._forward_pre_hooks)
-    return tuple([number for hooks in found for number in (len(hooks), next(reversed(hooks), -1))])
+    return found if light.experts is None else [*found, light.experts._forward_pre_hooks]
+
+
+def _numbers_of(hooks: Mapping[int, Any]) -> tuple[int, int]:
+    """Changes when a module gets another hook, or loses one: torch gives them numbers that grow."""
+    return len(hooks), next(reversed(hooks), -1)
 
 
 def _goes_together(layer: Any) -> bool:
@@ -143,20 +170,25 @@ def _hooks(layer: Any) -> tuple[Any, ...]:
     return *layer._forward_pre_hooks.values(), *layer._forward_hooks.values()
 
 
-def _computed(lights: Sequence[LightLayer], ready: Sequence[Ready], states: Tensor) -> Tensor:
+def _computed(chain: _Chain, ready: Sequence[Ready], states: Tensor) -> Tensor:
     found = [torch.empty_like(states) for _ in range(2)]
-    lengths, choices = [each.slots.length for each in ready], list[Tensor | None]()
+    places, choice = [each.data_ptr() for each in found], torch.empty(chain.chosen, dtype=torch.int64)
+    lengths, values = [each.slots.length for each in ready], list[int]()
+    room, size = choice.data_ptr(), choice.itemsize
     try:
-        for number, (light, each) in enumerate(zip(lights, ready, strict=True)):
-            routed, steps = each.program.routed, each.program.steps
-            choices.append(None if routed is None else routed.tell(steps.program))
-            light.tell(each, found[(number + 1) % 2] if number else states, found[number % 2])
-        Steps.run_all([each.program.steps for each in ready])
+        for number, each in enumerate(ready):
+            x = places[(number + 1) % 2] if number else states.data_ptr()
+            values += LightLayer.values(each, x, places[number % 2], choice=room)
+            room += size * each.program.chosen
+        native().write_all(chain.cells, np.array(values, np.int64))
+        Steps.run_all([program.steps for program in chain.programs])
     except BaseException:
         for each, length in zip(ready, lengths, strict=True):
             each.slots.crop(length)  # some were taken for keys and values that were not computed
         raise
-    for each, choice in zip(ready, choices, strict=True):
-        if each.program.mixed is not None and choice is not None:
-            each.program.mixed.announce(choice)
+    if chain.chosen:
+        choices = torch.split(choice, [program.chosen for program in chain.programs])
+        for program, own in zip(chain.programs, choices, strict=True):
+            if program.mixed is not None:
+                program.mixed.announce(own[None])
     return found[(len(ready) - 1) % 2]

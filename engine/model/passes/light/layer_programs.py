@@ -12,6 +12,7 @@ from engine.model.passes.light.attentions import KnownAttention
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.sparse import KnownMixture, Mixed, Routed, lay_out_experts, lay_out_router
+from engine.model.products.layouts import Array
 from engine.model.products.product import Product, Stored, native
 from engine.model.products.programs import Room, Steps
 
@@ -58,6 +59,53 @@ class LayerProgram:
     mixed: Mixed | None = None  # and what its experts make of it, where they stay in memory
     shared: Tensor | None = None  # what a network beside its experts makes of it
     sinks: Any = None  # the attention whose sinks are told in each pass; None where there are none, or copies of them
+    cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # addresses of `values` and `slot_values`
+
+    def find_cells(self) -> None:
+        """Once the steps are finished."""
+        place, told, loop = self.steps.program.ctypes.data, self.told, native()
+        turns = [(step, number) for step in told.turns for number in (2, 3)]  # cosines and sines
+        kept = [(step, number + more) for step, number in told.kept for more in (0, 1)]
+        parameters = [(step, WEIGHT) for step, _, _ in told.parameters]
+        fields = [*parameters, *told.states, *told.found, *told.normed, *turns]
+        cells = [place + 8 * (loop.steps.STEP * step + number) for step, number in fields]
+        here = self.of_attention.ctypes.data
+        cells += [here + 8 * loop.attending.SINKS] if self.sinks is not None else []
+        cells += self.routed.cells(self.steps.program) if self.routed is not None else []
+        cells += [place + 8 * (loop.steps.STEP * step + number) for step, number in kept]
+        attending = loop.attending
+        of_attention = [attending.KEYS, attending.VALUES, attending.KEY_STEP, attending.VALUE_STEP]
+        of_attention += [attending.MASK, attending.MASK_STEP, attending.SLOTS]
+        self.cells = np.array([*cells, *(here + 8 * number for number in of_attention)], np.int64)
+
+    @property
+    def chosen(self) -> int:
+        """How many experts the row is routed to; 0 where that is not computed here."""
+        return 0 if self.routed is None else self.routed.weights.shape[1]
+
+    def values(self, x: int, y: int, normed: int, choice: int, cosine: int, sine: int) -> list[int]:
+        """What is told anew in each pass but for slots and the mask, see `slot_values`: addresses, as these are."""
+        told = self.told
+        found = [module._parameters[name].data_ptr() for _, module, name in told.parameters]
+        found += [x] * len(told.states)
+        found += [y] * len(told.found)
+        found += [normed] * len(told.normed)
+        found += (cosine, sine, cosine, sine)
+        if self.sinks is not None:
+            found.append(self.sinks._parameters["sinks"].data_ptr())
+        if self.routed is not None:
+            found += self.routed.values(choice)
+        return found
+
+    def slot_values(self, slots: Any, mask: Tensor | None) -> list[int]:
+        """And that of slots, which are taken for as many keys and values as there are rows."""
+        _, _, rows, width = self.query.shape
+        keys, values, begin = slots.claim(rows)
+        step, start, size = keys.stride(1), slots.start, keys.itemsize
+        key, value, written, seen = keys.data_ptr(), values.data_ptr(), size * begin * width, size * start * width
+        place, distance = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
+        told = (key + seen, value + seen, step, step, place, distance, begin + rows - start)
+        return [key + written, step, value + written, step, *told]
 
 
 class LayerBuilder:
@@ -106,6 +154,7 @@ class LayerBuilder:
         if not self._is_wide:
             told.found.append(self._written(found))
         steps.finish()
+        program.find_cells()
         if program.mixed is not None:
             program.mixed.finish(steps.program)
         return program

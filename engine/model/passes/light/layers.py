@@ -3,10 +3,10 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +15,7 @@ from engine.model.passes.light.attentions import KnownAttention, known_attention
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.gated import is_gated, is_silu
 from engine.model.passes.light.known_forwards import digest_of
-from engine.model.passes.light.layer_programs import WEIGHT, LayerBuilder, LayerProgram
+from engine.model.passes.light.layer_programs import LayerBuilder, LayerProgram
 from engine.model.passes.light.light_rows import are_light, are_narrow, are_turns, product_of
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.sparse import KnownMixture, known_mixture
@@ -114,8 +114,7 @@ class _Shared(threading.local):
 _shared = _Shared()
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """A layer's program for the rows of a pass, and what it is handed beside them."""
 
     program: LayerProgram
@@ -204,8 +203,10 @@ class LightLayer:
             return None
         # The loops' numbers are float32: of rows of bfloat16 between them, too.
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
-        choice = program.routed.tell(program.steps.program) if program.routed is not None else None
-        self.tell(ready, states, found, normed)
+        choice = torch.empty(1, program.chosen, dtype=torch.int64) if program.chosen else None
+        after, chosen = (0 if each is None else each.data_ptr() for each in (normed, choice))
+        values = self.values(ready, states.data_ptr(), found.data_ptr(), after, chosen)
+        native().write_all(program.cells[: len(values)], np.array(values, np.int64))
         if ready.attends:
             program.steps.run(0, len(program.steps))
         else:
@@ -228,38 +229,12 @@ class LightLayer:
         made = network.experts(normed[0], choice, weights)[None]
         return made if shared is None else made + shared  # type: ignore[no-any-return]
 
-    def tell(self, ready: Ready, states: Tensor, found: Tensor, normed: Tensor | None = None) -> None:
-        """Write the addresses of this pass, and take the slots for its keys and values if the loops attend."""
-        program, turns = ready.program, ready.turns
-        lines, told, x, y = program.steps.program, program.told, states.data_ptr(), found.data_ptr()
-        for step, module, name in told.parameters:
-            lines[step, WEIGHT] = module._parameters[name].data_ptr()
-        for step, field in told.states:
-            lines[step, field] = x
-        for step, field in told.found:
-            lines[step, field] = y
-        if normed is not None:
-            ((step, field),) = told.normed
-            lines[step, field] = normed.data_ptr()
-        for step in told.turns:
-            lines[step, 2:4] = turns[0].data_ptr(), turns[1].data_ptr()
-        if program.sinks is not None:
-            program.of_attention[native().attending.SINKS] = program.sinks._parameters["sinks"].data_ptr()
-        if ready.attends:
-            self._tell_slots(program, ready.slots, ready.mask)
-
     @staticmethod
-    def _tell_slots(program: LayerProgram, slots: Any, mask: Tensor | None) -> None:
-        rows, width = program.query.shape[2:]
-        keys, values, begin = slots.claim(rows)
-        told, loop = program.of_attention, native().attending
-        step, start, size = keys.stride(1), slots.start, keys.itemsize
-        for (line, field), each in zip(program.told.kept, (keys, values), strict=True):
-            program.steps.program[line, field : field + 2] = each.data_ptr() + size * begin * width, step
-        told[loop.KEYS], told[loop.VALUES] = (each.data_ptr() + size * start * width for each in (keys, values))
-        told[loop.KEY_STEP] = told[loop.VALUE_STEP] = step
-        told[loop.MASK], told[loop.MASK_STEP] = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
-        told[loop.SLOTS] = begin + rows - start
+    def values(ready: Ready, x: int, y: int, normed: int = 0, choice: int = 0) -> list[int]:
+        """What the program's cells are told in this pass, by addresses; slots are taken if the loops attend."""
+        program, (cosine, sine) = ready.program, ready.turns
+        found = program.values(x, y, normed, choice, cosine.data_ptr(), sine.data_ptr())
+        return found + program.slot_values(ready.slots, ready.mask) if ready.attends else found
 
     def _attends(self, program: LayerProgram, slots: Any, mask: Tensor | None) -> bool:
         """Whether the loops attend."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from engine.model.passes import tree_attention
 from engine.model.passes.light.chains import Chains
+from engine.model.passes.light.embeddings import embedded
 from engine.model.passes.light.head import Head
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.passes.light.light_rows import MOST_ROWS
@@ -74,7 +75,7 @@ def lighten_decoder(decoder: Any) -> bool:
         is_whole = len(module.layers) == layers and module is decoder
         if positions is None or not (is_asked and is_seen and is_whole and _is_mask(mask, by_kinds)):
             return own(module, *inputs, **given)
-        states = module.embed_tokens(given["input_ids"])
+        states = embedded(module.embed_tokens, given["input_ids"])
         arguments = {
             "position_ids": positions,
             "past_key_values": given["past_key_values"],

@@ -116,17 +116,20 @@ class Routed:
     choosing: list[tuple[int, int]]
     biased: tuple[tuple[int, int], ...] = ()
 
-    def tell(self, program: Array) -> Tensor:
-        """Where the router's weight lies now, and where to write the choice: returns that, int64 [1, chosen]."""
-        choice = torch.empty(self.weights.shape, dtype=torch.int64)
-        self.record[PLACE] = self.known.router._parameters["weight"].data_ptr()
-        for step, field in self.choosing:
-            program[step, field] = choice.data_ptr()
-        for step, field in self.biased:
+    def cells(self, program: Array) -> list[int]:
+        """Where `values` are written of a finished program: addresses."""
+        place, step = program.ctypes.data, 8 * native().steps.STEP
+        fields = [*self.choosing, *self.biased]
+        return [self.record.ctypes.data + 8 * PLACE, *(place + step * line + 8 * number for line, number in fields)]
+
+    def values(self, choice: int) -> list[int]:
+        """Where the router's weight and bias lie now, and where to write the choice, an address."""
+        found = [self.known.router._parameters["weight"].data_ptr(), *[choice] * len(self.choosing)]
+        if self.biased:
             bias = self.known.bias
             assert bias is not None, "see `KnownMixture.product`"
-            program[step, field] = bias.data_ptr()
-        return choice
+            found += [bias.data_ptr()] * len(self.biased)
+        return found
 
 
 def lay_out_router(steps: Steps, room: Room, x: Tensor, logits: Tensor, router: Stored, known: KnownMixture) -> Routed:
@@ -169,9 +172,9 @@ class Mixed:
             (shares.owner, stack.places, shares.table.ctypes.data + 8 * loop.MATRIX, 8 * loop.SHARE)
             for shares, stack in zip((laid.up, laid.down), stacks, strict=True)
         ]
-        for (first, field), stack in zip(laid.biases, stacks, strict=True):
+        for (first, number), stack in zip(laid.biases, stacks, strict=True):
             if stack.biases:
-                place = program.ctypes.data + 8 * (loop.steps.STEP * first + field)
+                place = program.ctypes.data + 8 * (loop.steps.STEP * first + number)
                 told.append((laid.numbers, stack.bias_places, place, 8 * loop.steps.STEP))
         for step, (owners, places, place, distance) in zip(self.tellers, told, strict=True):
             own, there = owners.ctypes.data, places.ctypes.data
