@@ -56,6 +56,7 @@ def with_arguments(sign: Callable[..., Any], count: int) -> Callable[..., Any]:
         3: lambda context, a, b, c: sign(context, a, b, c),  # noqa: PLW0108
         4: lambda context, a, b, c, d: sign(context, a, b, c, d),  # noqa: PLW0108
         5: lambda context, a, b, c, d, e: sign(context, a, b, c, d, e),  # noqa: PLW0108
+        6: lambda context, a, b, c, d, e, f: sign(context, a, b, c, d, e, f),  # noqa: PLW0108
     }
     return counted[count]
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.products.bfloat_loops import bfloat_loop
+from engine.model.products.bfloat_loops import BfloatLoop, bfloat_loop
 from engine.model.products.product import Alternating, Batch, Joined, Product, Stored, native
 
 
@@ -67,8 +67,9 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     is_narrow = x.dtype == torch.bfloat16
     takes_bfloats = is_narrow and all(piece.takes_bfloats for piece in first.pieces)
     loop = bfloat_loop() if takes_bfloats else None
-    many = [each for each in groups if each.rows >= loop.from_rows] if loop else []
-    few = [each for each in groups if each.rows < loop.from_rows] if loop else groups
+    are_many = [loop is not None and _are_many(each, loop) for each in groups]
+    many = [each for each, is_one_of_many in zip(groups, are_many, strict=True) if is_one_of_many]
+    few = [each for each, is_one_of_many in zip(groups, are_many, strict=True) if not is_one_of_many]
     batch, there = Batch(), found.data_ptr()
     is_one = len(x) > 1 and x.stride(0) == 0 and x.stride(1) == 1 and len(groups) == len(x)
     if few:
@@ -88,6 +89,11 @@ def multiply(groups: Sequence[Group], x: Tensor) -> Tensor:
     if first.is_woven:
         return found.view(len(x), len(first.pieces), -1).transpose(1, 2).flatten(1)
     return found
+
+
+def _are_many(group: Group, loop: BfloatLoop) -> bool:
+    """Whether a group's rows of bfloat16 are multiplied by the loop for these."""
+    return group.rows >= loop.from_rows and group.member.pieces[0].order_of(group.rows) is None
 
 
 def mixed(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:

@@ -10,11 +10,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
+from engine.model.products.addresses import add, call, look, pause, value, write
 from engine.model.products.bfloat_loops import TILE_COLUMNS, TILE_ROWS, bfloat_loop
 from engine.model.products.compiling import callback, compiled
 from engine.model.products.layouts import Array
@@ -42,90 +40,6 @@ PATIENCE, CALLS = 50, 51  # looks that helpers take without finding a share; how
 STATE = 64
 DECODED = 4  # rows of x whose products take about as long as decoding a matrix does
 
-_operation: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic  # numba has no types
-_I64 = ir.IntType(64)
-
-PAUSES: dict[str, tuple[str, list[Any]]] = {
-    "x86_64": ("llvm.x86.sse2.pause", []),
-    "aarch64": ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)]),
-    "arm64": ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32), 1)]),
-}
-"""By the processor's kind: what a thread that waits in a loop says to it."""
-
-
-def _at(builder: Any, address: Any, kind: ir.Type = _I64) -> Any:
-    return builder.inttoptr(address, kind.as_pointer())
-
-
-@_operation
-def _look(_context: Any, address: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """An integer in memory, as other threads left it."""
-    return types.int64(types.int64), lambda _c, builder, _s, values: builder.load_atomic(
-        _at(builder, values[0]), "seq_cst", 8
-    )
-
-
-@_operation
-def _write(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """An integer to memory, behind all that was written before."""
-
-    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        builder.store_atomic(values[1], _at(builder, values[0]), "seq_cst", 8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@_operation
-def _add(_context: Any, address: Any, value: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """Add to an integer in memory; returns what it was."""
-    return types.int64(types.int64, types.int64), lambda _c, builder, _s, values: builder.atomic_rmw(
-        "add", _at(builder, values[0]), values[1], "seq_cst"
-    )
-
-
-@_operation
-def _pause(_context: Any) -> Any:
-    """Tell the processor that a thread waits in a loop."""
-
-    def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        name, arguments = PAUSES.get(_architecture(), ("", []))
-        if name:
-            kind = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-def _architecture() -> str:
-    from llvmlite import binding  # noqa: PLC0415
-
-    return str(binding.get_process_triple()).partition("-")[0]
-
-
-@_operation
-def _call(_context: Any, address: Any, share: Any, matrix: Any) -> Any:  # noqa: ARG001  # numba looks at names
-    """Call a loop for a share of a matrix, all by their addresses."""
-
-    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [_I64, _I64.as_pointer()])
-        builder.call(_at(builder, values[0], kind), [values[1], _at(builder, values[2])])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
-
-
-@_operation
-def _value(_context: Any, place: Any) -> Any:
-    """What was told in `told`, as a value of the type that `place` points to."""
-
-    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        content = context.get_value_type(place.dtype).as_pointer()
-        return builder.load(builder.bitcast(values[0], content), align=8)
-
-    return place.dtype(place), generate
-
 
 def told(parts: Any) -> Array:
     """A layout's fields as compiled code holds them: int64, arrays in seven or five numbers, others in one."""
@@ -141,124 +55,187 @@ def told(parts: Any) -> Array:
     return np.array(found, np.int64)
 
 
+OF_ALL = frozenset({"alone", "short", "several", "whole", "shorts"})
 _loops: dict[tuple[Any, ...], Any] = {}
 
 
 def _one_row(share: Any, matrix: Any) -> None:
-    parts, columns = _value(matrix), _look(share + 8 * COLUMNS)
-    x = numba.carray(floats(_look(share + 8 * X)), (1, columns))
-    y = numba.carray(floats(_look(share + 8 * Y)), (1, _look(share + 8 * ALL)))
-    kernels.one_row(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    parts, columns = value(matrix), look(share + 8 * COLUMNS)
+    x = numba.carray(floats(look(share + 8 * X)), (1, columns))
+    y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
+    kernels.one_row(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _several_rows(share: Any, matrix: Any) -> None:
-    parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    packed = numba.carray(floats(_look(share + 8 * X)), rows * columns)
-    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
-    kernels.several_rows(parts, packed, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    parts, rows, columns = value(matrix), look(share + 8 * ROWS), look(share + 8 * COLUMNS)
+    packed = numba.carray(floats(look(share + 8 * X)), rows * columns)
+    y = numba.carray(floats(look(share + 8 * Y)), (rows, look(share + 8 * WIDTH)))
+    kernels.several_rows(parts, packed, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _one_row_apart(share: Any, matrix: Any) -> None:
-    parts, columns = _value(matrix), _look(share + 8 * COLUMNS)
-    x = numba.carray(floats(_look(share + 8 * X)), (1, columns))
-    y = numba.carray(floats(_look(share + 8 * Y)), (1, _look(share + 8 * ALL)))
-    output_kernels.one_row(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    parts, columns = value(matrix), look(share + 8 * COLUMNS)
+    x = numba.carray(floats(look(share + 8 * X)), (1, columns))
+    y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
+    output_kernels.one_row(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _several_rows_apart(share: Any, matrix: Any) -> None:
-    parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
-    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
-    output_kernels.several_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    parts, rows, columns = value(matrix), look(share + 8 * ROWS), look(share + 8 * COLUMNS)
+    x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
+    y = numba.carray(floats(look(share + 8 * Y)), (rows, look(share + 8 * WIDTH)))
+    output_kernels.several_rows(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _tiled_rows(share: Any, matrix: Any) -> None:
-    parts, rows, steps = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS) // TILE_COLUMNS
-    x = numba.carray(shorts(_look(share + 8 * X)), (-(-rows // TILE_ROWS), steps, 2 * tiles.TILE))
-    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
-    tiles.tile_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END), tiles.SHAPES)
+    parts, rows, steps = value(matrix), look(share + 8 * ROWS), look(share + 8 * COLUMNS) // TILE_COLUMNS
+    x = numba.carray(shorts(look(share + 8 * X)), (-(-rows // TILE_ROWS), steps, 2 * tiles.TILE))
+    y = numba.carray(floats(look(share + 8 * Y)), (rows, look(share + 8 * WIDTH)))
+    tiles.tile_rows(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END), tiles.SHAPES)
 
 
 def _paired_rows(share: Any, matrix: Any) -> None:
-    parts, rows, columns = _value(matrix), _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    x = numba.carray(shorts(_look(share + 8 * X)), rows * columns)
-    y = numba.carray(floats(_look(share + 8 * Y)), (rows, _look(share + 8 * WIDTH)))
-    pairs.paired_rows(parts, x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    parts, rows, columns = value(matrix), look(share + 8 * ROWS), look(share + 8 * COLUMNS)
+    x = numba.carray(shorts(look(share + 8 * X)), rows * columns)
+    y = numba.carray(floats(look(share + 8 * Y)), (rows, look(share + 8 * WIDTH)))
+    pairs.paired_rows(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _one_whole_row(share: Any, matrix: Any) -> None:
-    x = _written(_look(share + 8 * X), _look(share + 8 * COLUMNS))
-    y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
-    whole_numbers.multiply(_value(matrix), x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    x = _written(look(share + 8 * X), look(share + 8 * COLUMNS), (0,))
+    y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
+    whole_numbers.multiply(value(matrix), x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _one_short_row(share: Any, matrix: Any) -> None:
-    x = _written_short(_look(share + 8 * X), _look(share + 8 * COLUMNS))
-    y = numba.carray(floats(_look(share + 8 * Y)), _look(share + 8 * ALL))
-    whole_numbers.multiply(_value(matrix), x, y, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    x = _written_short(look(share + 8 * X), look(share + 8 * COLUMNS), (0,))
+    y = numba.carray(floats(look(share + 8 * Y)), (1, look(share + 8 * ALL)))
+    whole_numbers.multiply(value(matrix), x, y, look(share + 8 * BEGIN), look(share + 8 * END))
+
+
+def _whole_rows(share: Any, matrix: Any) -> None:
+    rows, parts = look(share + 8 * ROWS), value(matrix)
+    if rows == 4:
+        _multiply_some(share, parts, 0, (0, 0, 0, 0))
+        return
+    _multiply_some(share, parts, 0, (0, 0))
+    if rows > 2:
+        _multiply_some(share, parts, 2, (0,))
+
+
+def _short_rows(share: Any, matrix: Any) -> None:
+    rows, parts = look(share + 8 * ROWS), value(matrix)
+    if rows == 4:
+        _multiply_short(share, parts, 0, (0, 0, 0, 0))
+        return
+    _multiply_short(share, parts, 0, (0, 0))
+    if rows > 2:
+        _multiply_short(share, parts, 2, (0,))
 
 
 @compiled
-def _written(place: Any, columns: Any) -> Any:
-    """A row in whole numbers that lies at an address: see `whole_numbers.write_row`."""
-    blocks = -(-columns // kernels.BLOCK)
+def _multiply_some(share: Any, parts: Any, row: Any, every: Any) -> None:
+    """Some rows of a share, from one on, that lie together in whole numbers."""
+    columns, width = look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
+    x = _written(look(share + 8 * X) + row * _bytes_of_a_row(columns), columns, every)
+    y = numba.carray(floats(look(share + 8 * Y) + 4 * row * width), (len(every), width))
+    whole_numbers.multiply(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
+
+
+@compiled
+def _multiply_short(share: Any, parts: Any, row: Any, every: Any) -> None:
+    columns, width = look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
+    x = _written_short(look(share + 8 * X) + row * _bytes_of_a_row(columns), columns, every)
+    y = numba.carray(floats(look(share + 8 * Y) + 4 * row * width), (len(every), width))
+    whole_numbers.multiply(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
+
+
+@compiled
+def _bytes_of_a_row(columns: Any) -> Any:
+    return -(-columns // kernels.BLOCK) * whole_numbers.BYTES_OF_A_BLOCK
+
+
+@compiled
+def _written(place: Any, columns: Any, every: Any) -> Any:
+    """Rows in whole numbers that lie at an address, as many as `every` has: see `whole_numbers.write_row`."""
+    blocks = -(-columns // kernels.BLOCK) * len(every)
     digits, numbers = DIGITS * kernels.BLOCK * blocks, place + DIGITS * kernels.BLOCK * blocks
     count = whole_numbers.SUMS_OF_A_UNIT * kernels.UNITS * blocks
     steps, sums = numba.carray(floats(numbers), blocks), numba.carray(floats(numbers + 4 * blocks), count)
-    return numba.carray(octets(place), digits), steps, sums
+    return numba.carray(octets(place), digits), steps, sums, every
 
 
 @compiled
-def _written_short(place: Any, columns: Any) -> Any:
+def _written_short(place: Any, columns: Any, every: Any) -> Any:
     """The same in fewer digits."""
-    _, steps, sums = _written(place, columns)
-    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps)), steps, sums
+    _, steps, sums, _ = _written(place, columns, every)
+    return numba.carray(signed_octets(place), FEWER_DIGITS * kernels.BLOCK * len(steps)), steps, sums, every
 
 
 @compiled
-def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any) -> None:
+def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, row: Any, every: Any) -> None:
     line = numba.carray(floats(x), columns)
     if is_short:
-        digits, steps, sums = _written_short(place, columns)
-        whole_numbers.write_row(line, digits, steps, sums, order)
+        whole_numbers.write_row(line, _written_short(place, columns, every), order, row)
     else:
-        more_digits, steps, sums = _written(place, columns)
-        whole_numbers.write_row(line, more_digits, steps, sums, order)
+        whole_numbers.write_row(line, _written(place, columns, every), order, row)
+
+
+def _written_rows(share: Any, _matrix: Any) -> None:
+    rows, columns, kind = look(share + 8 * ROWS), look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
+    y, size, is_short, order = look(share + 8 * Y), _bytes_of_a_row(columns), kind % 2 != 0, kind // 2
+    for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
+        x = look(share + 8 * X) + 4 * row * columns
+        if rows == 4:
+            _write_whole(x, columns, y, is_short, order, row, (0, 0, 0, 0))
+        elif row < 2:
+            _write_whole(x, columns, y, is_short, order, row, (0, 0))
+        else:
+            _write_whole(x, columns, y + 2 * size, is_short, order, 0, (0,))
 
 
 def in_whole_numbers(x: int, columns: int, order: int, is_short: bool) -> Array:
     """A row of x, float32 at an address, as the loop for whole numbers reads it: bytes that begin at a line."""
     room = np.empty(whole_numbers.bytes_of_a_row(columns) + LINE, np.uint8)
     found = room[-room.ctypes.data % LINE :]
-    _write_whole(x, columns, found.ctypes.data, is_short, order)
+    _write_whole(x, columns, found.ctypes.data, is_short, order, 0, (0,))
     return found
 
 
+def digits(x: int, place: int, rows: int, columns: int, order: int, is_short: bool) -> Array:
+    """Lines of shares that write two to four rows of x to a place, both addresses, in whole numbers.
+
+    That place begins at a line, and has room for as many times `whole_numbers.bytes_of_a_row`.
+    """
+    line = loop_for("digits"), 0, x, place, rows, columns, 0, 2 * order + is_short
+    return np.array([(*line, row, row + 1) for row in range(rows)], np.int64)
+
+
 def _attended(share: Any, _matrix: Any) -> None:
-    attending.attend(_look(share + 8 * MATRIX), _look(share + 8 * BEGIN), _look(share + 8 * END))
+    attending.attend(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _attended_in_pairs(share: Any, _matrix: Any) -> None:
-    attending_pairs.attend(_look(share + 8 * MATRIX), _look(share + 8 * BEGIN), _look(share + 8 * END))
+    attending_pairs.attend(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _gated(share: Any, _matrix: Any) -> None:
-    begin = _look(share + 8 * BEGIN)
-    steps.gate(_look(share + 8 * X) + 4 * begin, _look(share + 8 * Y) + 4 * begin, _look(share + 8 * END) - begin)
+    begin = look(share + 8 * BEGIN)
+    steps.gate(look(share + 8 * X) + 4 * begin, look(share + 8 * Y) + 4 * begin, look(share + 8 * END) - begin)
 
 
 def _packed(share: Any, _matrix: Any) -> None:
-    rows, columns = _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
-    packed = numba.carray(floats(_look(share + 8 * Y)), rows * columns)
-    kernels.pack(x, packed, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    rows, columns = look(share + 8 * ROWS), look(share + 8 * COLUMNS)
+    x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
+    packed = numba.carray(floats(look(share + 8 * Y)), rows * columns)
+    kernels.pack(x, packed, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _packed_pairs(share: Any, _matrix: Any) -> None:
-    rows, columns = _look(share + 8 * ROWS), _look(share + 8 * COLUMNS)
-    x = numba.carray(floats(_look(share + 8 * X)), (rows, columns))
-    packed = numba.carray(shorts(_look(share + 8 * Y)), rows * columns)
-    pairs.pack_wide(x, packed, _look(share + 8 * BEGIN), _look(share + 8 * END))
+    rows, columns = look(share + 8 * ROWS), look(share + 8 * COLUMNS)
+    x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
+    packed = numba.carray(shorts(look(share + 8 * Y)), rows * columns)
+    pairs.pack_wide(x, packed, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 @lru_cache
@@ -266,10 +243,11 @@ def loop_for(work: str) -> int:
     """The address of a loop that multiplies no matrix, by the name of its work.
 
     "attention" and "attention in pairs": of heads, or parts of them, told at `MATRIX`; "gate": of numbers at X and Y;
-    "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`.
+    "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`; "digits": two
+    to four rows of it, at `WIDTH` whether in fewer ones, and twice their order.
     """
     loops = {"attention": _attended, "attention in pairs": _attended_in_pairs, "gate": _gated}
-    loop = (loops | {"pack": _packed, "pairs": _packed_pairs})[work]
+    loop = (loops | {"pack": _packed, "pairs": _packed_pairs, "digits": _written_rows})[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)
 
@@ -283,8 +261,8 @@ def loop_of(parts: Any, kind: str) -> int:
     """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or as follows.
 
     A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.order_of` says how, a "short" one
-    in fewer digits, rows of bfloat16 as `bfloat_loop` arranges them, and several rows as `kernels.pack` does where
-    `reads_packed`.
+    in fewer digits, and two to four, "whole" or "shorts", as `digits` does; rows of bfloat16 as `bfloat_loop` arranges
+    them, and several rows as `kernels.pack` does where `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)
     is_whole = whole_numbers.order_of(parts) is not None
@@ -294,12 +272,14 @@ def loop_of(parts: Any, kind: str) -> int:
         if is_whole:
             alone = _one_whole_row
         of_bfloats = bfloat_loop()
-        may_be = kind in {"alone", "short", "several"} or (of_bfloats is not None and of_bfloats.kind == kind)
+        may_be = kind in OF_ALL or (of_bfloats is not None and of_bfloats.kind == kind)
         assert may_be, "a process would end that uses what the processor has not, or the system was not asked for"
         loop = {
             "alone": alone,
             "short": _one_short_row,
             "several": several,
+            "whole": _whole_rows,
+            "shorts": _short_rows,
             "tiled": _tiled_rows,
             "paired": _paired_rows,
         }[kind]
@@ -353,11 +333,11 @@ def _lay_out(products: Array, whole: int, count: int, together: int, table: Arra
 def _take(state: Any, table: Any, count: Any) -> None:
     """Do shares until none is left."""
     while True:
-        share = _add(state + 8 * NEXT, 1)
+        share = add(state + 8 * NEXT, 1)
         if share >= count:
             return
         place = table + 8 * SHARE * share
-        _call(_look(place + 8 * LOOP), place, _look(place + 8 * MATRIX))
+        call(look(place + 8 * LOOP), place, look(place + 8 * MATRIX))
 
 
 @compiled
@@ -365,7 +345,7 @@ def do_all(table: int, count: int) -> None:
     """Do all shares in this thread."""
     for share in range(count):
         place = table + 8 * SHARE * share
-        _call(_look(place + 8 * LOOP), place, _look(place + 8 * MATRIX))
+        call(look(place + 8 * LOOP), place, look(place + 8 * MATRIX))
 
 
 @compiled
@@ -374,16 +354,16 @@ def lead(state: int, table: int, count: int, patience: int) -> bool:
 
     Helpers that come after the end find nothing open. `table` stays as it is until nobody is busy.
     """
-    _write(state + 8 * TABLE, table)
-    _write(state + 8 * COUNT, count)
-    _write(state + 8 * NEXT, 0)
-    _write(state + 8 * OPEN, 1)
+    write(state + 8 * TABLE, table)
+    write(state + 8 * COUNT, count)
+    write(state + 8 * NEXT, 0)
+    write(state + 8 * OPEN, 1)
     _take(state, table, count)
-    _write(state + 8 * OPEN, 0)
-    while _look(state + 8 * BUSY) and patience > 0:
-        _pause()
+    write(state + 8 * OPEN, 0)
+    while look(state + 8 * BUSY) and patience > 0:
+        pause()
         patience -= 1
-    return bool(_look(state + 8 * BUSY) == 0)
+    return bool(look(state + 8 * BUSY) == 0)
 
 
 @compiled
@@ -402,7 +382,7 @@ def go_on(state: int, place: int, step: int, count: int, patience: int, alone: b
             elif not lead(state, line[1], line[2], patience):
                 return step
         elif line[0] == steps.DIGITS:
-            _write_whole(line[1], line[2], line[3], line[4] != 0, line[5])
+            _write_whole(line[1], line[2], line[3], line[4] != 0, line[5], 0, (0,))
         else:
             steps.small_step(line)
     return 0
@@ -418,7 +398,7 @@ def write_all(places: Array, values: Array) -> None:
 @compiled
 def is_over(state: int) -> bool:
     """Whether nobody works on shares of a run that has ended."""
-    return bool(_look(state + 8 * BUSY) == 0)
+    return bool(look(state + 8 * BUSY) == 0)
 
 
 @compiled
@@ -428,29 +408,29 @@ def help_out(state: int, awake: int) -> None:
     `awake`: where a 1 stands meanwhile. Who calls after that is 0 has to wake this thread; of an earlier call this
     takes note by itself.
     """
-    _write(awake, 1)
+    write(awake, 1)
     while True:
-        calls, looked = _look(state + 8 * CALLS), 0
-        while looked < _look(state + 8 * PATIENCE):
-            if _look(state + 8 * OPEN) and _look(state + 8 * NEXT) < _look(state + 8 * COUNT):
-                _add(state + 8 * BUSY, 1)
-                if _look(state + 8 * OPEN):  # or the leader may have gone on, and written other shares
-                    _take(state, _look(state + 8 * TABLE), _look(state + 8 * COUNT))
-                _add(state + 8 * BUSY, -1)
+        calls, looked = look(state + 8 * CALLS), 0
+        while looked < look(state + 8 * PATIENCE):
+            if look(state + 8 * OPEN) and look(state + 8 * NEXT) < look(state + 8 * COUNT):
+                add(state + 8 * BUSY, 1)
+                if look(state + 8 * OPEN):  # or the leader may have gone on, and written other shares
+                    _take(state, look(state + 8 * TABLE), look(state + 8 * COUNT))
+                add(state + 8 * BUSY, -1)
                 looked = 0
-            _pause()
+            pause()
             looked += 1
-        _write(awake, 0)
-        if _look(state + 8 * CALLS) == calls:
+        write(awake, 0)
+        if look(state + 8 * CALLS) == calls:
             return
-        _write(awake, 1)
+        write(awake, 1)
 
 
 @compiled
 def wait(looks: int) -> None:
     """Look so many times: how long that takes differs among processors by a factor of ten."""
     for _ in range(looks):
-        _pause()
+        pause()
 
 
 @compiled

@@ -65,9 +65,11 @@ class Batch:
         self._products: list[tuple[Stored, int, int, int, int, bool]] = []
         self._lines: list[tuple[int, ...]] = []  # of products of bfloat16
         self._arranged: list[tuple[Tensor, Tensor]] = []  # x, and as the loop reads it
+        self._wide: list[tuple[Tensor, Tensor]] = []  # x, and in float32
         self._kept: list[Any] = []
         self._whole: dict[tuple[int, int, int, bool], layouts.Array] = {}  # rows by place, columns, order and digits
         self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
+        self._digits: dict[tuple[int, int, int, int, bool], int] = {}  # and in whole numbers, by order and digits, too
 
     def arranged(self, x: Tensor, loop: BfloatLoop) -> int:
         """Where x lies as a loop for bfloat16 reads it; made once for all that are handed the same x."""
@@ -87,6 +89,14 @@ class Batch:
         for at in range(0, rows, step):
             place = x + 4 * at * matrix.columns, y + 4 * at * width
             self._products.append((matrix, *place, min(step, rows - at), width, is_narrow))
+
+    def wide(self, x: Tensor) -> Tensor:
+        """x in float32; made once for all that are handed the same x."""
+        if x.dtype == torch.float32:
+            return x
+        if not self._wide or self._wide[-1][0] is not x:
+            self._wide.append((x, x.float()))
+        return self._wide[-1][1]
 
     def keep(self, x: Tensor) -> Tensor:
         """The tensor itself, which stays until the batch has run: of others the addresses alone are noted."""
@@ -111,15 +121,17 @@ class Batch:
     def _multiply_all(self, threads: int) -> None:
         products = list(self._lines)
         for matrix, x, y, rows, width, is_narrow in self._products:
-            place, kind = x, ""
-            if rows > 1 and matrix.reads_packed():
+            place, kind, order = x, "", matrix.order_of(rows)
+            if order is not None and rows == 1:
+                place, kind = self._in_whole_numbers(x, matrix.columns, order, is_narrow), "short" if is_narrow else ""
+            elif order is not None:
+                place = self._place_of_digits(x, rows, matrix.columns, order, is_narrow)
+                kind = "shorts" if is_narrow else "whole"
+            elif rows > 1 and matrix.reads_packed():
                 place = self._place_of_packed(x, rows, matrix.columns)
-            elif rows == 1 and (order := matrix.order) is not None:
-                place = self._in_whole_numbers(x, matrix.columns, order, is_narrow)
-                kind = "short" if is_narrow else ""
             products.append(matrix.line(place, y, rows, kind, width))
         more_follow = computes_alone()
-        if self._packed:
+        if self._packed or self._digits:
             self._pack_all(threads)
         shares = shares_of(products, threads, more_follow)
         team().run(shares, min(threads, len(shares)), more_follow)
@@ -128,17 +140,31 @@ class Batch:
         """Where several rows of x will lie as loops read them; packed once for all that are handed them."""
         key = x, rows, columns
         if key not in self._packed:
-            line = native().LINE
-            room = np.empty(4 * rows * columns + line, np.uint8)
-            self._kept.append(room)
-            place = room.__array_interface__["data"][0]
-            self._packed[key] = place + -place % line
+            self._packed[key] = self._room(4 * rows * columns)
         return self._packed[key]
+
+    def _place_of_digits(self, x: int, rows: int, columns: int, order: int, is_short: bool) -> int:
+        """The same of a few rows in whole numbers."""
+        key = x, rows, columns, order, is_short
+        if key not in self._digits:
+            self._digits[key] = self._room(rows * native().whole_numbers.bytes_of_a_row(columns))
+        return self._digits[key]
+
+    def _room(self, count: int) -> int:
+        """The address of so many bytes, which begin at a line, as long as the batch is there."""
+        line = native().LINE
+        room = np.empty(count + line, np.uint8)
+        self._kept.append(room)
+        place = int(room.__array_interface__["data"][0])
+        return place + -place % int(line)
 
     def _pack_all(self, threads: int) -> None:
         jobs = [(x, place, rows, columns) for (x, rows, columns), place in self._packed.items()]
-        shares = native().packings(jobs, WORTH_A_SHARE)
-        is_much = sum(rows * columns for _, _, rows, columns in jobs) > WORTH_A_SHARE
+        lines = [native().packings(jobs, WORTH_A_SHARE)] if jobs else []
+        lines += [native().digits(key[0], place, *key[1:]) for key, place in self._digits.items()]
+        count = sum(key[1] * key[2] for key in (*self._packed, *self._digits))
+        shares = np.concatenate(lines)
+        is_much = count > WORTH_A_SHARE
         team().run(shares, min(threads, len(shares)) if is_much else 1, more_follow=True)  # the products do
 
     def _in_whole_numbers(self, x: int, columns: int, order: int, is_short: bool) -> int:
@@ -217,6 +243,10 @@ class Stored:
         """
         return native().whole_numbers.order_of(self.parts)  # type: ignore[no-any-return]
 
+    def order_of(self, rows: int) -> int | None:
+        """The same for so many rows."""
+        return self.order if rows <= native().whole_numbers.most_rows() else None
+
     def reads_packed(self) -> bool:
         """Whether several rows are multiplied as `loops.kernels.pack` writes them."""
         return bool(native().reads_packed(self.parts))
@@ -229,9 +259,11 @@ class Stored:
         """See `Product`."""
         rows = x.shape[0]  # `len` is a call of torch's own in Python
         y = torch.empty(rows, self.rows, dtype=torch.float32)
-        if x.dtype == torch.float32:
+        is_narrow = x.dtype != torch.float32
+        if not is_narrow or self.order_of(rows) is not None:
+            x = batch.wide(x)
             assert x.is_contiguous(), "loops read one number behind the other"
-            batch.multiply(self, x.data_ptr(), y.data_ptr(), rows)
+            batch.multiply(self, x.data_ptr(), y.data_ptr(), rows, is_narrow=is_narrow)
         else:
             loop = bfloat_loop()
             assert loop is not None, "no loop reads such numbers here"

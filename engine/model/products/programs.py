@@ -19,6 +19,7 @@ from engine.own_thread import computes_alone, threads_allowed
 
 LINE = 16  # numbers of a line of the cache, at which parts of the room begin
 WORTH_SPREADING = 1 << 16  # numbers of a gate that threads share: one takes some fifty microseconds for them
+AS_KIND = frozenset({PAIRS.kind, "short", "shorts", "whole"})  # how rows lie: also the name of their loop
 ROOM_NUMBERS = 1 << 20  # of the first room
 
 
@@ -99,7 +100,7 @@ class Steps:
         kinds = [self._kind(matrix, len(x), is_narrow) for matrix, _ in products]
         places = {kind: self._place_of(x, kind, room) for kind in kinds}
         lines = [
-            matrix.line(places[kind], y.data_ptr(), len(x), kind[0] if kind[0] in {PAIRS.kind, "short"} else "")
+            matrix.line(places[kind], y.data_ptr(), len(x), kind[0] if kind[0] in AS_KIND else "")
             for (matrix, y), kind in zip(products, kinds, strict=True)
         ]
         table = shares_of(lines, self.threads, self.more_follow)
@@ -109,9 +110,12 @@ class Steps:
     @staticmethod
     def _kind(matrix: Stored, rows: int, is_narrow: bool) -> tuple[str, int]:
         """How rows lie that a matrix is multiplied with, "" for as they are; and in which order, see `Stored.order`."""
+        order = matrix.order_of(rows)
+        if order is not None:
+            names = ("short", "shorts") if is_narrow else ("digits", "whole")
+            return names[rows > 1], order
         if rows == 1:
-            order = matrix.order
-            return ("", 0) if order is None else ("short" if is_narrow else "digits", order)
+            return "", 0
         if is_narrow and matrix.takes_bfloats:
             return PAIRS.kind, 0
         return "packed" if matrix.reads_packed() else "", 0
@@ -123,12 +127,22 @@ class Steps:
             return x.data_ptr()
         if name in {"digits", "short"}:
             return self.in_whole_numbers(x, room, order, is_short=name == "short")[0]
+        if name in {"shorts", "whole"}:
+            return self._in_digits(x, room, order, is_short=name == "shorts")
         is_paired = name == PAIRS.kind
         packed = room.take(x.numel() // 2 if is_paired else x.numel())
         most = max(WORTH_SPREADING, -(-x.numel() // (SHARES * self.threads)))
         job = x.data_ptr(), packed.data_ptr(), *x.shape
         self.share(native().packings([job], most, "pairs" if is_paired else "pack"), (x, packed))
         return packed.data_ptr()
+
+    def _in_digits(self, x: Tensor, room: Room, order: int, is_short: bool) -> int:
+        """Where two to four rows of x [rows, columns] lie together in whole numbers."""
+        rows, columns = x.shape
+        written = room.take(rows * native().whole_numbers.bytes_of_a_row(columns) // 4)
+        lines = native().digits(x.data_ptr(), written.data_ptr(), rows, columns, order, is_short)
+        self.share(lines, (x, written))
+        return written.data_ptr()
 
     def in_whole_numbers(self, x: Tensor, room: Room, order: int, is_short: bool) -> list[int]:
         """Where loops for whole numbers read each row of x [rows, columns]; rows at one place are written once.

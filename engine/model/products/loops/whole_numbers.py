@@ -28,20 +28,25 @@ from engine.model.products.units.digits import (
     ONE,
     ONE_OF_FEWER,
     PAIR,
-    eight_sums,
-    factored,
+    adds_products,
     factors_of,
     has_byte_products,
-    no_sums,
-    times_digit,
+    has_wide_bytes,
 )
-from engine.model.products.units.fours import (
-    fours_of_three,
-    fours_of_two,
-    fours_of_wide_three,
-    fours_of_wide_two,
+from engine.model.products.units.several import (
+    by_step,
+    by_steps,
+    eight_sums,
+    fours,
+    no_eight,
+    no_numbers,
+    no_whole,
+    totals,
+    wide_fours,
+    with_digit,
+    with_products,
+    with_scales,
 )
-from engine.model.products.units.sixteen import many_fused, many_splat, many_total
 from engine.model.products.units.written import (
     BY_HALVES,
     BY_UNITS,
@@ -55,19 +60,18 @@ from engine.model.products.units.written import (
     write_fewer_woven,
     write_woven,
 )
-from engine.model.products.vectors import fetch, fused, splat, times, total
+from engine.model.products.vectors import fetch
 
 SUMS_OF_A_UNIT = 3
+BYTES_OF_A_BLOCK = DIGITS * BLOCK + 4 * (1 + SUMS_OF_A_UNIT * UNITS)  # of a row of x
 FARTHER = 12288  # bytes that memory is asked for before they are multiplied, at least
+MOST_ROWS = 4  # where processors add up products of 64 bytes
 RESTS = 16  # rows whose last blocks are copied, if these are not full
 TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
 FIRST, SECOND, THIRD, FOURTH = factors_of
-Row = tuple[Array, Array, Array]
-"""One of x, see `write_row`: its digits, steps and sums."""
-
-Sums = tuple[Any, Any, Any]
-"""Of the lowest digits, of those in the middle, and of the highest."""
+Rows = tuple[Array, Array, Array, tuple[int, ...]]
+"""Of x, see `write_row`: their digits, steps and sums, and as many numbers as there are rows."""
 
 
 def order_of(parts: Any) -> int | None:
@@ -77,9 +81,14 @@ def order_of(parts: Any) -> int | None:
     return BY_UNITS if type(parts) in k_codes.CODES else unit_codes.order_of(parts)
 
 
+def most_rows() -> int:
+    """How many rows are multiplied so at most; as measured, more where matrices are decoded before."""
+    return MOST_ROWS if adds_products() and has_wide_bytes() else 1
+
+
 def bytes_of_a_row(columns: int) -> int:
     """How much a row of x takes, see `write_row`."""
-    return -(-columns // BLOCK) * (DIGITS * BLOCK + 4 * (1 + SUMS_OF_A_UNIT * UNITS))
+    return -(-columns // BLOCK) * BYTES_OF_A_BLOCK
 
 
 def count_of(digits: Array) -> int:
@@ -92,122 +101,132 @@ def _one(digits: Array) -> Any:
     raise NotImplementedError
 
 
-def _write(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> None:
+def _write(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
     """Write 64 numbers in digits."""
     raise NotImplementedError
 
 
-def _fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:
-    """Sums of eight codes times numbers each, of four units whose digits begin at a byte."""
-    raise NotImplementedError
-
-
-def _added(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Sums:
-    """Sums of each digit with the products of two units."""
+def _fours(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Any:
+    """Sums of eight codes times numbers each, of four units and all rows."""
     raise NotImplementedError
 
 
 @compiled
-def write_row(line: Array, digits: Array, steps: Array, sums: Array, order: int) -> None:
-    """A row of x, float32 [columns], as the loops read it, in an order of `written`; columns are a multiple of 32.
+def write_row(line: Array, x: Any, order: int, row: int) -> None:
+    """One of the rows x, float32 [columns], as the loops read it, in an order of `written`.
 
-    digits: uint8 [3 x 256 x blocks], of as many blocks as there are with one that is not full, or int8 [2 x ...].
-    steps: float32 [blocks], what a block's whole numbers are multiplied by. sums: float32 [3 x 8 x blocks], of units,
-    and behind them of halves.
+    x: digits, uint8 [3 x rows x 256 x blocks], of as many blocks as there are with one that is not full, or int8 [2 x
+    ...], of all rows in turns: two units at a time, or four. Steps, float32 [blocks x rows], what a block's whole
+    numbers are multiplied by. Sums, float32 [3 x 8 x blocks x rows], of units, eight of each row in turns, and behind
+    them of halves. And a tuple that says how many rows there are.
     """
-    for block in range(len(steps)):
+    for block in range(len(x[1]) // len(x[3])):
         begin = BLOCK * block
         if begin + BLOCK <= len(line):
-            _write_block(line, begin, block, digits, steps, sums, order)
+            _write_block(line, begin, block, x, order, row)
         else:
             rest = np.zeros(BLOCK, np.float32)
             rest[: len(line) - begin] = line[begin:]
-            _write_block(rest, 0, block, digits, steps, sums, order)
+            _write_block(rest, 0, block, x, order, row)
 
 
 @compiled
-def _write_block(line: Array, begin: int, block: int, digits: Array, steps: Array, sums: Array, order: int) -> None:
-    one, halves = np.float32(0), len(sums) // SUMS_OF_A_UNIT
+def _write_block(line: Array, begin: int, block: int, x: Any, order: int, row: int) -> None:
+    digits, steps, sums, every = x
+    one, rows = np.float32(0), len(every)
     for unit in range(UNITS):
         one = max(one, power(line, begin + UNIT * unit))
     step = np.float32(0) if one < TINY else one / _one(digits)
     inverse = np.float32(0) if one < TINY else _one(digits) / one
-    steps[block] = step
+    steps[block * rows + row] = step
     for pair in range(UNITS // 2):
-        _write(line, begin + PAIR * pair, inverse, digits, UNITS // 2 * block + pair, order)
+        _write(line, begin + PAIR * pair, inverse, digits, UNITS // 2 * block + pair, order, row, rows)
+    own = UNITS * (block * rows + row)
+    halves = len(sums) // SUMS_OF_A_UNIT + 2 * UNITS * block * rows
     for unit in range(UNITS):
-        i, at = begin + UNIT * unit, UNITS * block + unit
+        i = begin + UNIT * unit
         first, second = half_total(line, i, inverse) * step, half_total(line, i + UNIT // 2, inverse) * step
-        sums[at], sums[halves + 2 * at], sums[halves + 2 * at + 1] = first + second, first, second
+        sums[own + unit] = first + second
+        # Eight halves of each row in turns, and then the other eight.
+        at = halves + UNITS * ((unit // 4) * rows + row) + 2 * (unit % 4)
+        sums[at], sums[at + 1] = first, second
 
 
-def multiply(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
-    """A row of x times rows [begin, end) of the matrix, into y float32 [all rows]."""
+def multiply(parts: Any, x: Rows, y: Array, begin: int, end: int) -> None:
+    """Rows of x times rows [begin, end) of the matrix, into y float32 [rows, all rows of the matrix and more]."""
     raise NotImplementedError
 
 
-def _multiply_blocks(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
+def _multiply_blocks(parts: Any, x: Rows, y: Array, begin: int, end: int) -> None:
     """With a matrix of K types."""
-    digits, steps, sums = x
-    blocks, size, count = len(steps), by_layout.bytes_of_a_row(parts), count_of(digits)
+    digits, steps, _, every = x
+    blocks, size = len(steps) // len(every), by_layout.bytes_of_a_row(parts)
     part, distance = size // blocks, max(AHEAD * size, FARTHER)
     for row in range(begin, end):
-        found = offset = splat(np.float32(0))
-        ahead = row * size + distance
+        found, offset, ahead = no_eight(every), no_eight(every), row * size + distance
         for block in range(blocks):
             for place in range(ahead, ahead + part, LINE):
                 fetch(parts[0], place)
             ahead += part
-            place, factors, step = count * BLOCK * block, k_codes.factors(parts, row, block), count * PAIR
-            whole = no_sums(0), no_sums(0), no_sums(0)
-            whole = _added(k_codes.pair(parts, row, block, 0), FIRST(factors), digits, place, whole)
-            whole = _added(k_codes.pair(parts, row, block, 2), SECOND(factors), digits, place + step, whole)
-            whole = _added(k_codes.pair(parts, row, block, 4), THIRD(factors), digits, place + 2 * step, whole)
-            whole = _added(k_codes.pair(parts, row, block, 6), FOURTH(factors), digits, place + 3 * step, whole)
-            low, middle, high = whole
-            scale = times(k_codes.factor(parts, row, block), splat(steps[block]))
-            some = fused(eight_sums(middle), splat(MIDDLE), eight_sums(low))
-            found = fused(fused(eight_sums(high), splat(HIGHEST), some), scale, found)
-            offset = k_codes.with_offsets(parts, row, block, sums, offset)
-        y[row] = total(found) + total(offset)
-
-
-def _multiply_units(parts: Any, x: Row, y: Array, begin: int, end: int) -> None:
-    """With a matrix each of whose units has a scale of its own."""
-    size, whole = by_layout.bytes_of_a_row(parts), unit_codes.whole_blocks(parts)
-    distance, has_rest = max(AHEAD * size, FARTHER), whole < len(x[1])
-    rests = unit_codes.room_for(parts, RESTS if has_rest else 0)
-    for some in range(begin, end, RESTS):
-        if has_rest:  # some time before they are read: what was just written in bytes is read slowly
-            for row in range(some, min(some + RESTS, end)):
-                unit_codes.copy_rest(parts, row, whole, rests, row - some)
-        for row in range(some, min(some + RESTS, end)):
-            ahead = row * size + distance
-            found = _of_blocks(parts, unit_codes.line_of(parts, row), 0, whole, x, ahead)
-            if has_rest:
-                ahead += whole * unit_codes.bytes_of_a_block(parts)
-                found += _of_blocks(parts, unit_codes.rest_of(rests, row - some), whole, 1, x, ahead)
-            y[row] = found
+            factors, pair = k_codes.factors(parts, row, block), UNITS // 2 * block
+            whole = no_whole(every), no_whole(every), no_whole(every)
+            whole = with_products(k_codes.pair(parts, row, block, 0), FIRST(factors), digits, pair, whole, every)
+            whole = with_products(k_codes.pair(parts, row, block, 2), SECOND(factors), digits, pair + 1, whole, every)
+            whole = with_products(k_codes.pair(parts, row, block, 4), THIRD(factors), digits, pair + 2, whole, every)
+            whole = with_products(k_codes.pair(parts, row, block, 6), FOURTH(factors), digits, pair + 3, whole, every)
+            low, middle, high = eight_sums(whole[0], every), eight_sums(whole[1], every), eight_sums(whole[2], every)
+            some = with_digit(high, HIGHEST, with_digit(middle, MIDDLE, low, every), every)
+            scale = by_step(k_codes.factor(parts, row, block), steps, block, every)
+            found = with_scales(by_steps(some, steps, block, every), scale, found, every)
+            offset = k_codes.with_offsets(parts, row, block, x, offset)
+        _write_totals(totals(found, offset, every), y, row)
 
 
 @compiled
-def _of_blocks(parts: Any, line: Any, first: int, count: int, x: Row, ahead: int) -> Any:
-    """A row of x, from a block on, times so many blocks of a line; memory is asked for from a byte on."""
-    digits, steps, sums = x
-    found, offset, step = many_splat(np.float32(0)), splat(np.float32(0)), count_of(digits) * FOUR
+def _write_totals(found: Any, y: Array, row: int) -> None:
+    for each in range(len(found)):
+        y[each, row] = found[each]
+
+
+def _multiply_units(parts: Any, x: Rows, y: Array, begin: int, end: int) -> None:
+    """With a matrix each of whose units has a scale of its own."""
+    size, whole, every = by_layout.bytes_of_a_row(parts), unit_codes.whole_blocks(parts), x[3]
+    distance, has_rest = max(AHEAD * size, FARTHER), whole < len(x[1]) // len(every)
+    rests = unit_codes.room_for(parts, RESTS if has_rest else 0)
+    for some in range(begin, end, RESTS):
+        if has_rest:  # some time before they are read: what was just written is read slowly
+            for row in range(some, min(some + RESTS, end)):
+                unit_codes.copy_rest(parts, row, whole, rests, row - some)
+        for row in range(some, min(some + RESTS, end)):
+            ahead, sums = row * size + distance, (no_numbers(every), no_eight(every))
+            sums = _with_blocks(parts, unit_codes.line_of(parts, row), 0, whole, x, ahead, sums)
+            if has_rest:
+                ahead += whole * unit_codes.bytes_of_a_block(parts)
+                sums = _with_blocks(parts, unit_codes.rest_of(rests, row - some), whole, 1, x, ahead, sums)
+            _write_totals(totals(sums[0], sums[1], every), y, row)
+
+
+@compiled
+def _with_blocks(parts: Any, line: Any, first: int, count: int, x: Rows, ahead: int, sums: Any) -> Any:
+    """Sums, and offsets, of rows of x, from a block on, times so many blocks of a line.
+
+    Memory is asked for from a byte on.
+    """
+    digits, steps, _, every = x
+    found, offset = sums
     for at in range(count):
         block = first + at
         for place in range(ahead, ahead + unit_codes.bytes_of_a_block(parts), LINE):
             fetch(parts[0], place)
         ahead += unit_codes.bytes_of_a_block(parts)
-        scales, place = unit_codes.scales(parts, line, at), 2 * step * block
-        factors = unit_codes.by_step(parts, scales, steps[block])
-        some = _fours(parts, unit_codes.codes(parts, line, 2 * at), digits, place)
-        found = many_fused(some, unit_codes.first_four(parts, factors), found)
-        some = _fours(parts, unit_codes.codes(parts, line, 2 * at + 1), digits, place + step)
-        found = many_fused(some, unit_codes.last_four(parts, factors), found)
-        offset = unit_codes.with_offsets(parts, line, at, scales, sums, block, offset)
-    return many_total(found) + total(offset)
+        scales = unit_codes.scales(parts, line, at)
+        factors = by_step(scales, steps, block, every)
+        some = _fours(parts, unit_codes.codes(parts, line, 2 * at), digits, 2 * block, every)
+        found = with_scales(by_steps(some, steps, block, every), unit_codes.first_four(parts, factors), found, every)
+        some = _fours(parts, unit_codes.codes(parts, line, 2 * at + 1), digits, 2 * block + 1, every)
+        found = with_scales(by_steps(some, steps, block, every), unit_codes.last_four(parts, factors), found, every)
+        offset = unit_codes.with_offsets(parts, line, at, scales, x, block, offset)
+    return found, offset
 
 
 def _three(digits: Array) -> int:  # noqa: ARG001  # numba looks at names
@@ -226,51 +245,32 @@ def _one_of_two(digits: Array) -> Any:  # noqa: ARG001
     return ONE_OF_FEWER
 
 
-def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> None:
-    four = DIGITS * FOUR * (pair >> 1) + UNIT * (pair & 1)
+def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
+    four = DIGITS * FOUR * ((pair >> 1) * rows + row) + UNIT * (pair & 1)
     if order == BY_UNITS:
-        write_by_units(line, i, factor, digits, DIGITS * PAIR * pair)
+        write_by_units(line, i, factor, digits, DIGITS * PAIR * (pair * rows + row))
     elif order == BY_HALVES:
         write_by_halves(line, i, factor, digits, four)
     else:
         write_woven(line, i, factor, digits, four)
 
 
-def _write_two(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> None:
-    four = FEWER_DIGITS * FOUR * (pair >> 1) + UNIT * (pair & 1)
+def _write_two(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
+    four = FEWER_DIGITS * FOUR * ((pair >> 1) * rows + row) + UNIT * (pair & 1)
     if order == BY_UNITS:
-        write_fewer_by_units(line, i, factor, digits, FEWER_DIGITS * PAIR * pair)
+        write_fewer_by_units(line, i, factor, digits, FEWER_DIGITS * PAIR * (pair * rows + row))
     elif order == BY_HALVES:
         write_fewer_by_halves(line, i, factor, digits, four)
     else:
         write_fewer_woven(line, i, factor, digits, four)
 
 
-def _two_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
-    return fours_of_two(codes[0], codes[1], digits, place)
+def _fours_of(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Any:  # noqa: ARG001
+    return fours(codes[0], codes[1], digits, four, rows)
 
 
-def _three_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
-    return fours_of_three(codes[0], codes[1], digits, place)
-
-
-def _two_wide_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
-    return fours_of_wide_two(codes[0], codes[1], digits, place)
-
-
-def _three_wide_fours(parts: Any, codes: Any, digits: Array, place: int) -> Any:  # noqa: ARG001
-    return fours_of_wide_three(codes[0], codes[1], digits, place)
-
-
-def _added_two(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Sums:
-    low = factored(times_digit(codes, digits, place), factors, sums[0])
-    return low, factored(times_digit(codes, digits, place + PAIR), factors, sums[1]), sums[2]
-
-
-def _added_three(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Sums:
-    low = factored(times_digit(codes, digits, place), factors, sums[0])
-    middle = factored(times_digit(codes, digits, place + PAIR), factors, sums[1])
-    return low, middle, factored(times_digit(codes, digits, place + 2 * PAIR), factors, sums[2])
+def _wide_fours_of(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Any:  # noqa: ARG001
+    return wide_fours(codes[0], codes[1], digits, four, rows)
 
 
 def _is_three(digits: Any) -> bool:
@@ -285,28 +285,23 @@ def _one_of(digits: Array) -> Callable[..., Any]:
     return _one_of_three if _is_three(digits) else _one_of_two
 
 
-def _writing(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int) -> Callable[..., None]:  # noqa: ARG001
+def _writing(
+    line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int  # noqa: ARG001
+) -> Callable[..., None]:  # fmt: skip
     return _write_three if _is_three(digits) else _write_two
 
 
-def _adding_fours(parts: Any, codes: Any, digits: Array, place: int) -> Callable[..., Any]:  # noqa: ARG001
-    if parts.instance_class in unit_codes.WIDE:
-        return _three_wide_fours if _is_three(digits) else _two_wide_fours
-    return _three_fours if _is_three(digits) else _two_fours
-
-
-def _adding(codes: Any, factors: Any, digits: Array, place: int, sums: Sums) -> Callable[..., Sums]:  # noqa: ARG001
-    return _added_three if _is_three(digits) else _added_two
+def _adding_fours(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return _wide_fours_of if parts.instance_class in unit_codes.WIDE else _fours_of
 
 
 overload(count_of)(_count_of)
 overload(_one)(_one_of)
 overload(_write)(_writing)
 overload(_fours)(_adding_fours)
-overload(_added)(_adding)
 
 
-def _multiplying(parts: Any, x: Row, y: Array, begin: int, end: int) -> Callable[..., None]:  # noqa: ARG001
+def _multiplying(parts: Any, x: Rows, y: Array, begin: int, end: int) -> Callable[..., None]:  # noqa: ARG001
     return _multiply_blocks if parts.instance_class in k_codes.CODES else _multiply_units
 
 

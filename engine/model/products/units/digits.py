@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from engine.model.products.building import (
     BYTES,
-    EIGHT_NUMBERS,
     F32,
     I8,
     I16,
@@ -27,13 +25,10 @@ from engine.model.products.building import (
     SIXTEEN_BYTES,
     Vector,
     chosen,
-    constant,
     eight,
     load,
     operation,
-    place_of,
     undefined,
-    with_arguments,
 )
 from engine.model.products.vectors import field_of, filled
 
@@ -74,22 +69,22 @@ def _whole(builder: Any, halves: list[Any]) -> Any:
     return chosen(builder, halves[0], halves[1], list(range(2 * halves[0].type.count)))
 
 
-def _has_wide_bytes() -> bool:
+def has_wide_bytes() -> bool:
     """Whether one instruction multiplies 64 bytes; elsewhere two do."""
     return "+avx512bw" in features()
 
 
 def adds_products() -> bool:
     """Whether one instruction multiplies bytes, or numbers of 16 bits, and adds products to sums of 32."""
-    return "+avx512vnni" in features() if _has_wide_bytes() else "+avxvnni" in features()
+    return "+avx512vnni" in features() if has_wide_bytes() else "+avxvnni" in features()
 
 
-SUMS = Vector("Sums", ir.VectorType(I32, BYTES if _has_wide_bytes() else LANES))
+SUMS = Vector("Sums", ir.VectorType(I32, BYTES if has_wide_bytes() else LANES))
 
 
 def multiplied(builder: Any, codes: Any, digits: Any) -> Any:
     """Products of codes and a digit of as many numbers, those of two added: they fit into 16 bits."""
-    if _has_wide_bytes():
+    if has_wide_bytes():
         kind = MANY_SHORTS.llvm
         multiply = _function(builder, "llvm.x86.avx512.pmaddubs.w.512", kind, codes.type, codes.type)
         return builder.call(multiply, [codes, digits])
@@ -101,7 +96,7 @@ def multiplied(builder: Any, codes: Any, digits: Any) -> Any:
 
 def _added(builder: Any, shorts: Any, factors: Any) -> list[Any]:
     """Of all in one register, or of both halves."""
-    if _has_wide_bytes():
+    if has_wide_bytes():
         kind = ir.VectorType(I32, BYTES)
         add = _function(builder, "llvm.x86.avx512.pmaddw.d.512", kind, shorts.type, shorts.type)
         return [builder.call(add, [shorts, factors])]
@@ -119,16 +114,17 @@ def two_added(builder: Any, shorts: Any, factors: Any) -> Any:
 
 def plus_bytes(builder: Any, sums: Any, codes: Any, digits: Any) -> Any:
     """Sixteen sums, and the products of four codes without a sign and digits with one, each."""
-    if _has_wide_bytes():
+    if has_wide_bytes():
         return _with_sums(builder, "vpdpbusd", sums, codes, digits)
     parts = zip(*(_halves(builder, each) for each in (sums, codes, digits)), strict=True)
     return _whole(builder, [_with_sums(builder, "vpdpbusd", *part) for part in parts])
 
 
-def _factored(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
+def plus_products(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
+    """Sums, in whichever of them, and numbers of 16 bits times factors."""
     if not adds_products():
         return reduce(builder.add, _added(builder, shorts, factors), sums)
-    parts = [[shorts], [factors]] if _has_wide_bytes() else [_halves(builder, each) for each in (shorts, factors)]
+    parts = [[shorts], [factors]] if has_wide_bytes() else [_halves(builder, each) for each in (shorts, factors)]
     for some, other in zip(*parts, strict=True):
         sums = _with_sums(builder, "vpdpwssd", sums, some, other)
     return sums
@@ -136,36 +132,16 @@ def _factored(builder: Any, shorts: Any, factors: Any, sums: Any) -> Any:
 
 def _with_sums(builder: Any, name: str, sums: Any, some: Any, other: Any) -> Any:
     # As text: LLVM makes two instructions of its intrinsic where it thinks of latency.
-    text, register = ("", "v") if _has_wide_bytes() else ("{vex} ", "x")
+    text, register = ("", "v") if has_wide_bytes() else ("{vex} ", "x")
     form = ir.FunctionType(sums.type, [sums.type, some.type, other.type])
     places = f"={register},0,{register},{register}"
     return builder.asm(form, f"{text}{name} $3, $2, $0", places, [sums, some, other], False)
 
 
-def _eight_sums(builder: Any, sums: Any) -> Any:
+def eight_of(builder: Any, sums: Any) -> Any:
+    """Sums as eight float32, the same for registers of any size."""
     whole = sums if sums.type.count == LANES else builder.add(*_halves(builder, sums))
     return builder.sitofp(whole, eight(F32))
-
-
-def _times_digit() -> Any:
-    def sign(_context: Any, _codes: Any, array: Any, _index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = place_of(context, builder, signature.args[1], values[1:], PAIR_OF_BYTES.llvm)
-            return multiplied(builder, values[0], builder.load(place, align=1))
-
-        return MANY_SHORTS(PAIR_OF_BYTES, array, types.intp), generate
-
-    return intrinsic(with_arguments(sign, 3))
-
-
-times_digit = _times_digit()
-"""(codes, array, index): 64 codes times a digit of as many numbers, which begins at a byte; two products are added."""
-factored = operation(SUMS, (MANY_SHORTS, MANY_SHORTS, SUMS), _factored)
-"""(products, factors, sums): products of two codes times factors, all added to sums, in whichever of them."""
-no_sums = operation(SUMS, (types.int64,), lambda _builder, _any: constant(SUMS.llvm, 0))
-"""Zeros."""
-eight_sums = operation(EIGHT_NUMBERS, (SUMS,), _eight_sums)
-"""Sums as eight float32 numbers, the same for registers of any size."""
 
 
 def _shorts_of(places: list[int]) -> Any:
@@ -173,7 +149,7 @@ def _shorts_of(places: list[int]) -> Any:
 
     def build(builder: Any, some: Any) -> Any:
         found = chosen(builder, some, undefined(some), places)
-        if not _has_wide_bytes():
+        if not has_wide_bytes():
             return builder.sext(found, SIXTEEN_SHORTS.llvm)
         # As text: LLVM would widen what `factors_of` chooses, four times.
         form = ir.FunctionType(SIXTEEN_SHORTS.llvm, [found.type])

@@ -34,7 +34,6 @@ from engine.model.products.building import (
     with_arguments,
 )
 from engine.model.products.units.digits import (
-    DIGITS,
     FEWER_DIGITS,
     PAIR,
     PAIR_OF_BYTES,
@@ -203,25 +202,22 @@ def fifth_bits(size: int, begin: int, half: int) -> Any:
     return _at(PAIR_OF_BYTES, build)
 
 
-def _fours_of(count: int, is_wide: bool = False) -> Any:
-    def sign(_context: Any, _low: Any, _high: Any, array: Any, _index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            place = place_of(context, builder, signature.args[2], values[2:], PAIR_OF_BYTES.llvm)
-            lines = [
-                [builder.load(builder.gep(place, [ir.Constant(I32, 2 * digit + half)]), align=1) for half in range(2)]
-                for digit in range(count)
-            ]
-            if not is_wide or count == FEWER_DIGITS:
-                return builder.sitofp(_whole(builder, values[:2], lines), SIXTEEN_NUMBERS.llvm)
-            low, high = (
-                builder.sitofp(_whole(builder, values[:2], some), SIXTEEN_NUMBERS.llvm)
-                for some in (lines[:1], lines[1:])
-            )
-            return builder.fadd(builder.fmul(high, constant(high.type, 256.0)), low)
+def fours_of(builder: Any, codes: Sequence[Any], place: Any, count: int, is_wide: bool) -> Any:
+    """Sixteen float32: sums of eight products each, of what four bytes hold, low and high.
 
-        return SIXTEEN_NUMBERS(PAIR_OF_BYTES, PAIR_OF_BYTES, array, types.intp), generate
-
-    return intrinsic(with_arguments(sign, 4))
+    `codes`: the low and the high ones, less than 32 unless `is_wide`: then any, where the processor adds up products of
+    bytes. `place`: a pointer to `count` digits of 64 numbers for either, 64 bytes, lowest first.
+    """
+    digits = [
+        [builder.load(builder.gep(place, [ir.Constant(I32, 2 * digit + half)]), align=1) for half in range(2)]
+        for digit in range(count)
+    ]
+    if not is_wide or count == FEWER_DIGITS:
+        return builder.sitofp(_whole(builder, codes, digits), SIXTEEN_NUMBERS.llvm)
+    low, high = (  # together they would take more than 32 bits
+        builder.sitofp(_whole(builder, codes, some), SIXTEEN_NUMBERS.llvm) for some in (digits[:1], digits[1:])
+    )
+    return builder.fadd(builder.fmul(high, constant(high.type, 256.0)), low)
 
 
 def _whole(builder: Any, codes: Sequence[Any], digits: Sequence[Sequence[Any]]) -> Any:
@@ -235,19 +231,11 @@ def _whole(builder: Any, codes: Sequence[Any], digits: Sequence[Sequence[Any]]) 
         return sums
     found = []
     for digit, halves in enumerate(digits):
-        shorts = reduce(
-            builder.add, [multiplied(builder, some, numbers) for some, numbers in zip(codes, halves, strict=True)]
-        )
+        products = [multiplied(builder, some, numbers) for some, numbers in zip(codes, halves, strict=True)]
+        shorts = builder.add(*products)
         sums = two_added(builder, shorts, constant(shorts.type, 256 if digit else 1))
         found.append(builder.shl(sums, constant(sums.type, 8)) if digit > 1 else sums)
     return reduce(builder.add, found)
-
-
-fours_of_two, fours_of_three = _fours_of(FEWER_DIGITS), _fours_of(DIGITS)
-"""(low, high, array, index): the sums, as float32, of codes less than 32 times numbers whose digits begin at a byte: of
-each digit 64 for the low ones, and 64 for the high ones. Lane by lane what four bytes hold, low and high."""
-fours_of_wide_two, fours_of_wide_three = _fours_of(FEWER_DIGITS, is_wide=True), _fours_of(DIGITS, is_wide=True)
-"""The same of any codes without a sign, where the processor adds up products of bytes."""
 
 
 def _spread(places: Sequence[int], kind: Any) -> Any:

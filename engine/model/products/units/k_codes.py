@@ -12,7 +12,6 @@ from numba.extending import overload
 
 from engine.model.products import layouts
 from engine.model.products.compiling import compiled
-from engine.model.products.layouts import Array
 from engine.model.products.units.digits import (
     half_factors,
     joined,
@@ -22,14 +21,13 @@ from engine.model.products.units.digits import (
     unit_factors,
 )
 from engine.model.products.units.k_blocks import factors_q3_k, factors_q4_k
+from engine.model.products.units.several import with_sums
 from engine.model.products.vectors import (
     first,
     first_high,
-    fused,
     last,
     last_high,
     masked,
-    numbers,
     shifted,
     sixteen,
     splat,
@@ -56,25 +54,25 @@ def factor(parts: Any, row: int, block: int) -> Any:
     raise NotImplementedError
 
 
-def with_offsets(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
-    """`offset`, eight numbers, and what the block's offsets times sums of x come to.
+def with_offsets(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
+    """`offset`, eight numbers of each row of x, and what the block's offsets times its sums come to.
 
-    sums: float32, of the row's units, and behind them of halves of units. Offsets are those of codes whose sign was
-    taken from them, too.
+    x: see `whole_numbers.Rows`. Offsets are those of codes whose sign was taken from them, too.
     """
     raise NotImplementedError
 
 
 @compiled
-def _of_units(found: Any, scale: Any, sums: Array, block: int, offset: Any) -> Any:
-    return fused(times(found, scale), numbers(sums, 8 * block), offset)
+def _of_units(found: Any, scale: Any, x: Any, block: int, offset: Any) -> Any:
+    return with_sums(times(found, scale), x[2], 8 * len(x[3]) * block, offset, x[3])
 
 
 @compiled
-def _of_halves(begin: Any, end: Any, scale: Any, sums: Array, block: int, offset: Any) -> Any:
-    at = len(sums) // 3 + 16 * block
-    offset = fused(times(begin, scale), numbers(sums, at), offset)
-    return fused(times(end, scale), numbers(sums, at + 8), offset)
+def _of_halves(begin: Any, end: Any, scale: Any, x: Any, block: int, offset: Any) -> Any:
+    rows = len(x[3])
+    at = len(x[2]) // 3 + 16 * rows * block
+    offset = with_sums(times(begin, scale), x[2], at, offset, x[3])
+    return with_sums(times(end, scale), x[2], at + 8 * rows, offset, x[3])
 
 
 @compiled
@@ -95,10 +93,10 @@ def _factor_q2_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 84 * block + 80)
 
 
-def _offsets_q2_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+def _offsets_q2_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 84 * block
     found, scale = shifted(sixteen(line, i), 4), _times(spread_half(line, i + 82), -1)
-    return _of_halves(first(found), last(found), scale, sums, block, offset)
+    return _of_halves(first(found), last(found), scale, x, block, offset)
 
 
 def _pair_q3_k(parts: Any, row: int, block: int, unit: int) -> Any:
@@ -115,10 +113,10 @@ def _factor_q3_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 110 * block + 108)
 
 
-def _offsets_q3_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+def _offsets_q3_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 110 * block
     found, scale = factors_q3_k(line, i), _times(spread_half(line, i + 108), -4 * HIGH)
-    return _of_halves(first_high(found), last_high(found), scale, sums, block, offset)
+    return _of_halves(first_high(found), last_high(found), scale, x, block, offset)
 
 
 def _pair_q4_k(parts: Any, row: int, block: int, unit: int) -> Any:
@@ -133,9 +131,9 @@ def _factor_q4_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 144 * block)
 
 
-def _offsets_q4_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+def _offsets_q4_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 144 * block
-    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), sums, block, offset)
+    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
 
 
 def _pair_q5_k(parts: Any, row: int, block: int, unit: int) -> Any:
@@ -152,9 +150,9 @@ def _factor_q5_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 176 * block)
 
 
-def _offsets_q5_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+def _offsets_q5_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 176 * block
-    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), sums, block, offset)
+    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
 
 
 def _pair_q6_k(parts: Any, row: int, block: int, unit: int) -> Any:
@@ -171,10 +169,10 @@ def _factor_q6_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 210 * block + 208)
 
 
-def _offsets_q6_k(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Any:
+def _offsets_q6_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 210 * block
     found, scale = sixteen(line, i + 192), _times(spread_half(line, i + 208), -32 * HIGH)
-    return _of_halves(first_high(found), last_high(found), scale, sums, block, offset)
+    return _of_halves(first_high(found), last_high(found), scale, x, block, offset)
 
 
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
@@ -199,7 +197,7 @@ def _factor_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa:
     return CODES[parts.instance_class][2]
 
 
-def _offsets_of(parts: Any, row: int, block: int, sums: Array, offset: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _offsets_of(parts: Any, row: int, block: int, x: Any, offset: Any) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][3]
 
 

@@ -33,9 +33,10 @@ from engine.model.products.units.fours import (
     scales_of_halves,
     sixty_four,
 )
+from engine.model.products.units.several import with_sums
 from engine.model.products.units.sixteen import first_eight, last_eight, many_splat, many_times
 from engine.model.products.units.written import BY_HALVES, WOVEN
-from engine.model.products.vectors import fused, minus, numbers, splat, spread_half, times
+from engine.model.products.vectors import minus, splat, spread_half, times
 
 UNITS = 8  # of a block
 
@@ -86,11 +87,6 @@ def scales(parts: Any, line: Line, block: int) -> Any:
     raise NotImplementedError
 
 
-def by_step(parts: Any, found: Any, step: Any) -> Any:
-    """These times a step of x."""
-    raise NotImplementedError
-
-
 def first_four(parts: Any, found: Any) -> Any:
     """Of these the scales of what the first four units' bytes are multiplied by, sixteen."""
     raise NotImplementedError
@@ -101,10 +97,10 @@ def last_four(parts: Any, found: Any) -> Any:
     raise NotImplementedError
 
 
-def with_offsets(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:
-    """`offset`, eight numbers, and what the offsets of a block's units times sums of x come to.
+def with_offsets(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:
+    """`offset`, eight numbers of each row of x, and what the offsets of a block's units times its sums come to.
 
-    sums: float32, of a row's units, and behind them of halves of units; `at`: which block of these.
+    x: see `whole_numbers.Rows`; `at`: which of its blocks.
     """
     raise NotImplementedError
 
@@ -124,9 +120,9 @@ def _both(found: Any) -> Codes:
 
 
 @compiled
-def _constant(found: Any, number: float, sums: Array, at: int, offset: Any) -> Any:
+def _constant(found: Any, number: float, x: Any, at: int, offset: Any) -> Any:
     """Offsets that are a number times the scales."""
-    return fused(times(found, splat(np.float32(number))), numbers(sums, UNITS * at), offset)
+    return with_sums(times(found, splat(np.float32(number))), x[2], UNITS * len(x[3]) * at, offset, x[3])
 
 
 def _codes_q4_0(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001  # numba looks at names
@@ -137,8 +133,8 @@ def _scales_q4_0(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
     return _halves_q4_0(line[0], 144 * block)
 
 
-def _with_q4_0(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return _constant(found, -8, sums, at, offset)
+def _with_q4_0(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -8, x, at, offset)
 
 
 def _codes_q4_1(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -149,8 +145,8 @@ def _scales_q4_1(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
     return _halves_q4_1(line[0], 160 * block)
 
 
-def _with_q4_1(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return fused(_offsets_q4_1(line[0], 160 * block), numbers(sums, UNITS * at), offset)
+def _with_q4_1(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return with_sums(_offsets_q4_1(line[0], 160 * block), x[2], UNITS * len(x[3]) * at, offset, x[3])
 
 
 def _codes_q5_0(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -163,8 +159,8 @@ def _scales_q5_0(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
     return _halves_q5_0(line[0], 176 * block)
 
 
-def _with_q5_0(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return _constant(found, -16, sums, at, offset)
+def _with_q5_0(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -16, x, at, offset)
 
 
 def _codes_q5_1(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -177,8 +173,8 @@ def _scales_q5_1(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
     return _halves_q5_1(line[0], 192 * block)
 
 
-def _with_q5_1(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return fused(_offsets_q5_1(line[0], 192 * block), numbers(sums, UNITS * at), offset)
+def _with_q5_1(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return with_sums(_offsets_q5_1(line[0], 192 * block), x[2], UNITS * len(x[3]) * at, offset, x[3])
 
 
 def _codes_mxfp4(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -190,8 +186,8 @@ def _scales_mxfp4(parts: Any, line: Line, block: int) -> Any:  # noqa: ARG001
     return _powers_mxfp4(line[0], 136 * block)
 
 
-def _with_mxfp4(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return _constant(found, -12, sums, at, offset)
+def _with_mxfp4(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -12, x, at, offset)
 
 
 def _codes_iq4_nl(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -199,8 +195,8 @@ def _codes_iq4_nl(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
     return iq4_codes(low), iq4_codes(high)
 
 
-def _with_iq4(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    return _constant(found, -127, sums, at, offset)
+def _with_iq4(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    return _constant(found, -127, x, at, offset)
 
 
 def _codes_iq4_xs(parts: Any, line: Line, four: int) -> Codes:  # noqa: ARG001
@@ -224,10 +220,11 @@ def _scales_levels(parts: Any, line: Line, block: int) -> Any:
     return many_times(found, many_splat(np.float32(0.5)))
 
 
-def _with_levels(parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any) -> Any:  # noqa: ARG001
-    less, i = splat(np.float32(-12)), len(sums) // 3 + 2 * UNITS * at
-    offset = fused(times(first_eight(found), less), numbers(sums, i), offset)
-    return fused(times(last_eight(found), less), numbers(sums, i + UNITS), offset)
+def _with_levels(parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any) -> Any:  # noqa: ARG001
+    less, rows = splat(np.float32(-12)), len(x[3])
+    i = len(x[2]) // 3 + 2 * UNITS * rows * at
+    offset = with_sums(times(first_eight(found), less), x[2], i, offset, x[3])
+    return with_sums(times(last_eight(found), less), x[2], i + UNITS * rows, offset, x[3])
 
 
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
@@ -315,14 +312,6 @@ def _copy_levels(parts: Any, row: int, block: int, rests: Line, at: int) -> None
     copy_bytes(scales, begin, rests[1][at], len(scales) - begin)
 
 
-def _units_by_step(parts: Any, found: Any, step: Any) -> Any:  # noqa: ARG001
-    return times(found, splat(step))
-
-
-def _halves_by_step(parts: Any, found: Any, step: Any) -> Any:  # noqa: ARG001
-    return many_times(found, many_splat(step))
-
-
 def _first_of_units(parts: Any, found: Any) -> Any:  # noqa: ARG001
     return first_scales(found)
 
@@ -372,13 +361,9 @@ def _scales_of(parts: Any, line: Line, block: int) -> Callable[..., Any]:  # noq
 
 
 def _with_offsets_of(
-    parts: Any, line: Line, block: int, found: Any, sums: Array, at: int, offset: Any  # noqa: ARG001
+    parts: Any, line: Line, block: int, found: Any, x: Any, at: int, offset: Any  # noqa: ARG001
 ) -> Callable[..., Any]:  # fmt: skip
     return CODES[parts.instance_class][2]
-
-
-def _by_step_of(parts: Any, found: Any, step: Any) -> Callable[..., Any]:  # noqa: ARG001
-    return _halves_by_step if _has_scales_apart(parts) else _units_by_step
 
 
 def _first_four_of(parts: Any, found: Any) -> Callable[..., Any]:  # noqa: ARG001
@@ -397,6 +382,5 @@ overload(copy_rest)(_copying)
 overload(codes)(_codes_of)
 overload(scales)(_scales_of)
 overload(with_offsets)(_with_offsets_of)
-overload(by_step)(_by_step_of)
 overload(first_four)(_first_four_of)
 overload(last_four)(_last_four_of)

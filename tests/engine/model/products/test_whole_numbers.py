@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.model.gguf.block_types import TYPES
 from engine.model.products import layouts, product
 from engine.model.products.compiling import has_compiler
+from engine.model.products.grouped import Group, Member, multiply
 from engine.model.products.product import Stored, blocks, times_all
 from engine.model.products.programs import Room, Steps
 from tests.campaigns.extent import choose, for_the_proofs
@@ -84,6 +85,28 @@ def test_a_row_alone_is_as_exact_as_rows_of_float32(name: str) -> None:
 def small_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small matrices are multiplied as they are stored, too."""
     monkeypatch.setattr(product, "SMALLEST", 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", FEW)
+def test_few_rows_have_the_bits_of_each_alone(name: str, dtype: torch.dtype) -> None:
+    from engine.model.products.loops import whole_numbers
+
+    matrix, _ = matrix_of(name)
+    if matrix.order is None or whole_numbers.most_rows() == 1:
+        pytest.skip("this processor decodes the matrix for them")
+    x = (torch.randn(4, COLUMNS) * torch.exp(3 * torch.randn(COLUMNS))).to(dtype)
+    alone = torch.cat([multiply([Group(Member((matrix,)), 0, 1)], row[None]) for row in x])
+    assert whole_numbers.most_rows() == len(x)
+    for rows in (2, 3, 4):
+        assert torch.equal(matrix(x[:rows].clone()), alone[:rows])
+        assert torch.equal(multiply([Group(Member((matrix,)), 0, rows)], x[:rows]), alone[:rows])
+        steps, room = Steps(), Room()
+        there, found = room.take(rows, COLUMNS).copy_(x[:rows].float()), room.take(rows, ROWS)
+        steps.multiply([(matrix, found)], there, room, is_narrow=dtype == torch.bfloat16)
+        steps.finish()
+        steps.run(0, len(steps))
+        assert torch.equal(found, alone[:rows])
 
 
 @pytest.mark.usefixtures("small_count")
@@ -195,7 +218,7 @@ def test_digits_give_back_the_numbers_that_were_written(
     x = row_of()[0].numpy()[:columns]
     digits = np.empty(count * COLUMNS, kind)
     steps, sums = np.empty(COLUMNS // 256, np.float32), np.empty(3 * COLUMNS // 32, np.float32)
-    whole_numbers.write_row(x, digits, steps, sums, order)
+    whole_numbers.write_row(x, (digits, steps, sums, (0,)), order, 0)
     steps = steps.repeat(8)
     whole = _in_order(digits.view(np.int8).astype(np.float64), order, count)
     found = whole.reshape(-1, 32) * steps[:, None].astype(np.float64)
