@@ -26,7 +26,6 @@ from engine.model.products.loops import (
     tiles,
     whole_numbers,
 )
-from engine.model.products.loops.kernels import LINE
 from engine.model.products.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.units.by_layout import APART
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
@@ -188,27 +187,26 @@ def _written_rows(share: Any, _matrix: Any) -> None:
         x = look(share + 8 * X) + 4 * row * columns
         if rows == 4:
             _write_whole(x, columns, y, is_short, order, row, (0, 0, 0, 0))
-        elif row < 2:
+        elif rows > 1 and row < 2:
             _write_whole(x, columns, y, is_short, order, row, (0, 0))
         else:
-            _write_whole(x, columns, y + 2 * size, is_short, order, 0, (0,))
+            _write_whole(x, columns, y + row * size, is_short, order, 0, (0,))
 
 
-def in_whole_numbers(x: int, columns: int, order: int, is_short: bool) -> Array:
-    """A row of x, float32 at an address, as the loop for whole numbers reads it: bytes that begin at a line."""
-    room = np.empty(whole_numbers.bytes_of_a_row(columns) + LINE, np.uint8)
-    found = room[-room.ctypes.data % LINE :]
-    _write_whole(x, columns, found.ctypes.data, is_short, order, 0, (0,))
-    return found
+def digits(jobs: Sequence[tuple[int, int, int, int, int, bool]]) -> Array:
+    """Lines of shares that write one to four rows of x in whole numbers, a line for each row.
 
-
-def digits(x: int, place: int, rows: int, columns: int, order: int, is_short: bool) -> Array:
-    """Lines of shares that write two to four rows of x to a place, both addresses, in whole numbers.
-
-    That place begins at a line, and has room for as many times `whole_numbers.bytes_of_a_row`.
+    `jobs`: the addresses where rows lie and where they are written to, how many they are, their columns, the order, and
+    whether in fewer digits. Where they are written begins at a line, and has room for as many times
+    `whole_numbers.bytes_of_a_row`.
     """
-    line = loop_for("digits"), 0, x, place, rows, columns, 0, 2 * order + is_short
-    return np.array([(*line, row, row + 1) for row in range(rows)], np.int64)
+    loop = loop_for("digits")
+    lines = [
+        (loop, 0, x, place, rows, columns, 0, 2 * order + is_short, row, row + 1)
+        for x, place, rows, columns, order, is_short in jobs
+        for row in range(rows)
+    ]
+    return np.array(lines, np.int64)
 
 
 def _attended(share: Any, _matrix: Any) -> None:
@@ -243,7 +241,7 @@ def loop_for(work: str) -> int:
     """The address of a loop that multiplies no matrix, by the name of its work.
 
     "attention" and "attention in pairs": of heads, or parts of them, told at `MATRIX`; "gate": of numbers at X and Y;
-    "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`; "digits": two
+    "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`; "digits": one
     to four rows of it, at `WIDTH` whether in fewer ones, and twice their order.
     """
     loops = {"attention": _attended, "attention in pairs": _attended_in_pairs, "gate": _gated}
@@ -260,8 +258,8 @@ def _compiled_loop(kind: Any, loop: Callable[..., None]) -> Any:
 def loop_of(parts: Any, kind: str) -> int:
     """The address of the loop for matrices of such a layout, and x of a `kind`: "alone", "several", or as follows.
 
-    A row that is alone is read as `in_whole_numbers` writes it where `whole_numbers.order_of` says how, a "short" one
-    in fewer digits, and two to four, "whole" or "shorts", as `digits` does; rows of bfloat16 as `bfloat_loop` arranges
+    A row that is alone is read as `digits` writes it where `whole_numbers.order_of` says how, a "short" one in fewer
+    digits, and so are two to four, "whole" or "shorts"; rows of bfloat16 as `bfloat_loop` arranges
     them, and several rows as `kernels.pack` does where `reads_packed`.
     """
     fields = ((each.dtype, each.ndim, each.flags.writeable) if isinstance(each, np.ndarray) else 0 for each in parts)

@@ -24,6 +24,9 @@ from engine.own_thread import computes_alone, in_all_threads, in_own_thread, thr
 
 SMALLEST = 1 << 15  # weights of a matrix that is multiplied as it is stored: fewer are decoded sooner
 SMALLEST_DECODED = 1 << 17  # of one that is decoded by a loop: fewer are by torch
+LINE = 64  # bytes of a line of the cache, where rows of x begin that loops read
+ROOM = 1 << 17  # bytes for several of these
+KINDS = ("", "whole"), ("short", "shorts")  # of loops for whole numbers: of one row or more, of float32 or bfloat16
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 WORTH_A_SHARE = 1 << 16  # the same where threads are awake
@@ -67,9 +70,9 @@ class Batch:
         self._arranged: list[tuple[Tensor, Tensor]] = []  # x, and as the loop reads it
         self._wide: list[tuple[Tensor, Tensor]] = []  # x, and in float32
         self._kept: list[Any] = []
-        self._whole: dict[tuple[int, int, int, bool], layouts.Array] = {}  # rows by place, columns, order and digits
+        self._free, self._left = 0, 0  # of the newest room: where it goes on, and for how many bytes
         self._packed: dict[tuple[int, int, int], int] = {}  # where several will lie, by place, count and columns
-        self._digits: dict[tuple[int, int, int, int, bool], int] = {}  # and in whole numbers, by order and digits, too
+        self._digits: dict[tuple[int, int, int, int, bool], int] = {}  # in whole numbers, by order and digits, too
 
     def arranged(self, x: Tensor, loop: BfloatLoop) -> int:
         """Where x lies as a loop for bfloat16 reads it; made once for all that are handed the same x."""
@@ -122,11 +125,9 @@ class Batch:
         products = list(self._lines)
         for matrix, x, y, rows, width, is_narrow in self._products:
             place, kind, order = x, "", matrix.order_of(rows)
-            if order is not None and rows == 1:
-                place, kind = self._in_whole_numbers(x, matrix.columns, order, is_narrow), "short" if is_narrow else ""
-            elif order is not None:
+            if order is not None:
                 place = self._place_of_digits(x, rows, matrix.columns, order, is_narrow)
-                kind = "shorts" if is_narrow else "whole"
+                kind = KINDS[is_narrow][rows > 1]
             elif rows > 1 and matrix.reads_packed():
                 place = self._place_of_packed(x, rows, matrix.columns)
             products.append(matrix.line(place, y, rows, kind, width))
@@ -152,27 +153,25 @@ class Batch:
 
     def _room(self, count: int) -> int:
         """The address of so many bytes, which begin at a line, as long as the batch is there."""
-        line = native().LINE
-        room = np.empty(count + line, np.uint8)
-        self._kept.append(room)
-        place = int(room.__array_interface__["data"][0])
-        return place + -place % int(line)
+        count += -count % LINE
+        if count > self._left:
+            self._left = max(count, ROOM)
+            room = np.empty(self._left + LINE, np.uint8)
+            self._kept.append(room)
+            self._free = int(room.__array_interface__["data"][0])
+            self._free += -self._free % LINE
+        place, self._free, self._left = self._free, self._free + count, self._left - count
+        return place
 
     def _pack_all(self, threads: int) -> None:
         jobs = [(x, place, rows, columns) for (x, rows, columns), place in self._packed.items()]
         lines = [native().packings(jobs, WORTH_A_SHARE)] if jobs else []
-        lines += [native().digits(key[0], place, *key[1:]) for key, place in self._digits.items()]
+        if self._digits:
+            lines.append(native().digits([(key[0], place, *key[1:]) for key, place in self._digits.items()]))
         count = sum(key[1] * key[2] for key in (*self._packed, *self._digits))
         shares = np.concatenate(lines)
         is_much = count > WORTH_A_SHARE
         team().run(shares, min(threads, len(shares)) if is_much else 1, more_follow=True)  # the products do
-
-    def _in_whole_numbers(self, x: int, columns: int, order: int, is_short: bool) -> int:
-        """Where a row of x lies as loops for whole numbers read it; written once for all that are handed it so."""
-        key = x, columns, order, is_short
-        if key not in self._whole:
-            self._whole[key] = native().in_whole_numbers(*key)
-        return int(self._whole[key].ctypes.data)
 
     def _run_work(self, threads: int) -> None:
         whole = sum(rows * columns for _, rows, columns in self._work)
@@ -208,6 +207,7 @@ class Stored:
     columns: int
     _places: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
     _told: list[layouts.Array] = field(default_factory=list, compare=False, repr=False)
+    _orders: list[int | None] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def takes_bfloats(self) -> bool:
@@ -241,11 +241,13 @@ class Stored:
 
         See `loops.whole_numbers`.
         """
-        return native().whole_numbers.order_of(self.parts)  # type: ignore[no-any-return]
+        if not self._orders:
+            self._orders.append(native().whole_numbers.order_of(self.parts))
+        return self._orders[0]
 
     def order_of(self, rows: int) -> int | None:
         """The same for so many rows."""
-        return self.order if rows <= native().whole_numbers.most_rows() else None
+        return self.order if rows == 1 or rows <= native().whole_numbers.most_rows() else None
 
     def reads_packed(self) -> bool:
         """Whether several rows are multiplied as `loops.kernels.pack` writes them."""

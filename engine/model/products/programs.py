@@ -140,7 +140,7 @@ class Steps:
         """Where two to four rows of x [rows, columns] lie together in whole numbers."""
         rows, columns = x.shape
         written = room.take(rows * native().whole_numbers.bytes_of_a_row(columns) // 4)
-        lines = native().digits(x.data_ptr(), written.data_ptr(), rows, columns, order, is_short)
+        lines = native().digits([(x.data_ptr(), written.data_ptr(), rows, columns, order, is_short)])
         self.share(lines, (x, written))
         return written.data_ptr()
 

@@ -12,6 +12,7 @@ llama.cpp multiplies so too, with x in 8 bits; its text is another one than the 
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ def order_of(parts: Any) -> int | None:
     return BY_UNITS if type(parts) in k_codes.CODES else unit_codes.order_of(parts)
 
 
+@lru_cache(maxsize=1)
 def most_rows() -> int:
     """How many rows are multiplied so at most; as measured, more where matrices are decoded before."""
     return MOST_ROWS if adds_products() and has_wide_bytes() else 1
