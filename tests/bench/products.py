@@ -7,8 +7,9 @@ The same product by torch, of a weight in the rows' type, takes turns with each.
 tiles or in pairs, where the processor can. Matrices are read anew, one after another: together they are larger than
 the caches. Of each the fastest run counts, since others compute on a machine too.
 
-With --whole-numbers one row is multiplied in whole numbers and by the loop of float32, matrix by matrix in turns: the
-medians of both, and the median ratio of two that follow each other, which holds where seconds do not.
+With --whole-numbers up to four rows are multiplied in whole numbers and by the loops otherwise used, of float32 or of
+pairs, matrix by matrix in turns: the median of the first, and the median ratio of two that follow each other, which
+holds where seconds do not.
 
 With --attention several rows attend in pairs and by torch's kernel in turns, over keys and values in bfloat16.
 """
@@ -74,7 +75,7 @@ def main() -> None:
         compare_attention(arguments.turns)
         return
     if arguments.whole_numbers:
-        compare_loops(arguments.formats.split(","), shape, arguments.turns)
+        compare_loops(arguments.formats.split(","), shape, numbers, arguments.turns, dtype)
         return
     print(f"| format | GB/s of 1 row | {' | '.join(f'GFLOP/s of {number}' for number in numbers)} |")
     print(f"|---|{'--:|' * (len(numbers) + 1)}")
@@ -90,30 +91,41 @@ def main() -> None:
     print(_line(f"{arguments.dtype} by torch", rate, shape, numbers, fastest))
 
 
-def compare_loops(names: Sequence[str], shape: tuple[int, int], turns: int) -> None:
-    """Print a table of both loops for one row, of the formats that have both."""
-    whole, x = native().whole_numbers, torch.randn(1, shape[1])
-    order_of = whole.order_of
-    print("| format | GB/s in whole numbers | GB/s in float32 | ratio |\n|---|--:|--:|--:|")
+def compare_loops(
+    names: Sequence[str], shape: tuple[int, int], numbers: Sequence[int], turns: int, dtype: torch.dtype
+) -> None:
+    """Print a table of both ways for few rows, of the formats that have both."""
+    whole = native().whole_numbers
+    order_of, few = whole.order_of, [number for number in numbers if number <= whole.most_rows()]
+    titles = "".join(f" | {number} of whole numbers, GB/s | ratio" for number in few)
+    print(f"| format{titles} |\n|---|{'--:|' * (2 * len(few))}")
     for name in names:
         ways = []
         for chosen in (order_of, lambda _parts: None):
             whole.order_of = chosen
             native()._loops.clear()
-            ways.append((chosen, _copies(name, shape)))
-            for multiply in ways[-1][1].products:
-                multiply(x)  # and keeps its loop
-        seconds: list[list[float]] = []
-        for _ in range(turns):
-            for pair in zip(*(copies.products for _, copies in ways), strict=True):
-                seconds.append([])
-                for (chosen, _), multiply in zip(ways, pair, strict=True):
-                    whole.order_of = chosen
-                    seconds[-1].append(_timed(lambda: multiply(x)))  # noqa: B023
-        rates = (ways[0][1].nbytes / statistics.median(each) / 1e9 for each in zip(*seconds, strict=True))
-        ratio = statistics.median(other / mine for mine, other in seconds)
-        print(f"| {name} | {' | '.join(f'{rate:.1f}' for rate in rates)} | {ratio:.2f} |", flush=True)
-    whole.order_of = order_of
+            ways.append(_copies(name, shape))
+            for multiply, number in product_of(ways[-1].products, few):
+                multiply(_read_by(chosen is order_of, torch.randn(number, shape[1]).to(dtype)))  # and keeps its loop
+        whole.order_of = order_of
+        found = [_rate_and_ratio(ways, torch.randn(number, shape[1]).to(dtype), turns) for number in few]
+        print(f"| {name} | {' | '.join(f'{rate:.1f} | {ratio:.2f}' for rate, ratio in found)} |", flush=True)
+
+
+def _read_by(whole: bool, x: Tensor) -> Tensor:
+    """x as loops for whole numbers or other ones read it: those for bfloat16 read several rows."""
+    return x if whole or loop_for(x) else x.float()
+
+
+def _rate_and_ratio(ways: Sequence[Copies], x: Tensor, turns: int) -> tuple[float, float]:
+    """Bytes of the matrix a second in the first way, and how many times as fast it is; matrix by matrix in turns."""
+    seconds: list[list[float]] = []
+    for _ in range(turns):
+        for pair in zip(*(copies.products for copies in ways), strict=True):
+            both = zip(pair, (x, _read_by(False, x)), strict=True)
+            seconds.append([_timed(lambda: multiply(few)) for multiply, few in both])  # noqa: B023
+    rate = ways[0].nbytes / statistics.median(mine for mine, _ in seconds) / 1e9
+    return rate, statistics.median(other / mine for mine, other in seconds)
 
 
 def compare_attention(turns: int) -> None:
