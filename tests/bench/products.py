@@ -96,7 +96,7 @@ def compare_loops(
 ) -> None:
     """Print a table of both ways for few rows, of the formats that have both."""
     whole = native().whole_numbers
-    order_of, few = whole.order_of, [number for number in numbers if number <= whole.most_rows()]
+    order_of, few = whole.order_of, [number for number in numbers if whole.takes(number, shape[1])]
     titles = "".join(f" | {number} of whole numbers, GB/s | ratio" for number in few)
     print(f"| format{titles} |\n|---|{'--:|' * (2 * len(few))}")
     for name in names:

@@ -247,7 +247,7 @@ class Stored:
 
     def order_of(self, rows: int) -> int | None:
         """The same for so many rows."""
-        return self.order if rows == 1 or rows <= native().whole_numbers.most_rows() else None
+        return self.order if native().whole_numbers.takes(rows, self.columns) else None
 
     def reads_packed(self) -> bool:
         """Whether several rows are multiplied as `loops.kernels.pack` writes them."""

@@ -67,6 +67,7 @@ SUMS_OF_A_UNIT = 3
 BYTES_OF_A_BLOCK = DIGITS * BLOCK + 4 * (1 + SUMS_OF_A_UNIT * UNITS)  # of a row of x
 FARTHER = 12288  # bytes that memory is asked for before they are multiplied, at least
 MOST_ROWS = 4  # where processors add up products of 64 bytes
+MOST_TOGETHER = 8192  # numbers of more than two rows: their digits are read for each row of the matrix, from the caches
 RESTS = 16  # rows whose last blocks are copied, if these are not full
 TINY = np.float32(1e-30)  # the largest number of a block that counts as zeros
 MIDDLE, HIGHEST = np.float32(1 << 8), np.float32(1 << 16)  # what these digits count
@@ -84,8 +85,13 @@ def order_of(parts: Any) -> int | None:
 
 @lru_cache(maxsize=1)
 def most_rows() -> int:
-    """How many rows are multiplied so at most; as measured, more where matrices are decoded before."""
+    """How many rows are multiplied so at most."""
     return MOST_ROWS if adds_products() and has_wide_bytes() else 1
+
+
+def takes(rows: int, columns: int) -> bool:
+    """Whether so many rows are multiplied so; as measured, matrices are decoded for others."""
+    return rows == 1 or (rows <= most_rows() and (rows == 2 or rows * columns <= MOST_TOGETHER))
 
 
 def bytes_of_a_row(columns: int) -> int:
