@@ -1,6 +1,6 @@
 """How operations on what fills a register of a processor become code of LLVM, and as what types numba knows them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -107,6 +107,16 @@ def constant(kind: ir.VectorType, number: float) -> ir.Constant:
 def chosen(builder: Any, first: Any, second: Any, places: list[int]) -> Any:
     """Items of two vectors, which are counted through, in any order."""
     return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(I32, len(places)), places))
+
+
+def united(builder: Any, vectors: Sequence[Any]) -> Any:
+    """One behind the other; their number is a power of two."""
+    while len(vectors) > 1:
+        vectors = [
+            chosen(builder, first, second, [*range(2 * first.type.count)])
+            for first, second in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+    return vectors[0]
 
 
 def undefined(vector: Any) -> ir.Constant:

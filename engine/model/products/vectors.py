@@ -171,12 +171,6 @@ nibbles = load(MANY_BYTES, ir.VectorType(I8, BYTES), _nibbles)
 """The lower halves of sixteen bytes, and behind them their upper halves."""
 many_less = operation(MANY_BYTES, (MANY_BYTES, types.int64), _less)
 """Each of thirty-two bytes less a number."""
-united = operation(
-    MANY_BYTES,
-    (SIXTEEN_BYTES, SIXTEEN_BYTES),
-    lambda b, low, high: chosen(b, low, high, [*range(BYTES), *range(MANY + BYTES, 2 * MANY)]),
-)
-"""Sixteen bytes and sixteen more."""
 lower = operation(SIXTEEN_BYTES, (MANY_BYTES,), lambda b, many: chosen(b, many, many, [*range(BYTES)] * 2))
 """The first sixteen of thirty-two bytes."""
 upper = operation(SIXTEEN_BYTES, (MANY_BYTES,), lambda b, many: chosen(b, many, many, [*range(BYTES, MANY)] * 2))

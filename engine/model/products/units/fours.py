@@ -31,6 +31,7 @@ from engine.model.products.building import (
     operation,
     place_of,
     undefined,
+    united,
     with_arguments,
 )
 from engine.model.products.units.digits import (
@@ -39,6 +40,7 @@ from engine.model.products.units.digits import (
     PAIR_OF_BYTES,
     adds_products,
     features,
+    has_wide_bytes,
     multiplied,
     plus_bytes,
     two_added,
@@ -94,20 +96,10 @@ def four_of(size: int, begin: int) -> Any:
         found = _picked(builder, start, places, kind, 4 * size - tail, tail)
         if found is None:
             units = _each(builder, start, [size * unit + begin for unit in range(4)], ir.VectorType(I8, BYTES))
-            found = _joined(builder, units)
+            found = united(builder, units)
         return builder.bitcast(found, PAIR_OF_BYTES.llvm)
 
     return _at(PAIR_OF_BYTES, build)
-
-
-def _joined(builder: Any, vectors: Sequence[Any]) -> Any:
-    """One behind the other."""
-    while len(vectors) > 1:
-        vectors = [
-            chosen(builder, first, second, [*range(2 * first.type.count)])
-            for first, second in zip(vectors[::2], vectors[1::2], strict=True)
-        ]
-    return vectors[0]
 
 
 def _eight_of(size: int, begin: int, kind: ir.IntType, build: Any) -> Any:
@@ -171,7 +163,7 @@ def _table_of(items: Sequence[int]) -> Any:
         parts = [codes] if wide else [chosen(builder, codes, codes, [*range(at, at + 32)]) for at in (0, 32)]
         name = name if wide else "llvm.x86.avx2.pshuf.b"
         table = ir.Constant(parts[0].type, [*items] * (parts[0].type.count // len(items)))
-        return _joined(builder, [building.instruction(builder, name, table.type, table, part) for part in parts])
+        return united(builder, [building.instruction(builder, name, table.type, table, part) for part in parts])
 
     return operation(PAIR_OF_BYTES, (PAIR_OF_BYTES,), look)
 
@@ -195,8 +187,14 @@ def fifth_bits(size: int, begin: int, half: int) -> Any:
             shorts = ir.Constant(ir.VectorType(I16, 4), ir.Undefined)
             for unit, short in enumerate(_each(builder, start, places, I16)):
                 shorts = builder.insert_element(shorts, short, ir.Constant(I32, unit))
-        are_set = builder.bitcast(builder.bitcast(shorts, I64), ir.VectorType(ir.IntType(1), PAIR))
         kind = PAIR_OF_BYTES.llvm
+        if has_wide_bytes():
+            are_set = builder.bitcast(builder.bitcast(shorts, I64), ir.VectorType(ir.IntType(1), PAIR))
+        else:  # which LLVM would look at one by one
+            eight_bytes = builder.bitcast(shorts, eight(I8))
+            spread = chosen(builder, eight_bytes, undefined(eight_bytes), [at // 8 for at in range(PAIR)])
+            bits = ir.Constant(kind, [1 << at % 8 for at in range(PAIR)])
+            are_set = builder.icmp_unsigned("==", builder.and_(spread, bits), bits)
         return builder.select(are_set, constant(kind, 16), constant(kind, 0))
 
     return _at(PAIR_OF_BYTES, build)

@@ -24,6 +24,7 @@ from engine.model.products.building import (
     eight,
     place_of,
     undefined,
+    united,
     with_arguments,
 )
 from engine.model.products.units.digits import (
@@ -61,16 +62,6 @@ def _part(builder: Any, vector: Any, row: int, rows: int) -> Any:
     return vector if rows == 1 else chosen(builder, vector, undefined(vector), [*range(row * lanes, (row + 1) * lanes)])
 
 
-def _joined(builder: Any, parts: Sequence[Any]) -> Any:
-    """One behind the other; their number is a power of two."""
-    while len(parts) > 1:
-        parts = [
-            chosen(builder, first, second, [*range(2 * first.type.count)])
-            for first, second in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return parts[0]
-
-
 def _zeros(lanes: int, kind: ir.Type) -> Any:
     def sign(rows: int, marker: Any) -> Any:
         found = _of_rows(lanes, rows, kind)
@@ -97,7 +88,7 @@ def _fours(is_wide: bool) -> Any:
             size = 2 * PAIR * rows * count
             start = _place(context, builder, signature.args[2], values[2:4], PAIR_OF_BYTES.llvm, size)
             places = [builder.gep(start, [ir.Constant(I32, 2 * count * row)]) for row in range(rows)]
-            return _joined(builder, [fours_of(builder, values[:2], place, count, is_wide) for place in places])
+            return united(builder, [fours_of(builder, values[:2], place, count, is_wide) for place in places])
 
         return found(low, high, array, index, marker), generate
 
@@ -127,7 +118,7 @@ def _with_products() -> Any:
                     here = builder.load(builder.gep(start, [ir.Constant(I32, count * row + digit)]), align=1)
                     products = multiplied(builder, values[0], here)
                     parts.append(plus_products(builder, products, values[1], _part(builder, old[digit], row, rows)))
-                found.append(_joined(builder, parts))
+                found.append(united(builder, parts))
             return context.make_tuple(builder, signature.return_type, [*found, *old[count:]])
 
         return sums(codes, factors, array, index, sums, marker), generate
@@ -144,7 +135,7 @@ def _eight_sums() -> Any:
     def sign(rows: int, some: Any, marker: Any) -> Any:
         def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
             parts = [eight_of(builder, _part(builder, values[0], row, rows)) for row in range(rows)]
-            return _joined(builder, parts)
+            return united(builder, parts)
 
         return _of_rows(LANES, rows, F32)(some, marker), generate
 
@@ -162,7 +153,7 @@ def _step_at(context: Any, builder: Any, kind: Any, values: Sequence[Any], rows:
         step = builder.load(builder.gep(start, [ir.Constant(I32, row)]), align=4)
         one = builder.insert_element(ir.Constant(ir.VectorType(F32, lanes), ir.Undefined), step, ir.Constant(I32, 0))
         parts.append(chosen(builder, one, undefined(one), [0] * lanes))
-    return _joined(builder, parts)
+    return united(builder, parts)
 
 
 def _by_steps(alone: bool) -> Any:
@@ -185,7 +176,7 @@ that: these are fewer. Steps are powers of two, so bits are the same."""
 
 
 def _repeated(builder: Any, some: Any, rows: int) -> Any:
-    return _joined(builder, [some] * rows)
+    return united(builder, [some] * rows)
 
 
 def _with_scales() -> Any:
@@ -225,7 +216,7 @@ def _with_sums() -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             start = place_of(context, builder, signature.args[1], values[1:3], eight(F32))
             loaded = [builder.load(builder.gep(start, [ir.Constant(I32, row)]), align=4) for row in range(rows)]
-            some = builder.fmul(_repeated(builder, values[0], rows), _joined(builder, loaded), flags=CONTRACTED)
+            some = builder.fmul(_repeated(builder, values[0], rows), united(builder, loaded), flags=CONTRACTED)
             return builder.fadd(some, values[3], flags=CONTRACTED)
 
         return offset(eight_, sums, index, offset, marker), generate

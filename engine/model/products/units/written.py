@@ -23,6 +23,7 @@ from engine.model.products.building import (
     load,
     place_of,
     undefined,
+    united,
     with_arguments,
 )
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS, PAIR, ROOM
@@ -54,7 +55,7 @@ def _writing(count: int, order: int) -> Any:
             there = place_of(context, builder, signature.args[3], values[3:], MANY_BYTES.llvm)
             gap, step = (1, 2) if order == BY_UNITS else (2, 4)
             for digit in range(count):
-                lowest = _lowest(builder, parts)
+                lowest = builder.trunc(united(builder, parts), ir.VectorType(I8, PAIR))
                 if order == WOVEN:
                     lowest = chosen(builder, lowest, undefined(lowest), [*range(0, PAIR, 2), *range(1, PAIR, 2)])
                 for half in range(2):
@@ -67,15 +68,6 @@ def _writing(count: int, order: int) -> Any:
         return types.none(numbers, types.intp, types.float32, array, types.intp), generate
 
     return intrinsic(with_arguments(sign, 5))
-
-
-def _lowest(builder: Any, parts: list[Any]) -> Any:
-    while len(parts) > 1:
-        parts = [
-            chosen(builder, first, second, [*range(2 * first.type.count)])
-            for first, second in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return builder.trunc(parts[0], ir.VectorType(I8, PAIR))
 
 
 def _without_lowest(builder: Any, part: Any) -> Any:
