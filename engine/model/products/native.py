@@ -136,7 +136,7 @@ def _short_rows(share: Any, matrix: Any) -> None:
 def _multiply_some(share: Any, parts: Any, row: Any, every: Any) -> None:
     """Some rows of a share, from one on, that lie together in whole numbers."""
     columns, width = look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
-    x = _written(look(share + 8 * X) + row * _bytes_of_a_row(columns), columns, every)
+    x = _written(look(share + 8 * X) + row * whole_numbers.bytes_of_a_row(columns), columns, every)
     y = numba.carray(floats(look(share + 8 * Y) + 4 * row * width), (len(every), width))
     whole_numbers.multiply(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
 
@@ -144,14 +144,9 @@ def _multiply_some(share: Any, parts: Any, row: Any, every: Any) -> None:
 @compiled
 def _multiply_short(share: Any, parts: Any, row: Any, every: Any) -> None:
     columns, width = look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
-    x = _written_short(look(share + 8 * X) + row * _bytes_of_a_row(columns), columns, every)
+    x = _written_short(look(share + 8 * X) + row * whole_numbers.bytes_of_a_row(columns), columns, every)
     y = numba.carray(floats(look(share + 8 * Y) + 4 * row * width), (len(every), width))
     whole_numbers.multiply(parts, x, y, look(share + 8 * BEGIN), look(share + 8 * END))
-
-
-@compiled
-def _bytes_of_a_row(columns: Any) -> Any:
-    return -(-columns // kernels.BLOCK) * whole_numbers.BYTES_OF_A_BLOCK
 
 
 @compiled
@@ -182,7 +177,7 @@ def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, ro
 
 def _written_rows(share: Any, _matrix: Any) -> None:
     rows, columns, kind = look(share + 8 * ROWS), look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
-    y, size, is_short, order = look(share + 8 * Y), _bytes_of_a_row(columns), kind % 2 != 0, kind // 2
+    y, size, is_short, order = look(share + 8 * Y), whole_numbers.bytes_of_a_row(columns), kind % 2 != 0, kind // 2
     for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
         x = look(share + 8 * X) + 4 * row * columns
         if rows == 4:

@@ -1,6 +1,6 @@
-"""The loops for one row of x with matrices whose weights are whole numbers times a few scales, as most of GGUF's are.
+"""The loops for few rows of x with matrices whose weights are whole numbers times a few scales, as most of GGUF's are.
 
-One row is bound by how many operations a weight takes, not by memory. A weight as float32 takes four: a move of its
+Few rows are bound by how many operations a weight takes, not by memory. A weight as float32 takes four: a move of its
 byte, a conversion, its scale and its product. Here 64 codes are multiplied at once, as bytes, with x in whole numbers
 of 24 bits (`written`). In K types sums are multiplied by the whole factors of units; only sums of a block of 256 become
 float32. Where every unit has a scale of its own, sums of eight products do. x is rounded to 2**-23 of the largest of
@@ -94,9 +94,10 @@ def takes(rows: int, columns: int) -> bool:
     return rows == 1 or (rows <= most_rows() and (rows == 2 or rows * columns <= MOST_TOGETHER))
 
 
+@compiled
 def bytes_of_a_row(columns: int) -> int:
-    """How much a row of x takes, see `write_row`."""
-    return -(-columns // BLOCK) * BYTES_OF_A_BLOCK
+    """How much a row of x takes, see `write_row`: whole lines, as others may lie behind it."""
+    return -(-(-(-columns // BLOCK) * BYTES_OF_A_BLOCK) // LINE) * LINE
 
 
 def count_of(digits: Array) -> int:

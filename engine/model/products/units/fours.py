@@ -159,9 +159,9 @@ high_codes = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES,), lambda b, some: b.lshr(s
 
 def _table_of(items: Sequence[int]) -> Any:
     def look(builder: Any, codes: Any) -> Any:
-        wide, name = "+avx512bw" in features(), "llvm.x86.avx512.pshuf.b.512"
+        wide = has_wide_bytes()
         parts = [codes] if wide else [chosen(builder, codes, codes, [*range(at, at + 32)]) for at in (0, 32)]
-        name = name if wide else "llvm.x86.avx2.pshuf.b"
+        name = "llvm.x86.avx512.pshuf.b.512" if wide else "llvm.x86.avx2.pshuf.b"
         table = ir.Constant(parts[0].type, [*items] * (parts[0].type.count // len(items)))
         return united(builder, [building.instruction(builder, name, table.type, table, part) for part in parts])
 
