@@ -111,7 +111,7 @@ def mixed(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
 class Gate:
     """What lies between the stacks of gated experts, of up rows in both halves: silu(first) * second.
 
-    With a `limit` gpt-oss's, of rows in turns: see `steps.clamped_gate`.
+    With a `limit` gpt-oss's, of rows in turns: see `between.clamped_gate`.
     """
 
     limit: float = 0.0

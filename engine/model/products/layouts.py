@@ -15,6 +15,7 @@ from engine.model.decoding.grids import grid, moved_grid, sign_patterns, spread_
 from engine.model.decoding.lookup import NUMBERS
 
 UNIT = 32  # numbers of a row that are decoded at once
+TOGETHER = 32  # rows whose words may lie in one line of the cache, or that loops take together
 
 Array = np.ndarray[Any, Any]
 

@@ -19,25 +19,36 @@ from engine.model.products.layouts import Array
 from engine.model.products.loops import (
     attending,
     attending_pairs,
+    between,
+    groups,
     kernels,
     output_kernels,
     pairs,
+    shares,
     steps,
     tiles,
     whole_numbers,
+)
+from engine.model.products.loops.shares import (
+    ALL,
+    BEGIN,
+    COLUMNS,
+    END,
+    LOOP,
+    MATRIX,
+    ROWS,
+    WIDTH,
+    X,
+    Y,
 )
 from engine.model.products.pointers import floats, integers, octets, shorts, signed_octets
 from engine.model.products.units.by_layout import APART
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS
 
-LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, WIDTH, BEGIN, END = range(10)
-SHARE = 10  # numbers of a share: rows of x, columns, rows of the matrix, numbers of a row of y, and which rows it does
-
 # Numbers that threads share; each is written beside nothing else.
 OPEN, NEXT, BUSY, TABLE, COUNT = 0, 16, 32, 48, 49
 PATIENCE, CALLS = 50, 51  # looks that helpers take without finding a share; how often they were called so far
 STATE = 64
-DECODED = 4  # rows of x whose products take about as long as decoding a matrix does
 
 
 def told(parts: Any) -> Array:
@@ -178,8 +189,9 @@ def _write_whole(x: Any, columns: Any, place: Any, is_short: Any, order: Any, ro
 def _written_rows(share: Any, _matrix: Any) -> None:
     rows, columns, kind = look(share + 8 * ROWS), look(share + 8 * COLUMNS), look(share + 8 * WIDTH)
     y, size, is_short, order = look(share + 8 * Y), whole_numbers.bytes_of_a_row(columns), kind % 2 != 0, kind // 2
+    numbers = _row_numbers(share)
     for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
-        x = look(share + 8 * X) + 4 * row * columns
+        x = look(share + 8 * X) + 4 * columns * (numbers[row] if len(numbers) else row)
         if rows == 4:
             _write_whole(x, columns, y, is_short, order, row, (0, 0, 0, 0))
         elif rows > 1 and row < 2:
@@ -214,21 +226,44 @@ def _attended_in_pairs(share: Any, _matrix: Any) -> None:
 
 def _gated(share: Any, _matrix: Any) -> None:
     begin = look(share + 8 * BEGIN)
-    steps.gate(look(share + 8 * X) + 4 * begin, look(share + 8 * Y) + 4 * begin, look(share + 8 * END) - begin)
+    x, y = look(share + 8 * X) + 4 * begin, look(share + 8 * Y) + 4 * begin
+    between.gate(x, y, x, look(share + 8 * END) - begin)
 
 
 def _packed(share: Any, _matrix: Any) -> None:
     rows, columns = look(share + 8 * ROWS), look(share + 8 * COLUMNS)
     x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
     packed = numba.carray(floats(look(share + 8 * Y)), rows * columns)
-    kernels.pack(x, packed, look(share + 8 * BEGIN), look(share + 8 * END))
+    kernels.pack(x, _row_numbers(share), packed, look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 def _packed_pairs(share: Any, _matrix: Any) -> None:
     rows, columns = look(share + 8 * ROWS), look(share + 8 * COLUMNS)
     x = numba.carray(floats(look(share + 8 * X)), (rows, columns))
     packed = numba.carray(shorts(look(share + 8 * Y)), rows * columns)
-    pairs.pack_wide(x, packed, look(share + 8 * BEGIN), look(share + 8 * END))
+    pairs.pack_wide(x, _row_numbers(share), packed, look(share + 8 * BEGIN), look(share + 8 * END))
+
+
+def _copied(share: Any, _matrix: Any) -> None:
+    columns, numbers = look(share + 8 * COLUMNS), _row_numbers(share)
+    for row in range(look(share + 8 * BEGIN), look(share + 8 * END)):
+        line = numba.carray(floats(look(share + 8 * X) + 4 * columns * numbers[row]), columns)
+        numba.carray(floats(look(share + 8 * Y) + 4 * columns * row), columns)[:] = line
+
+
+@compiled
+def _row_numbers(share: Any) -> Any:
+    """Where in x each row of a share is, as told at `MATRIX`; none if they lie one behind the other."""
+    place = look(share + 8 * MATRIX)
+    return numba.carray(integers(place), look(share + 8 * ROWS) if place else 0)
+
+
+def _gated_pairs(share: Any, _matrix: Any) -> None:
+    groups.gate(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
+
+
+def _mixed_rows(share: Any, _matrix: Any) -> None:
+    groups.mix(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
 
 
 @lru_cache
@@ -237,10 +272,20 @@ def loop_for(work: str) -> int:
 
     "attention" and "attention in pairs": of heads, or parts of them, told at `MATRIX`; "gate": of numbers at X and Y;
     "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`; "digits": one
-    to four rows of it, at `WIDTH` whether in fewer ones, and twice their order.
+    to four rows of it, at `WIDTH` whether in fewer ones, and twice their order; "copy": rows of it. Where these three
+    find rows that do not lie one behind the other, stands at `MATRIX`. "gate pairs" and "mix rows": see `groups`.
     """
-    loops = {"attention": _attended, "attention in pairs": _attended_in_pairs, "gate": _gated}
-    loop = (loops | {"pack": _packed, "pairs": _packed_pairs, "digits": _written_rows})[work]
+    loop = {
+        "attention": _attended,
+        "attention in pairs": _attended_in_pairs,
+        "gate": _gated,
+        "pack": _packed,
+        "pairs": _packed_pairs,
+        "digits": _written_rows,
+        "copy": _copied,
+        "gate pairs": _gated_pairs,
+        "mix rows": _mixed_rows,
+    }[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)
 
@@ -298,30 +343,6 @@ def packings(jobs: Sequence[tuple[int, int, int, int]], most: int, work: str = "
     return np.array(lines, np.int64)
 
 
-def shares(products: Array, whole: int, count: int, together: int) -> Array:
-    """Lines of shares for all rows of the matrices of `products`, int64 [products, `BEGIN`], about `count` of them.
-
-    `whole`: how many products of numbers these are. Each share is for a multiple of so many rows of a matrix as lie
-    `together`, but for the last one of each matrix.
-    """
-    table = np.empty((count + len(products), SHARE), np.int64)
-    return table[: _lay_out(products, whole, count, together, table)]
-
-
-@compiled
-def _lay_out(products: Array, whole: int, count: int, together: int, table: Array) -> int:
-    line = 0
-    for each in range(len(products)):
-        rows = min(products[each, ROWS], DECODED)
-        step = -(-whole // (count * products[each, COLUMNS] * rows * together)) * together
-        for begin in range(0, products[each, ALL], step):
-            for field in range(BEGIN):
-                table[line, field] = products[each, field]
-            table[line, BEGIN], table[line, END] = begin, min(begin + step, products[each, ALL])
-            line += 1
-    return line
-
-
 @compiled
 def _take(state: Any, table: Any, count: Any) -> None:
     """Do shares until none is left."""
@@ -329,7 +350,7 @@ def _take(state: Any, table: Any, count: Any) -> None:
         share = add(state + 8 * NEXT, 1)
         if share >= count:
             return
-        place = table + 8 * SHARE * share
+        place = table + 8 * shares.SHARE * share
         call(look(place + 8 * LOOP), place, look(place + 8 * MATRIX))
 
 
@@ -337,7 +358,7 @@ def _take(state: Any, table: Any, count: Any) -> None:
 def do_all(table: int, count: int) -> None:
     """Do all shares in this thread."""
     for share in range(count):
-        place = table + 8 * SHARE * share
+        place = table + 8 * shares.SHARE * share
         call(look(place + 8 * LOOP), place, look(place + 8 * MATRIX))
 
 
@@ -448,7 +469,7 @@ def gate_halves(inner: Array) -> None:
     rows, both = inner.shape
     for row in range(rows):
         place = inner.ctypes.data + 4 * row * both
-        steps.gate(place, place + 2 * both, both // 2)
+        between.gate(place, place + 2 * both, place, both // 2)
 
 
 @compiled
@@ -457,4 +478,4 @@ def gate_woven(inner: Array, alpha: Any, limit: Any, found: Array) -> None:
     rows, both = inner.shape
     for row in range(rows):
         place, there = inner.ctypes.data + 4 * row * both, found.ctypes.data + 2 * row * both
-        steps.clamped_gate(place, place + 4, 2, 0, there, both // 2, alpha, limit)
+        between.clamped_gate(place, place + 4, 2, 0, there, both // 2, alpha, limit)

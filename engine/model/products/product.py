@@ -18,7 +18,7 @@ from engine.model.products import layouts
 from engine.model.products.bfloat_loops import BfloatLoop, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.crew import CREW, Share
-from engine.model.products.layouts import UNIT
+from engine.model.products.layouts import TOGETHER, UNIT
 from engine.model.products.team import team
 from engine.own_thread import computes_alone, in_all_threads, in_own_thread, threads_allowed
 
@@ -30,7 +30,6 @@ KINDS = ("", "whole"), ("short", "shorts")  # of loops for whole numbers: of one
 MOST_ROWS = 32  # of x at a time, about: the more, the less often the matrix is decoded; as measured, more gain nothing
 WORTH_A_THREAD = 1 << 19  # weights times rows that a thread takes longer for than to be woken
 WORTH_A_SHARE = 1 << 16  # the same where threads are awake
-TOGETHER = 32  # rows whose words may lie in one line of the cache, or that loops take together
 BLOCK_NUMBERS, BLOCK_ROWS = 1 << 20, 64  # decoded before they are multiplied: they stay in a cache; a multiple of these
 SHARES = 4  # of a matrix for each thread: one that is held up elsewhere does not hold up all
 SHARES_OF_A_BATCH = 16  # of products for each thread: handed out by compiled code, they cost nothing
@@ -184,14 +183,14 @@ class Batch:
 
 
 def shares_of(products: Sequence[tuple[int, ...]], threads: int, more_follow: bool) -> layouts.Array:
-    """The lines of `native.shares` for products as `Stored.line` has them, as many as are worth their threads."""
+    """The lines of `shares.table_of` for products as `Stored.line` has them, as many as are worth their threads."""
     numbers = np.array(products, np.int64)
     loop = native()
-    rows = np.minimum(numbers[:, loop.ROWS], loop.DECODED)
+    rows = np.minimum(numbers[:, loop.ROWS], loop.shares.DECODED)
     whole = int((rows * numbers[:, loop.COLUMNS] * numbers[:, loop.ALL]).sum())
     worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
     count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
-    return loop.shares(numbers, whole, count, TOGETHER)  # type: ignore[no-any-return]
+    return loop.shares.table_of(numbers, whole, count)  # type: ignore[no-any-return]
 
 
 Work = Callable[[int, int], object]
@@ -228,7 +227,7 @@ class Stored:
         return self._told[0]
 
     def line(self, x: int, y: int, rows: int, kind: str = "", width: int = 0) -> tuple[int, ...]:
-        """The product of x with so many rows into y, both addresses, as `native.shares` reads it.
+        """The product of x with so many rows into y, both addresses, as `shares.table_of` reads it.
 
         `kind`: of x, if it is not one or several rows of float32. `width`: see `Batch.multiply`.
         """

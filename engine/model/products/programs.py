@@ -90,6 +90,10 @@ class Steps:
         self._kept.append(numbers)
         return numbers
 
+    def keep_all(self, some: Any) -> None:
+        """The same of whatever addresses point to."""
+        self._kept.append(some)
+
     def multiply(
         self, products: Sequence[tuple[Stored, Tensor]], x: Tensor, room: Room, is_narrow: bool = False
     ) -> Array:
@@ -119,6 +123,24 @@ class Steps:
         if is_narrow and matrix.takes_bfloats:
             return PAIRS.kind, 0
         return "packed" if matrix.reads_packed() else "", 0
+
+    def loop_of(self, matrix: Stored, rows: int, is_narrow: bool) -> int:
+        """The address of the loop that multiplies so many rows with a matrix."""
+        name, _ = self._kind(matrix, rows, is_narrow)
+        return matrix.places(name if name in AS_KIND else ("several" if rows > 1 else "alone"))[0]
+
+    def packing(self, matrix: Stored, rows: int, is_narrow: bool) -> tuple[int, int, int, int, int] | None:
+        """How rows are packed that lie anywhere, see `groups.KIND`; None where that loop reads them as they are."""
+        (name, order), loop, columns = self._kind(matrix, rows, is_narrow), native(), matrix.columns
+        if not name:
+            return None
+        if name in {"packed", PAIRS.kind}:
+            is_paired = name == PAIRS.kind
+            work, size, block = ("pairs", 2, loop.pairs.BLOCK) if is_paired else ("pack", 4, loop.kernels.BLOCK)
+            step = max(1, WORTH_SPREADING // (rows * block))
+            return loop.loop_for(work), 0, size * columns, -(-columns // block), step
+        is_short = name in {"short", "shorts"}
+        return loop.loop_for("digits"), 2 * order + is_short, loop.whole_numbers.bytes_of_a_row(columns), 0, 1
 
     def _place_of(self, x: Tensor, kind: tuple[str, int], room: Room) -> int:
         """Where x [rows, columns] lies so, once the steps until here are done."""
@@ -166,7 +188,7 @@ class Steps:
     def spread(self, work: str, count: int, step: int, kept: Any, matrix: int = 0, x: int = 0, y: int = 0) -> int:
         """Do the work that `native.loop_for` has for `count` of something, `step` at a time; `kept`: what is read."""
         loop, begins = native(), np.arange(0, count, step)
-        table = np.zeros((len(begins), loop.SHARE), np.int64)
+        table = np.zeros((len(begins), loop.shares.SHARE), np.int64)
         for field, numbers in (loop.LOOP, loop.loop_for(work)), (loop.MATRIX, matrix), (loop.X, x), (loop.Y, y):
             table[:, field] = numbers
         table[:, loop.BEGIN], table[:, loop.END] = begins, np.minimum(begins + step, count)

@@ -36,7 +36,7 @@ class Team:
         return all(helper.is_awake for helper in self._helpers)
 
     def run(self, table: Array, threads: int, more_follow: bool) -> None:
-        """Do the shares of a table int64 [shares, native.SHARE], in this thread and up to `threads` - 1 others.
+        """Do the shares of a table int64 [shares, `SHARE`] in this thread and up to `threads` - 1 others.
 
         Returns when nobody works on any. Where the team is at work for another thread, this one does all.
         """

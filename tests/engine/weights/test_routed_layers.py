@@ -16,6 +16,7 @@ from engine.model.passes.light import chains, sparse
 from engine.model.passes.light.experts import Stack
 from engine.model.passes.light.sparse import STAYING, Mixed
 from engine.model.products import product
+from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.grouped import Member
 from engine.model.products.loops.routing import choose as chosen_by_loop
@@ -39,7 +40,13 @@ SHAPE: dict[str, Any] = {"head_dim": 32, "moe_intermediate_size": 64, "intermedi
 KINDS = {"qwen3_moe": "Q8_0", "mixtral": "Q4_0", "gpt_oss": "BF16", "glm4_moe": "Q8_0"}
 OTHERWISE: dict[str, dict[str, Any]] = {"glm4_moe": {"first_k_dense_replace": 0, "moe_intermediate_size": 128}}
 LAYERS, TEXT = 4, [5, 9, 2, 77, 31, 8]
-FEW_ROWS = 4
+TREES: list[tuple[list[int], list[int]]] = [
+    ([5, 9], [-1, 0]),
+    ([2, 77, 31], [-1, 0, 0]),
+    ([8, 5, 9, 2, 77, 31, 8, 40, 41], [-1, 0, 0, 1, 1, 2, 3, 3, 4]),
+    ([7] * 12, [-1, *range(11)]),  # alike, so that some experts have all of them
+]
+FEW_ROWS, MORE_ROWS = 4, 16
 STAY: list[Tier] = ["device"] * LAYERS
 STREAMED: list[Tier] = ["ssd"] * LAYERS
 
@@ -113,6 +120,45 @@ def test_a_row_has_the_same_bits_where_experts_stay_and_where_they_are_streamed(
         stream.close()
 
 
+def trees(streamable: StreamableNetwork) -> list[Tensor]:
+    """Logits of trees, one behind the other."""
+    context = Context(streamable.network, 64)
+    context.prefill([3, 4, 5, 6, 7])
+    found = []
+    for tokens, parents in TREES:
+        found.append(context.score(tokens, parents))
+        context.keep([0])
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("family", KINDS)
+def test_a_tree_has_the_same_bits_where_experts_stay_and_where_they_are_streamed(
+    family: str, dtype: torch.dtype, tmp_path: Path, announced: list[Tensor]
+) -> None:
+    streamable = build_streamable(of_file(family, tmp_path), dtype, CPU)
+    found: list[list[Tensor]] = []
+    for tiers in (STAY, STREAMED):
+        stream = opened(streamable, tiers, MORE_ROWS)
+        announced.clear()
+        found.append(trees(streamable))
+        if tiers == STAY and (dtype == torch.float32 or bfloat_loop() is PAIRS):
+            assert [len(each) for each in announced[-LAYERS * len(TREES) :: LAYERS]] == [len(each) for each, _ in TREES]
+        assert stream.expert_use.in_place > 0
+        stream.close()
+    assert_same(*found)
+    without = opened(streamable, STAY, MORE_ROWS)
+    for layer in streamable.network.layers:
+        assert layer.mlp.experts.__dict__.pop(STAYING)  # type: ignore[union-attr]
+    assert_same(trees(streamable), found[0])
+    without.close()
+    if dtype == torch.float32:
+        stream = opened(streamable, STAY, few_rows=0)
+        for one, other in zip(trees(streamable), found[0], strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
+        stream.close()
+
+
 @pytest.mark.parametrize("family", choose(["qwen3_moe"], list(KINDS)))
 def test_what_was_chosen_and_used_is_told(family: str, tmp_path: Path, announced: list[Tensor]) -> None:
     streamable = build_streamable(of_file(family, tmp_path), torch.float32, CPU)
@@ -124,6 +170,7 @@ def test_what_was_chosen_and_used_is_told(family: str, tmp_path: Path, announced
     context = Context(streamable.network, 64)
     context.prefill([3, 4, 5])
     before = stream.expert_use.experts
+    announced.clear()
     for token in TEXT:
         context.score([token], [-1])
         context.keep([0])

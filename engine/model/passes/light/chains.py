@@ -38,7 +38,7 @@ class _Chain:
     weights: Sequence[tuple[dict[str, Any], Any]]
     staying: Sequence[tuple[LightLayer, StayingExperts | None]]
     cells: Array
-    chosen: int  # experts, of all layers
+    pairs: int  # of a row and an expert, of all layers
 
     def holds(self) -> bool:
         """Whether all is as it was."""
@@ -147,7 +147,7 @@ def _chain_of(layers: Sequence[Any], lights: Sequence[LightLayer], programs: Seq
         [(module._parameters, module._parameters["weight"]) for light in lights for module in light.linear],
         [(light, light.staying) for light in lights if light.experts is not None],
         np.concatenate([program.cells for program in programs]),
-        sum(program.chosen for program in programs),
+        sum(program.pairs for program in programs),
     )
 
 
@@ -172,23 +172,23 @@ def _hooks(layer: Any) -> tuple[Any, ...]:
 
 def _computed(chain: _Chain, ready: Sequence[Ready], states: Tensor) -> Tensor:
     found = [torch.empty_like(states) for _ in range(2)]
-    places, choice = [each.data_ptr() for each in found], torch.empty(chain.chosen, dtype=torch.int64)
+    places, choice = [each.data_ptr() for each in found], torch.empty(chain.pairs, dtype=torch.int64)
     lengths, values = [each.slots.length for each in ready], list[int]()
     room, size = choice.data_ptr(), choice.itemsize
     try:
         for number, each in enumerate(ready):
             x = places[(number + 1) % 2] if number else states.data_ptr()
             values += LightLayer.values(each, x, places[number % 2], choice=room)
-            room += size * each.program.chosen
+            room += size * each.program.pairs
         native().write_all(chain.cells, np.array(values, np.int64))
         Steps.run_all([program.steps for program in chain.programs])
     except BaseException:
         for each, length in zip(ready, lengths, strict=True):
             each.slots.crop(length)  # some were taken for keys and values that were not computed
         raise
-    if chain.chosen:
-        choices = torch.split(choice, [program.chosen for program in chain.programs])
+    if chain.pairs:
+        choices = torch.split(choice, [program.pairs for program in chain.programs])
         for program, own in zip(chain.programs, choices, strict=True):
             if program.mixed is not None:
-                program.mixed.announce(own[None])
+                program.mixed.announce(own.view(-1, program.chosen))
     return found[(len(ready) - 1) % 2]

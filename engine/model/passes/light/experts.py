@@ -158,7 +158,7 @@ def _kind(member: Member) -> tuple[object, ...]:
 class StayingExperts:
     """All experts of a layer, which stay in memory and are multiplied as they are stored.
 
-    `brings`: the hook on their module that would bring them; `used`: to be told how many were.
+    `brings`: the hook on their module that would bring them; `used`: to be told how many were. `most_rows`: of a pass.
     """
 
     gate: Gate
@@ -166,3 +166,4 @@ class StayingExperts:
     down: Stack
     brings: Callable[..., Any]
     used: Callable[[int], None]
+    most_rows: int

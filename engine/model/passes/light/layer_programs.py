@@ -80,8 +80,13 @@ class LayerProgram:
 
     @property
     def chosen(self) -> int:
-        """How many experts the row is routed to; 0 where that is not computed here."""
+        """How many experts each row is routed to; 0 where that is not computed here."""
         return 0 if self.routed is None else self.routed.weights.shape[1]
+
+    @property
+    def pairs(self) -> int:
+        """The same of all rows together."""
+        return 0 if self.routed is None else self.routed.weights.numel()
 
     def values(self, x: int, y: int, normed: int, choice: int, cosine: int, sine: int) -> list[int]:
         """What is told anew in each pass but for slots and the mask, see `slot_values`: addresses, as these are."""
@@ -255,21 +260,22 @@ class LayerBuilder:
         return self._multiplied(NETWORK + 2, products[NETWORK + 2 :], gate)[0]
 
     def _mixed(self, program: LayerProgram, products: Sequence[Stored], inner: Tensor, found: Tensor) -> Tensor | None:
-        """What the experts of a mixture make of one; None where that, or even the choice, is left to its modules.
+        """What the experts of a mixture make of rows; None where that, or even the choice, is left to its modules.
 
         In bfloat16 with the bits of experts that are handed rows of it, and add up such ones. `products`: behind those
         of the attention, of a network beside the experts.
         """
-        router = self._mixture.product(self._states.dtype) if self._mixture is not None and len(inner) == 1 else None
+        router = self._mixture.product(self._states.dtype) if self._mixture is not None else None
         if router is None or self._mixture is None or not 0 < self._mixture.router.top_k <= router.rows:
             return None
         steps, loop = self._steps, self._loop.steps
         if not self._is_wide:
             steps.add(loop.ROUND, inner, inner.numel())
-        logits = self._room.take(1, router.rows)
+        rows = len(inner)
+        logits = self._room.take(rows, router.rows)
         steps.multiply([(router, logits)], inner, self._room)
         if self._mixture.router._parameters.get("bias") is not None:
-            steps.add(loop.BIAS, logits, self._parameter(self._mixture.router, "bias"), 1, router.rows)
+            steps.add(loop.BIAS, logits, self._parameter(self._mixture.router, "bias"), rows, router.rows)
         program.routed = lay_out_router(steps, self._room, inner, logits, router, self._mixture)
         if not (self._is_wide or self._mixture.is_scored):
             steps.add(loop.ROUND, program.routed.weights, program.routed.weights.numel())

@@ -203,7 +203,7 @@ class LightLayer:
             return None
         # The loops' numbers are float32: of rows of bfloat16 between them, too.
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
-        choice = torch.empty(1, program.chosen, dtype=torch.int64) if program.chosen else None
+        choice = torch.empty(states.shape[1], program.chosen, dtype=torch.int64) if program.chosen else None
         after, chosen = (0 if each is None else each.data_ptr() for each in (normed, choice))
         values = self.values(ready, states.data_ptr(), found.data_ptr(), after, chosen)
         native().write_all(program.cells[: len(values)], np.array(values, np.int64))
@@ -269,11 +269,13 @@ class LightLayer:
         products = [product_of(module, rows) for module in self.linear]
         if None in products or not rows:
             return None
-        mixture = self._mixture if rows == 1 else None
+        mixture, staying = self._mixture, self.staying
+        if staying is not None and rows > staying.most_rows:
+            staying = None
         shared = [product_of(module, rows) for module in self._shared] if mixture is not None else []
         if any(type(each) is not Stored for each in shared):
-            mixture, shared = None, []
-        products, staying = [*products, *shared], mixture.staying if mixture is not None else None
+            mixture, staying, shared = None, None, []
+        products = [*products, *shared]
         # A thread has a room of its own.
         key = (threading.get_ident(), rows, turned, states.dtype == torch.float32, id(staying), *map(id, products))
         program = self._programs.get(key)

@@ -1,7 +1,8 @@
-"""Mixtures of which one row is routed and computed in steps: those whose router and network are known word for word."""
+"""Mixtures whose few rows are routed and computed in steps: those whose router and network are known word for word."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from engine.model.passes.layer_hooks import together_of
 from engine.model.passes.light.experts import ExpertSteps, StayingExperts, lay_out
 from engine.model.passes.light.gated import is_gated, is_silu
+from engine.model.passes.light.grouped_experts import GroupedExperts
 from engine.model.passes.light.known_forwards import digest_of
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, floats, native, plain
@@ -104,9 +106,9 @@ def known_mixture(network: Any) -> KnownMixture | None:
 class Routed:
     """What a program has of a router.
 
-    `x`, the row that is routed, and `weights` of the chosen experts: [1, ...] in the room. `record`: what the loop is
-    told of the router's weight. `choosing`: the steps and fields that are told where the choice is written to, and
-    `biased` where the router's bias lies.
+    `x`, the rows that are routed, and `weights` of the chosen experts: [rows, ...] in the room. `record`: what the loop
+    is told of the router's weight. `choosing`: the steps and fields that are told where the choice is written to, and
+    `biased` where the router's bias lies; `others`: addresses that are told the choice, too.
     """
 
     known: KnownMixture
@@ -115,16 +117,20 @@ class Routed:
     record: Array
     choosing: list[tuple[int, int]]
     biased: tuple[tuple[int, int], ...] = ()
+    others: list[int] = field(default_factory=list)
 
     def cells(self, program: Array) -> list[int]:
         """Where `values` are written of a finished program: addresses."""
         place, step = program.ctypes.data, 8 * native().steps.STEP
-        fields = [*self.choosing, *self.biased]
-        return [self.record.ctypes.data + 8 * PLACE, *(place + step * line + 8 * number for line, number in fields)]
+        choosing, biased = (
+            [place + step * line + 8 * number for line, number in fields] for fields in (self.choosing, self.biased)
+        )
+        return [self.record.ctypes.data + 8 * PLACE, *choosing, *self.others, *biased]
 
     def values(self, choice: int) -> list[int]:
         """Where the router's weight and bias lie now, and where to write the choice, an address."""
-        found = [self.known.router._parameters["weight"].data_ptr(), *[choice] * len(self.choosing)]
+        told = len(self.choosing) + len(self.others)
+        found = [self.known.router._parameters["weight"].data_ptr(), *[choice] * told]
         if self.biased:
             bias = self.known.bias
             assert bias is not None, "see `KnownMixture.product`"
@@ -133,31 +139,35 @@ class Routed:
 
 
 def lay_out_router(steps: Steps, room: Room, x: Tensor, logits: Tensor, router: Stored, known: KnownMixture) -> Routed:
-    """Add the choice by the router's logits [1, experts] of x [1, width]. Raises `RoomError`."""
-    chosen, experts, loop = known.router.top_k, logits.shape[1], native().steps
-    weights = room.take(1, chosen)
+    """Add the choice by the router's logits [rows, experts] of x [rows, width]. Raises `RoomError`."""
+    rows, chosen, experts, loop = len(x), known.router.top_k, logits.shape[1], native().steps
+    weights = room.take(rows, chosen)
     if known.is_scored:
-        route = steps.add(loop.ROUTE_SCORED, logits, experts, chosen, 0, known.normalised, 0, weights, known.scaling)
+        route = steps.add(
+            loop.ROUTE_SCORED, logits, experts, chosen, 0, known.normalised, 0, weights, known.scaling, rows
+        )
         return Routed(known, x, weights, router.told, [(route, 6)], ((route, 4),))
-    route = steps.add(loop.ROUTE, logits, experts, chosen, known.of_all, known.normalised, 0, weights)
+    route = steps.add(loop.ROUTE, logits, experts, chosen, known.of_all, known.normalised, 0, weights, 0, rows)
     return Routed(known, x, weights, router.told, [(route, 6)])
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """What a program has of the experts of a mixture: their outputs as they are weighed and added up, [1, width]."""
+    """What a program has of the experts of a mixture: their outputs as they are weighed and added up, [rows, width].
+
+    `finish`: has the steps of a finished program tell its other steps.
+    """
 
     routed: Routed
     staying: StayingExperts
-    laid: ExpertSteps
     found: Tensor
-    tellers: tuple[int, ...]  # the steps that tell others of the chosen experts: see `routing.tell`
+    finish: Callable[[Array], None]
 
     @property
     def numbers(self) -> int:
         """How many of the chosen experts are multiplied with a row."""
         pieces = [*self.staying.up.first.pieces, *self.staying.down.first.pieces]
-        return self.routed.weights.numel() * sum(piece.rows * piece.columns for piece in pieces)
+        return self.routed.weights.shape[1] * sum(piece.rows * piece.columns for piece in pieces)
 
     @property
     def may_wait(self) -> bool:
@@ -165,31 +175,16 @@ class Mixed:
         brings, hooks = self.staying.brings, self.routed.known.experts._forward_pre_hooks.values()
         return all(hook is brings or together_of(hook) == "each" for hook in hooks)
 
-    def finish(self, program: Array) -> None:
-        """Have the steps of a finished program tell its other steps."""
-        loop, laid, stacks = native(), self.laid, (self.staying.up, self.staying.down)
-        told = [
-            (shares.owner, stack.places, shares.table.ctypes.data + 8 * loop.MATRIX, 8 * loop.SHARE)
-            for shares, stack in zip((laid.up, laid.down), stacks, strict=True)
-        ]
-        for (first, number), stack in zip(laid.biases, stacks, strict=True):
-            if stack.biases:
-                place = program.ctypes.data + 8 * (loop.steps.STEP * first + number)
-                told.append((laid.numbers, stack.bias_places, place, 8 * loop.steps.STEP))
-        for step, (owners, places, place, distance) in zip(self.tellers, told, strict=True):
-            own, there = owners.ctypes.data, places.ctypes.data
-            program[step, 2:8] = own, len(owners), places.shape[1], there, place, distance
-
     def announce(self, choice: Tensor) -> None:
-        """Have whoever looks at the experts see what came to them, as if they had been called.
+        """Have whoever looks at the experts see what came to them [rows, chosen], as if they had been called.
 
-        Where other layers have run since, row and weights are no longer those.
+        Where other layers have run since, rows and weights are no longer those.
         """
         experts, routed = self.routed.known.experts, self.routed
         for hook in experts._forward_pre_hooks.values():
             if hook is not self.staying.brings:
                 hook(experts, (routed.x, choice, routed.weights))
-        self.staying.used(choice.shape[1])
+        self.staying.used(len(set(choice.flatten().tolist())))
 
 
 def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingExperts, is_narrow: bool) -> Mixed:
@@ -197,6 +192,10 @@ def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingEx
 
     Once the program is finished, so must this be, by `Mixed.finish`.
     """
+    if len(routed.x) > 1:
+        grouped = GroupedExperts(steps, room, routed.weights, is_narrow)
+        routed.others.append(grouped.choice_cell)
+        return Mixed(routed, staying, grouped.lay_out(routed.x, staying), grouped.finish)
     chosen, has_bias = routed.weights.numel(), bool(staying.up.biases)
     tellers = tuple(steps.add(native().steps.TELL) for _ in range(4 if has_bias else 2))
     routed.choosing.extend((step, 1) for step in tellers)
@@ -204,4 +203,20 @@ def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingEx
     laid = lay_out(steps, room, routed.x, up, down, staying.gate, has_bias, is_narrow)
     found = room.take(1, laid.outputs.shape[1])
     steps.change(laid.mix, 2, routed.weights, found)
-    return Mixed(routed, staying, laid, found, tellers)
+    return Mixed(routed, staying, found, partial(_have_told, laid, staying, tellers))
+
+
+def _have_told(laid: ExpertSteps, staying: StayingExperts, tellers: Sequence[int], program: Array) -> None:
+    """Have the steps that tell others of the chosen experts, see `routing.tell`, know what and where."""
+    loop, stacks = native(), (staying.up, staying.down)
+    told = [
+        (shares.owner, stack.places, shares.table.ctypes.data + 8 * loop.MATRIX, 8 * loop.shares.SHARE)
+        for shares, stack in zip((laid.up, laid.down), stacks, strict=True)
+    ]
+    for (first, number), stack in zip(laid.biases, stacks, strict=True):
+        if stack.biases:
+            place = program.ctypes.data + 8 * (loop.steps.STEP * first + number)
+            told.append((laid.numbers, stack.bias_places, place, 8 * loop.steps.STEP))
+    for step, (owners, places, place, distance) in zip(tellers, told, strict=True):
+        own, there = owners.ctypes.data, places.ctypes.data
+        program[step, 2:8] = own, len(owners), places.shape[1], there, place, distance

@@ -12,7 +12,20 @@ import numpy as np
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import UNIT
 from engine.model.products.pointers import floats, shorts
-from engine.model.products.vectors import fused, numbers, plus, splat, total
+from engine.model.products.vectors import (
+    exponential,
+    fused,
+    minus,
+    numbers,
+    over,
+    plus,
+    splat,
+    store,
+    times,
+    total,
+)
+
+LANES = 8
 
 
 @compiled
@@ -122,3 +135,35 @@ def norm_narrow_row(x: int, weight: int, y: int, width: int, epsilon: float, mor
     widen(weight, scale.ctypes.data, width)
     norm_rows(wide.ctypes.data, scale.ctypes.data, wide.ctypes.data, 1, width, epsilon, more)
     narrow_heads(wide.ctypes.data, y, 0, 1, width)
+
+
+@compiled
+def gate(x: int, y: int, z: int, count: int) -> None:
+    """Write x / (1 + e to the power of -x) * y into z, which may be x; `count` is a multiple of 8."""
+    gate, up, out = numba.carray(floats(x), count), numba.carray(floats(y), count), numba.carray(floats(z), count)
+    zero, one = splat(np.float32(0)), splat(np.float32(1))
+    for i in range(0, count, LANES):
+        some = numbers(gate, i)
+        store(out, i, times(over(some, plus(one, exponential(minus(zero, some)))), numbers(up, i)))
+
+
+@compiled
+def clamped_gate(gate: int, up: int, step: int, bias: int, y: int, count: int, alpha: float, limit: float) -> None:
+    """gpt-oss's: (up + 1) * gate / (1 + e to the power of -alpha * gate), of clamped numbers; `count` as of `gate`.
+
+    `step`: numbers from one of either to the next. `bias`: of gates and ups in turns, or 0 for none.
+    """
+    gates, ups = numba.carray(floats(gate), step * count), numba.carray(floats(up), step * count)
+    biases, out = numba.carray(floats(bias), 2 * count if bias else 0), numba.carray(floats(y), count)
+    some, others = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    one, slope = splat(np.float32(1)), splat(np.float32(-alpha))
+    for i in range(0, count, LANES):
+        for lane in range(LANES):
+            g, u = gates[step * (i + lane)], ups[step * (i + lane)]
+            if bias:
+                g, u = g + biases[2 * (i + lane)], u + biases[2 * (i + lane) + 1]
+            g = limit if g > limit else g  # what is no number stays so
+            u = limit if u > limit else u
+            some[lane], others[lane] = g, -limit if u < -limit else u
+        g = numbers(some, 0)
+        store(out, i, times(plus(numbers(others, 0), one), over(g, plus(one, exponential(times(g, slope))))))

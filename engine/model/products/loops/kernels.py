@@ -106,10 +106,11 @@ def _threes(rows: int) -> int:
 
 
 @compiled
-def pack(x: Array, packed: Array, begin: int, end: int) -> None:
+def pack(x: Array, numbers: Array, packed: Array, begin: int, end: int) -> None:
     """Write blocks [begin, end) of the columns of x [rows, columns] as tiles read them, one number behind the other.
 
-    `packed` is [block, tile, columns by `WIDE`, row of the tile, `WIDE`], and begins at a line of the cache.
+    `packed` is [block, tile, columns by `WIDE`, row of the tile, `WIDE`], and begins at a line of the cache. `numbers`:
+    where in x each of the rows is, int64 [rows]; none if they lie one behind the other.
     """
     rows, columns = x.shape
     threes, at = _threes(rows), rows * BLOCK * begin
@@ -119,7 +120,7 @@ def pack(x: Array, packed: Array, begin: int, end: int) -> None:
             after = r + (3 if r < 3 * threes else 2)
             for i in range(block, min(block + BLOCK, columns), WIDE):
                 for each in range(r, after):
-                    wide_store(packed, at, wide_numbers(x[each], i))
+                    wide_store(packed, at, wide_numbers(x[numbers[each] if len(numbers) else each], i))
                     at += WIDE
             r = after
 

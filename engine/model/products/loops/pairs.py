@@ -89,28 +89,28 @@ def pack(x: Array, runs: Array, packed: Array) -> None:
 
     A run is rows [begin, end), two and more: [block, tile, columns by 32, row of the tile, 32].
     """
-    at = 0
+    at, none = 0, np.empty(0, np.int64)
     for run in range(len(runs)):
         for block in range(0, x.shape[1], BLOCK):
-            at = _pack_block(x, runs[run, 0], runs[run, 1], block, packed, at)
+            at = _pack_block(x, none, runs[run, 0], runs[run, 1], block, packed, at)
 
 
 @compiled
-def pack_wide(x: Array, packed: Array, begin: int, end: int) -> None:
-    """The same of blocks [begin, end) of all rows of x, float32, which are one run."""
+def pack_wide(x: Array, numbers: Array, packed: Array, begin: int, end: int) -> None:
+    """The same of blocks [begin, end) of all rows of x, float32, which are one run; `numbers`: see `kernels.pack`."""
     at = len(x) * BLOCK * begin
     for block in range(BLOCK * begin, min(BLOCK * end, x.shape[1]), BLOCK):
-        at = _pack_block(x, 0, len(x), block, packed, at)
+        at = _pack_block(x, numbers, 0, len(x), block, packed, at)
 
 
 @compiled
-def _pack_block(x: Array, begin: int, end: int, block: int, packed: Array, at: int) -> int:
+def _pack_block(x: Array, numbers: Array, begin: int, end: int, block: int, packed: Array, at: int) -> int:
     r, twos = begin, begin + 3 * _threes(end - begin)
     while r < end:
         after = r + (3 if r < twos else 2)
         for i in range(block, min(block + BLOCK, x.shape[1]), WIDE):
             for each in range(r, after):
-                store_bfloats(packed, at, _some(x[each], i))
+                store_bfloats(packed, at, _some(x[numbers[each] if len(numbers) else each], i))
                 at += WIDE
         r = after
     return at

@@ -7,13 +7,11 @@ is a float32 itself stands in the first half of a number.
 from typing import Any
 
 import numba
-import numpy as np
 
 from engine.model.products.compiling import compiled
 from engine.model.products.layouts import Array
-from engine.model.products.loops import between, routing
+from engine.model.products.loops import between, groups, routing
 from engine.model.products.pointers import floats
-from engine.model.products.vectors import exponential, minus, numbers, over, plus, splat, store, times
 
 STEP = 12  # numbers of a step, of which the first says what it is:
 SHARES = 0  # address of shares, their count
@@ -26,14 +24,17 @@ BIAS = 6  # x, bias, rows, width: added to each row
 GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
 MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
 NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: of x as they lie, to bfloat16
-CLAMPED = 10  # gate, up, numbers from one of either to the next, bias, y, count, alpha, limit: see `clamped_gate`
-ROUTE = 11  # logits, experts, chosen, of all, normalised, choice, weights: see `routing.choose`
+CLAMPED = (
+    10  # gate, up, numbers from one of either to the next, bias, y, count, alpha, limit: see `between.clamped_gate`
+)
+ROUTE = 11  # logits, experts, chosen, of all, normalised, choice, weights, -, rows: see `routing.choose`
 TELL = 12  # choice, owners, count, pieces, places, the first number told, bytes to the next: see `routing.tell`
 WIDEN = 13  # x, y, count: bfloat16 to float32
 ROUND = 14  # x, count: to what bfloat16 holds
-ROUTE_SCORED = 15  # logits, experts, chosen, bias, normalised, choice, weights, scaling: see `routing.choose_scored`
-
-LANES = 8
+ROUTE_SCORED = (
+    15  # logits, experts, chosen, bias, normalised, choice, weights, scaling, rows: see `routing.choose_scored`
+)
+GROUP = 16  # the address of what the grouping is told: see `groups.put_together`
 
 
 @compiled
@@ -55,7 +56,7 @@ def small_step(step: Array) -> None:
             place = step[1] + 4 * row * step[4]
             _add(place, step[2], place, step[4])
     elif kind == GATE:
-        gate(step[1], step[2], step[3])
+        between.gate(step[1], step[2], step[1], step[3])
     elif kind == NARROW:
         between.narrow_heads(step[1], step[2], step[3], step[4], step[5])
     elif kind == MIX:
@@ -68,16 +69,24 @@ def small_step(step: Array) -> None:
 def _rarer_step(step: Array) -> None:
     kind = step[0]
     if kind == CLAMPED:
-        clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], _number(step, 7), _number(step, 8))
+        between.clamped_gate(step[1], step[2], step[3], step[4], step[5], step[6], _number(step, 7), _number(step, 8))
     elif kind == WIDEN:
         between.widen(step[1], step[2], step[3])
     elif kind == ROUND:
         between.round_numbers(step[1], step[2])
     elif kind == ROUTE:
-        routing.choose(step[1], step[2], step[3], step[4] != 0, step[5] != 0, step[6], step[7])
+        of_all, normalised = step[4] != 0, step[5] != 0
+        for row in range(step[9]):
+            logits, places = step[1] + 4 * step[2] * row, step[3] * row
+            routing.choose(logits, step[2], step[3], of_all, normalised, step[6] + 8 * places, step[7] + 4 * places)
     elif kind == ROUTE_SCORED:
-        scaling = _number(step, 8)
-        routing.choose_scored(step[1], step[2], step[3], step[4], step[5] != 0, step[6], step[7], scaling)
+        scaling, normalised = _number(step, 8), step[5] != 0
+        for row in range(step[9]):
+            logits, places = step[1] + 4 * step[2] * row, step[3] * row
+            choice, weights = step[6] + 8 * places, step[7] + 4 * places
+            routing.choose_scored(logits, step[2], step[3], step[4], normalised, choice, weights, scaling)
+    elif kind == GROUP:
+        groups.put_together(step[1])
     elif kind == TELL:
         routing.tell(step[1], step[2], step[3], step[4], step[5], step[6], step[7])
 
@@ -92,38 +101,6 @@ def _add(x: int, y: int, z: int, count: int) -> None:
     one, other, found = numba.carray(floats(x), count), numba.carray(floats(y), count), numba.carray(floats(z), count)
     for i in range(count):
         found[i] = one[i] + other[i]
-
-
-@compiled
-def gate(x: int, y: int, count: int) -> None:
-    """`count` is a multiple of 8."""
-    gate, up = numba.carray(floats(x), count), numba.carray(floats(y), count)
-    zero, one = splat(np.float32(0)), splat(np.float32(1))
-    for i in range(0, count, LANES):
-        some = numbers(gate, i)
-        store(gate, i, times(over(some, plus(one, exponential(minus(zero, some)))), numbers(up, i)))
-
-
-@compiled
-def clamped_gate(gate: int, up: int, step: int, bias: int, y: int, count: int, alpha: float, limit: float) -> None:
-    """gpt-oss's: (up + 1) * gate / (1 + e to the power of -alpha * gate), of clamped numbers; `count` as of `gate`.
-
-    `step`: numbers from one of either to the next. `bias`: of gates and ups in turns, or 0 for none.
-    """
-    gates, ups = numba.carray(floats(gate), step * count), numba.carray(floats(up), step * count)
-    biases, out = numba.carray(floats(bias), 2 * count if bias else 0), numba.carray(floats(y), count)
-    some, others = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    one, slope = splat(np.float32(1)), splat(np.float32(-alpha))
-    for i in range(0, count, LANES):
-        for lane in range(LANES):
-            g, u = gates[step * (i + lane)], ups[step * (i + lane)]
-            if bias:
-                g, u = g + biases[2 * (i + lane)], u + biases[2 * (i + lane) + 1]
-            g = limit if g > limit else g  # what is no number stays so
-            u = limit if u > limit else u
-            some[lane], others[lane] = g, -limit if u < -limit else u
-        g = numbers(some, 0)
-        store(out, i, times(plus(numbers(others, 0), one), over(g, plus(one, exponential(times(g, slope))))))
 
 
 @compiled

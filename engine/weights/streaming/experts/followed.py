@@ -181,9 +181,7 @@ class FollowedExperts:
         # One row is the same for all of its experts, and there is no need for copies.
         x = hidden[pairs.rows] if len(hidden) > 1 else hidden.expand(len(pairs.rows), -1)
         outputs = self._outputs(x, pairs.runs, parts_of)
-        if weights.dtype == torch.float32:
-            return mixed(outputs.float(), pairs.order, weights).to(hidden.dtype)
-        return weighted_sum(outputs.to(hidden.dtype), pairs.order, weights).to(hidden.dtype)
+        return mixed(outputs.float(), pairs.order, weights.float()).to(hidden.dtype)
 
     def outputs(self, x: Tensor, runs: Sequence[Run], parts_of: Callable[[int], Parts]) -> Tensor:
         """Of pairs [pairs, width], the experts' outputs, neither weighted nor added up: [pairs, width], as x.
@@ -259,7 +257,7 @@ class FollowedExperts:
         up, down = (self._whole(stack, parts_of) for stack in (self._up, self._down))
         if up is None or down is None or not (len(up.first.pieces) == 1 or up.first.is_woven or not gate.limit):
             return None
-        return StayingExperts(gate, up, down, brings, self._used)
+        return StayingExperts(gate, up, down, brings, self._used, self._few_rows)
 
     def _whole(self, stack: _Stack, parts_of: Callable[[int], Parts]) -> Stack | None:
         numbers = range(self._count if stack.bias is not None else 0)
