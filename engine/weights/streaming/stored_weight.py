@@ -327,6 +327,7 @@ def share_out_head(model: Any) -> tuple[nn.Module, ...]:
         with in_all_threads():
             return own(states)
 
+    forward.shares_out = True  # type: ignore[attr-defined]  # for `keep_small_tables`
     head.__dict__["forward"] = forward
     return (head,)
 
@@ -365,6 +366,8 @@ def keep_small_tables(model: Any) -> None:
     if (small := SmallWeight.of(table)) is None:
         return
     head._parameters["weight"] = small
+    if getattr(head.__dict__.get("forward"), "shares_out", False):  # it asks for threads by itself now
+        del head.__dict__["forward"]
     if embedding._parameters.get("weight") is table:
         embedding._parameters["weight"] = small
 

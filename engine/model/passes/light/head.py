@@ -1,23 +1,25 @@
-"""The head of a network for one row in one call: the logits of a row, from its numbers to theirs."""
+"""The head of a network for few rows in one call: their logits, from the numbers of rows to those of the vocabulary."""
 
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from engine.model.passes.light.light_rows import are_light, is_narrow_row, product_of
+from engine.model.passes.light.light_rows import are_light, are_narrow, product_of
 from engine.model.products.layouts import Array
 from engine.model.products.product import Stored, native
 from engine.model.products.programs import Room, RoomError, Steps
 
-KEPT = 4  # programs: for each thread and type of numbers
+KEPT = 32  # programs: for each thread, type of numbers and number of rows
+MOST_ROUNDED = 1 << 22  # logits of bfloat16 that are written here: sums in float32 have room as long as the thread runs
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """The steps; `source`: the step and field that is told of the row, where it is no table's; `table`: of shares."""
+    """The steps; `source`: the step and field that is told of the rows, where it is no table's; `table`: of shares."""
 
     steps: Steps
     room: Room
@@ -32,14 +34,14 @@ class Head:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._programs: dict[tuple[int, int, bool], _Program] = {}
+        self._programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
 
     def __call__(self, states: Tensor) -> Tensor:
         """Logits [1, rows, vocabulary] of states [1, rows, width]."""
-        program = self._program(states) if states.shape[1] == 1 else None
+        program = self._program(states)
         if program is None:
             return self._module(states)  # type: ignore[no-any-return]
-        found = torch.empty(1, 1, program.product.rows, dtype=states.dtype)
+        found = torch.empty(1, states.shape[1], program.product.rows, dtype=states.dtype)
         lines, loop = program.steps.program, native()
         if program.source is None:
             program.table[:, loop.X] = states.data_ptr()
@@ -54,17 +56,19 @@ class Head:
 
     def _program(self, states: Tensor) -> _Program | None:
         """Of the weight as it is in place now; None for other rows or weights than loops multiply."""
-        if not (is_narrow_row(states) or are_light(states)) or self._module.bias is not None:
+        if not (are_narrow(states) or are_light(states)) or self._module.bias is not None:
             return None
-        product = product_of(self._module, 1)
-        if type(product) is not Stored:
+        rows, is_wide = states.shape[1], states.dtype == torch.float32
+        product = product_of(self._module, rows)
+        if type(product) is not Stored or not (is_wide or rows * product.rows <= MOST_ROUNDED):
             return None
-        key = threading.get_ident(), id(product), states.dtype == torch.float32
+        key = threading.get_ident(), id(product), is_wide, rows
         program = self._programs.get(key)
         if program is None or not program.steps.is_as_allowed():
-            if len(self._programs) >= KEPT:
-                self._programs.clear()
             program = self._programs[key] = _laid_out(product, states)
+        self._programs.move_to_end(key)
+        if len(self._programs) > KEPT:
+            self._programs.popitem(last=False)
         return program
 
 
@@ -78,12 +82,17 @@ def _laid_out(product: Stored, states: Tensor) -> _Program:
 
 def _program_of(product: Stored, states: Tensor) -> _Program:
     steps, room, loop, is_wide = Steps(), Room(), native(), states.dtype == torch.float32
-    x, y = states[0], torch.empty(0) if is_wide else room.take(1, product.rows)
+    rows, columns, x = states.shape[1], product.columns, states[0]
+    reads = not is_wide or rows > 1  # into the room, where what packs several rows finds them
+    if reads:
+        x = room.take(rows, columns)
     if not is_wide:
-        x = room.take(1, product.columns)
-        steps.add(loop.steps.WIDEN, 0, x, product.columns)
-    table = steps.multiply([(product, y)], x, room)
-    written = None if is_wide else steps.add(loop.steps.NARROW, y, 0, 0, 1, product.rows)
+        steps.add(loop.steps.WIDEN, 0, x, x.numel())
+    elif reads:
+        steps.add(loop.steps.PLACE, 0, x, x.numel(), rows, 1, columns)
+    y = torch.empty(0) if is_wide else room.take(rows, product.rows)
+    table = steps.multiply([(product, y)], x, room, is_narrow=not is_wide and rows > 1)
+    written = None if is_wide else steps.add(loop.steps.NARROW, y, 0, 0, 1, y.numel())
     steps.finish()
-    reads = not is_wide or product.order is not None
+    reads |= product.order is not None
     return _Program(steps, room, product, (0, 1) if reads else None, table, written)

@@ -19,16 +19,14 @@ def are_light(states: Tensor) -> bool:
     return states.dtype == torch.float32 and _are_few(states, MOST_ROWS)
 
 
-def is_narrow_row(states: Tensor) -> bool:
-    """Whether states [1, 1, width] are one row of bfloat16 on a processor, whose products loops compute in float32."""
-    return states.dtype == torch.bfloat16 and _are_few(states, 1)
-
-
 def are_narrow(states: Tensor) -> bool:
-    """Whether states [1, rows, width] are such a row, or few rows where the processor multiplies pairs of bfloat16."""
-    return is_narrow_row(states) or (
-        states.dtype == torch.bfloat16 and _are_few(states, MOST_ROWS) and bfloat_loop() is PAIRS
-    )
+    """Whether states [1, rows, width] are bfloat16 on a processor, and few rows for it.
+
+    That is one, whose products loops compute in float32, or few where the processor multiplies pairs of bfloat16.
+    """
+    if states.dtype != torch.bfloat16:
+        return False
+    return _are_few(states, 1) or (_are_few(states, MOST_ROWS) and bfloat_loop() is PAIRS)
 
 
 def _are_few(states: Tensor, most: int) -> bool:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.model.passes.light.known_forwards import digest_of
-from engine.model.passes.light.light_rows import are_light, is_narrow_row, loops
+from engine.model.passes.light.light_rows import are_light, are_narrow, loops
 from engine.model.products.layouts import UNIT
 
 NORMS = {
@@ -39,9 +39,9 @@ def lighten_norm(module: Any) -> bool:
 
     def forward(norm: Any, states: Tensor) -> Tensor:
         weight = norm._parameters["weight"]
-        if weight.dtype == torch.bfloat16 and is_narrow_row(states):
-            found = torch.empty_like(states)
-            loops().norm_narrow_row(states.data_ptr(), weight.data_ptr(), found.data_ptr(), width, epsilon, more)
+        if weight.dtype == torch.bfloat16 and are_narrow(states):
+            found, places = torch.empty_like(states), (states.data_ptr(), weight.data_ptr())
+            loops().norm_narrow_rows(*places, found.data_ptr(), states.shape[1], width, epsilon, more)
             return found
         if weight.dtype != torch.float32 or not (are_light(states) or _are_light_heads(states)):
             return own(norm, states)  # type: ignore[no-any-return]

@@ -128,13 +128,14 @@ def round_numbers(x: int, count: int) -> None:
 
 
 @compiled
-def norm_narrow_row(x: int, weight: int, y: int, width: int, epsilon: float, more: float) -> None:
-    """`norm_rows` of one row, all of it bfloat16, which is rounded once."""
+def norm_narrow_rows(x: int, weight: int, y: int, rows: int, width: int, epsilon: float, more: float) -> None:
+    """`norm_rows` of rows, weights and what is written that are all bfloat16: it is rounded once."""
     wide, scale = np.empty(width, np.float32), np.empty(width, np.float32)
-    widen(x, wide.ctypes.data, width)
     widen(weight, scale.ctypes.data, width)
-    norm_rows(wide.ctypes.data, scale.ctypes.data, wide.ctypes.data, 1, width, epsilon, more)
-    narrow_heads(wide.ctypes.data, y, 0, 1, width)
+    for row in range(rows):
+        widen(x + 2 * row * width, wide.ctypes.data, width)
+        norm_rows(wide.ctypes.data, scale.ctypes.data, wide.ctypes.data, 1, width, epsilon, more)
+        narrow_heads(wide.ctypes.data, y + 2 * row * width, 0, 1, width)
 
 
 @compiled

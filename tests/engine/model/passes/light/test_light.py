@@ -225,7 +225,7 @@ def test_layers_of_small_drafts_are_computed_in_steps(untouched: Wrapped, runs: 
     assert not runs, "nothing is compiled for a draft alone"
     keep_draft_small(draft, ours(narrow("llama")))
     found = logits(draft)
-    assert len(runs) == PROMPTS * (2 * 4 + 1), "and the head of one row"
+    assert len(runs) == PROMPTS * (2 * 4 + 2), "and the head of each"
     assert_as_near(found, own, logits(untouched(doubled(tiny_model("llama", **shape)))))
     head, embedding = draft.model.get_output_embeddings(), draft.model.get_input_embeddings()
     assert isinstance(head._parameters["weight"], SmallWeight)

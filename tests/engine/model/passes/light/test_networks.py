@@ -10,12 +10,14 @@ from engine.model.context import Context
 from engine.model.gguf.block_types import TYPES
 from engine.model.heads.hidden_states import HiddenStates
 from engine.model.network import Network, wrap
+from engine.model.passes.light import head as light_head
 from engine.model.passes.light.adoption import has_known_layers, takes_one_call
 from engine.model.passes.light.head import Head
 from engine.model.passes.light.light_rows import MOST_ROWS
 from engine.model.passes.light.networks import PAGE, Scored, _Turns
 from engine.model.passes.light.norms import lighten_norm
 from engine.model.products import product
+from engine.model.products.bfloat_loops import PAIRS, bfloat_loop
 from engine.model.products.compiling import has_compiler
 from engine.model.products.product import blocks
 from engine.weights.codecs.codec import codec_named
@@ -142,7 +144,7 @@ def with_stored_head(kind: str, dtype: torch.dtype) -> Network:
 @pytest.mark.skipif(not has_compiler(), reason="numba does not run here")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["small", "narrow", "packed"])
-def test_a_heads_row_has_the_bits_of_its_linear_module(
+def test_a_heads_rows_have_the_bits_of_its_linear_module(
     kind: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(product, "SMALLEST", 1)
@@ -154,19 +156,30 @@ def test_a_heads_row_has_the_bits_of_its_linear_module(
     assert len(head._programs) == 1
     module.bias = torch.nn.Parameter(torch.randn(module.out_features), requires_grad=False)
     assert torch.equal(head(states), module(states))
-    if kind != "packed":
-        states = torch.randn(1, 3, 512, dtype=dtype)
-        assert torch.equal(head(states), module(states))
-    assert len(head._programs) == 1, "of one row alone, and without biases"
+    assert len(head._programs) == 1, "none with biases"
+    module.bias = None
+    is_light = dtype == torch.float32 or bfloat_loop() is PAIRS
+    for count, rows in enumerate((2, 3, 7), 1):
+        for _ in range(2):
+            states = torch.randn(1, rows, 512, dtype=dtype)
+            assert torch.equal(head(states), module(states))
+        assert len(head._programs) == 1 + (count if is_light else 0)
+    monkeypatch.setattr(light_head, "MOST_ROUNDED", 1)
+    assert torch.equal(head(states), module(states))
 
 
-def test_a_row_of_bfloat16_is_normed_as_in_float32() -> None:
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rows_of_bfloat16_are_normed_as_in_float32(rows: int) -> None:
     norm = tiny_model("llama", hidden_size=512).to(torch.bfloat16).model.norm
     norm.weight.data.copy_(torch.randn(512))
-    states = 3 * torch.randn(1, 1, 512).bfloat16()
+    states = 3 * torch.randn(1, rows, 512).bfloat16()
     own = type(norm).forward(norm.float(), states.float())
     assert lighten_norm(norm.to(torch.bfloat16))
-    assert torch.equal(norm(states), own.bfloat16())
+    found = norm(states)
+    if rows == 1 or bfloat_loop() is PAIRS:
+        assert torch.equal(found, own.bfloat16())
+    else:
+        torch.testing.assert_close(found.float(), own, rtol=2**-7, atol=0)
 
 
 @pytest.mark.parametrize(
