@@ -4,9 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_, itemgetter
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,11 +14,11 @@ from engine.model.passes.layer_hooks import together_of
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.layer_programs import LayerProgram
 from engine.model.passes.light.layers import LightLayer, Ready, light_layer
-from engine.model.products.layouts import Array
-from engine.model.products.product import native
+from engine.model.passes.light.telling import Telling
 from engine.model.products.programs import Steps
 
 MOST_PRODUCTS = 1 << 30  # numbers times rows that are multiplied in one go: some 25 ms, as a pass can only end between
+_weight = itemgetter("weight")
 KEPT = 64  # chains: for each first layer, and number of rows of a tree's levels
 
 
@@ -27,29 +27,30 @@ class _Chain:
     """Layers that were found to go together, their programs, and what that was found with.
 
     `hooks`: what the modules have of them, and the numbers that torch gave these. `called`: those that are called each
-    time, with their layers; `others`: those that must have nothing to do. `cells`: see `LayerProgram`.
+    time, with their layers; `others`: those that must have nothing to do.
     """
 
     lights: Sequence[LightLayer]
     programs: Sequence[LayerProgram]
-    hooks: Sequence[tuple[Mapping[int, Any], tuple[int, int]]]
+    hooks: Sequence[Mapping[int, Any]]
+    numbers: Sequence[tuple[int, int]]
     called: Sequence[tuple[Any, Any]]
     others: Sequence[Any]
-    weights: Sequence[tuple[dict[str, Any], Any]]
+    parameters: Sequence[dict[str, Any]]
+    weights: Sequence[Any]
     staying: Sequence[tuple[LightLayer, StayingExperts | None]]
-    cells: Array
+    telling: Telling
     pairs: int  # of a row and an expert, of all layers
 
     def holds(self) -> bool:
         """Whether all is as it was."""
         if not self.programs[0].steps.is_as_allowed():
             return False
-        for parameters, weight in self.weights:
-            if parameters["weight"] is not weight:
-                return False
-        for hooks, numbers in self.hooks:
-            if _numbers_of(hooks) != numbers:
-                return False
+        # Without the interpreter's own loops: there are hundreds, and no cache holds them.
+        if not all(map(is_, map(_weight, self.parameters), self.weights)):
+            return False
+        if [*map(_numbers_of, self.hooks)] != self.numbers:
+            return False
         for light, known in self.staying:
             if light.staying is not known:
                 return False
@@ -58,8 +59,9 @@ class _Chain:
     def ready(self, masks: Sequence[Tensor | None], cache: Any, embeddings: Any) -> list[Ready] | None:
         """Of all its layers, in a pass; None unless loops compute all of each."""
         found: list[Ready] = []
+        ready: Ready | None = None
         for light, program, mask in zip(self.lights, self.programs, masks, strict=False):
-            ready = light.ready(program, mask, cache, embeddings)
+            ready = light.ready(program, mask, cache, embeddings, ready)
             if ready is None or not ready.attends:
                 return None
             found.append(ready)
@@ -137,16 +139,19 @@ def _found(layers: Sequence[Any], states: Tensor, embeddings: Any) -> _Chain | N
 
 def _chain_of(layers: Sequence[Any], lights: Sequence[LightLayer], programs: Sequence[LayerProgram]) -> _Chain:
     kept = [hooks for layer, light in zip(layers, lights, strict=True) for hooks in _kept_hooks(layer, light)]
+    modules = [module for light in lights for module in light.multiplied]
     every = [(hook, layer, together_of(hook)) for layer in layers for hook in _hooks(layer)]
     return _Chain(
         lights,
         programs,
-        [(hooks, _numbers_of(hooks)) for hooks in kept],
+        kept,
+        [*map(_numbers_of, kept)],
         [(hook, layer) for hook, layer, when in every if when == "each" or (when == "once" and layer is layers[0])],
         [hook for hook, _, when in every if when == "never"],
-        [(module._parameters, module._parameters["weight"]) for light in lights for module in light.linear],
+        [module._parameters for module in modules],
+        [_weight(module._parameters) for module in modules],
         [(light, light.staying) for light in lights if light.experts is not None],
-        np.concatenate([program.cells for program in programs]),
+        Telling(programs),
         sum(program.pairs for program in programs),
     )
 
@@ -171,16 +176,13 @@ def _hooks(layer: Any) -> tuple[Any, ...]:
 
 
 def _computed(chain: _Chain, ready: Sequence[Ready], states: Tensor) -> Tensor:
-    found = [torch.empty_like(states) for _ in range(2)]
-    places, choice = [each.data_ptr() for each in found], torch.empty(chain.pairs, dtype=torch.int64)
-    lengths, values = [each.slots.length for each in ready], list[int]()
-    room, size = choice.data_ptr(), choice.itemsize
+    others = [torch.empty_like(states) for _ in range(2)]
+    places = [states.data_ptr(), *(others[number % 2].data_ptr() for number in range(len(ready)))]
+    choice = torch.empty(chain.pairs, dtype=torch.int64)
+    lengths = [each.slots.length for each in ready]
     try:
-        for number, each in enumerate(ready):
-            x = places[(number + 1) % 2] if number else states.data_ptr()
-            values += LightLayer.values(each, x, places[number % 2], choice=room)
-            room += size * each.program.pairs
-        native().write_all(chain.cells, np.array(values, np.int64))
+        chain.telling.tell(places, ready[0].turns, choice.data_ptr())
+        chain.telling.claim([each.slots for each in ready], [each.mask for each in ready])
         Steps.run_all([program.steps for program in chain.programs])
     except BaseException:
         for each, length in zip(ready, lengths, strict=True):
@@ -191,4 +193,4 @@ def _computed(chain: _Chain, ready: Sequence[Ready], states: Tensor) -> Tensor:
         for program, own in zip(chain.programs, choices, strict=True):
             if program.mixed is not None:
                 program.mixed.announce(own.view(-1, program.chosen))
-    return found[(len(ready) - 1) % 2]
+    return others[(len(ready) - 1) % 2]

@@ -47,7 +47,7 @@ class GroupedExperts:
     @property
     def choice_cell(self) -> int:
         """Where it is told where the router's choice lies: an address."""
-        return self._told.ctypes.data + 8 * self._groups.CHOICE
+        return int(self._told.ctypes.data) + 8 * int(self._groups.CHOICE)
 
     def lay_out(self, x: Tensor, staying: StayingExperts) -> Tensor:
         """Add the steps for x [rows, columns]; returns the weighted sums, [rows, width]. Raises `RoomError`."""

@@ -12,12 +12,11 @@ from engine.model.passes.light.attentions import KnownAttention
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.sparse import KnownMixture, Mixed, Routed, lay_out_experts, lay_out_router
-from engine.model.products.layouts import Array
+from engine.model.passes.light.telling import Telling
 from engine.model.products.product import Product, Stored, native
 from engine.model.products.programs import Room, Steps
 
 NETWORK = 4  # products of an attention, behind which those of the network come
-WEIGHT = 2  # the field of the steps NORM and BIAS with the address of a parameter
 
 Field = tuple[int, int]
 """A step, and one of its numbers."""
@@ -36,7 +35,7 @@ class Told:
     normed: list[Field] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     kept: list[Field] = field(default_factory=list)
-    parameters: list[tuple[int, Any, str]] = field(default_factory=list)  # for `WEIGHT`: whose, of which name
+    parameters: list[tuple[int, Any, str]] = field(default_factory=list)  # of NORM and BIAS: whose, and its name
 
 
 @dataclass(slots=True)
@@ -59,24 +58,11 @@ class LayerProgram:
     mixed: Mixed | None = None  # and what its experts make of it, where they stay in memory
     shared: Tensor | None = None  # what a network beside its experts makes of it
     sinks: Any = None  # the attention whose sinks are told in each pass; None where there are none, or copies of them
-    cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # addresses of `values` and `slot_values`
+    telling: Telling | None = None  # once the steps are finished
 
-    def find_cells(self) -> None:
-        """Once the steps are finished."""
-        place, told, loop = self.steps.program.ctypes.data, self.told, native()
-        turns = [(step, number) for step in told.turns for number in (2, 3)]  # cosines and sines
-        kept = [(step, number + more) for step, number in told.kept for more in (0, 1)]
-        parameters = [(step, WEIGHT) for step, _, _ in told.parameters]
-        fields = [*parameters, *told.states, *told.found, *told.normed, *turns]
-        cells = [place + 8 * (loop.steps.STEP * step + number) for step, number in fields]
-        here = self.of_attention.ctypes.data
-        cells += [here + 8 * loop.attending.SINKS] if self.sinks is not None else []
-        cells += self.routed.cells(self.steps.program) if self.routed is not None else []
-        cells += [place + 8 * (loop.steps.STEP * step + number) for step, number in kept]
-        attending = loop.attending
-        of_attention = [attending.KEYS, attending.VALUES, attending.KEY_STEP, attending.VALUE_STEP]
-        of_attention += [attending.MASK, attending.MASK_STEP, attending.SLOTS]
-        self.cells = np.array([*cells, *(here + 8 * number for number in of_attention)], np.int64)
+    def cell(self, step: int, number: int) -> int:
+        """The address of one of a step's numbers, once they are finished."""
+        return self.steps.program.ctypes.data + 8 * (native().steps.STEP * step + number)  # type: ignore[no-any-return]
 
     @property
     def chosen(self) -> int:
@@ -87,30 +73,6 @@ class LayerProgram:
     def pairs(self) -> int:
         """The same of all rows together."""
         return 0 if self.routed is None else self.routed.weights.numel()
-
-    def values(self, x: int, y: int, normed: int, choice: int, cosine: int, sine: int) -> list[int]:
-        """What is told anew in each pass but for slots and the mask, see `slot_values`: addresses, as these are."""
-        told = self.told
-        found = [module._parameters[name].data_ptr() for _, module, name in told.parameters]
-        found += [x] * len(told.states)
-        found += [y] * len(told.found)
-        found += [normed] * len(told.normed)
-        found += (cosine, sine, cosine, sine)
-        if self.sinks is not None:
-            found.append(self.sinks._parameters["sinks"].data_ptr())
-        if self.routed is not None:
-            found += self.routed.values(choice)
-        return found
-
-    def slot_values(self, slots: Any, mask: Tensor | None) -> list[int]:
-        """And that of slots, which are taken for as many keys and values as there are rows."""
-        _, _, rows, width = self.query.shape
-        keys, values, begin = slots.claim(rows)
-        step, start, size = keys.stride(1), slots.start, keys.itemsize
-        key, value, written, seen = keys.data_ptr(), values.data_ptr(), size * begin * width, size * start * width
-        place, distance = (0, 0) if mask is None else (mask.data_ptr(), mask.stride(2))
-        told = (key + seen, value + seen, step, step, place, distance, begin + rows - start)
-        return [key + written, step, value + written, step, *told]
 
 
 class LayerBuilder:
@@ -159,7 +121,7 @@ class LayerBuilder:
         if not self._is_wide:
             told.found.append(self._written(found))
         steps.finish()
-        program.find_cells()
+        program.telling = Telling([program])
         if program.mixed is not None:
             program.mixed.finish(steps.program)
         return program

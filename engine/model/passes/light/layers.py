@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from types import MethodType
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +19,7 @@ from engine.model.passes.light.light_rows import are_light, are_narrow, are_turn
 from engine.model.passes.light.norms import known_norm
 from engine.model.passes.light.sparse import KnownMixture, known_mixture
 from engine.model.products.layouts import UNIT
-from engine.model.products.product import Product, Stored, Woven, native
+from engine.model.products.product import Product, Stored, Woven
 from engine.model.products.programs import RoomError
 
 LAYERS = {
@@ -120,6 +119,7 @@ class Ready(NamedTuple):
     program: LayerProgram
     slots: Any
     mask: Tensor | None
+    given: Tensor | None  # the mask as it was handed over
     turns: tuple[Tensor, ...]  # cosines and sines, float32 [1, rows, numbers of a head that are turned]
     attends: bool  # with loops; else torch's kernel does
 
@@ -163,8 +163,13 @@ class LightLayer:
         return [*found, network.gate_proj, network.up_proj, network.down_proj] if self._is_gated else found
 
     @property
+    def multiplied(self) -> list[Any]:
+        """The same, and those of a network beside the experts."""
+        return [*self.linear, *self._shared]
+
+    @property
     def _shared(self) -> list[Any]:
-        """The same of a network beside the experts."""
+        """The same of that network alone."""
         shared = self._mixture.shared if self._mixture is not None else None
         return [] if shared is None else [shared.gate_proj, shared.up_proj, shared.down_proj]
 
@@ -181,9 +186,17 @@ class LightLayer:
         width: int = embeddings[0].shape[-1] if self._known.is_partial else self._attention.head_dim
         return width
 
-    def ready(self, program: LayerProgram, mask: Tensor | None, cache: Any, embeddings: Any) -> Ready | None:
-        """A program of this layer with what a pass hands over; None where that is left to the library's own code."""
+    def ready(
+        self, program: LayerProgram, mask: Tensor | None, cache: Any, embeddings: Any, like: Ready | None = None
+    ) -> Ready | None:
+        """A program of this layer with what a pass hands over; None where that is left to the library's own code.
+
+        `like`: what was found for another layer of this `kind` and as many rows, which is mostly the same.
+        """
         slots = cache.layers[self._index]
+        if like is not None and mask is like.given and _are_like(slots, like.slots):
+            return like._replace(program=program, slots=slots)
+        given = mask
         if not hasattr(slots, "claim"):
             return None
         if mask is not None and mask.is_floating_point() and self._known.has_sinks:
@@ -191,7 +204,7 @@ class LightLayer:
         attends = self._attends(program, slots, mask)
         if self._known.has_sinks and not attends:  # torch's kernel knows none
             return None
-        return Ready(program, slots, mask, _shared.wide(embeddings, self.turned(embeddings)), attends)
+        return Ready(program, slots, mask, given, _shared.wide(embeddings, self.turned(embeddings)), attends)
 
     def compute(self, states: Tensor, mask: Tensor | None, cache: Any, embeddings: Any) -> Tensor | None:
         """What the layer makes of states [1, rows, width]; None where that is left to the library's own code."""
@@ -205,9 +218,11 @@ class LightLayer:
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
         choice = torch.empty(states.shape[1], program.chosen, dtype=torch.int64) if program.chosen else None
         after, chosen = (0 if each is None else each.data_ptr() for each in (normed, choice))
-        values = self.values(ready, states.data_ptr(), found.data_ptr(), after, chosen)
-        native().write_all(program.cells[: len(values)], np.array(values, np.int64))
+        telling = program.telling
+        assert telling is not None, "as `LayerBuilder.build` left it"
+        telling.tell((states.data_ptr(), found.data_ptr()), ready.turns, chosen, after)
         if ready.attends:
+            telling.claim([ready.slots], [ready.mask])
             program.steps.run(0, len(program.steps))
         else:
             self._run_with_torch(ready)
@@ -228,13 +243,6 @@ class LightLayer:
         shared = program.shared.to(normed.dtype, copy=True) if program.shared is not None else None
         made = network.experts(normed[0], choice, weights)[None]
         return made if shared is None else made + shared  # type: ignore[no-any-return]
-
-    @staticmethod
-    def values(ready: Ready, x: int, y: int, normed: int = 0, choice: int = 0) -> list[int]:
-        """What the program's cells are told in this pass, by addresses; slots are taken if the loops attend."""
-        program, (cosine, sine) = ready.program, ready.turns
-        found = program.values(x, y, normed, choice, cosine.data_ptr(), sine.data_ptr())
-        return found + program.slot_values(ready.slots, ready.mask) if ready.attends else found
 
     def _attends(self, program: LayerProgram, slots: Any, mask: Tensor | None) -> bool:
         """Whether the loops attend."""
@@ -323,6 +331,12 @@ class LightLayer:
         linear = [*self.linear, *self._shared]
         builder = LayerBuilder(self._layer, linear, self._known, states, turned, mixture, staying)
         return builder.build([query, key, value, output, *network], by_pairs, products)
+
+
+def _are_like(slots: Any, others: Any) -> bool:
+    """Whether loops attend to slots if they do to others."""
+    is_one = type(slots) is type(others) and slots.may_be_claimed and others.may_be_claimed
+    return is_one and slots.length == others.length and slots.start == others.start
 
 
 def _attends_in_pairs(program: LayerProgram) -> bool:

@@ -35,9 +35,14 @@ ROUTERS = {
 SCORED = "31569c3fdbe756b2"
 """The digest of `forward` of a router by scores of each expert alone: DeepSeek's and GLM-4.5's, float32 throughout."""
 
+BIAS = "e_score_correction_bias"  # a buffer of such routers
 PLACE = 4  # in what loops are told of a matrix that is one array: its address
 STAYING = "staying_experts"
 """The attribute of a module of experts, in its `__dict__`, that gives its `StayingExperts`, or None for now."""
+
+
+Cell = Callable[[int, int], int]
+"""The address of one of the numbers of a step, see `LayerProgram.cell`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class KnownMixture:
     @property
     def bias(self) -> Tensor | None:
         """Of each expert, float32, where the router has that and loops can read it."""
-        bias: Tensor | None = self.router._buffers.get("e_score_correction_bias") if self.is_scored else None
+        bias: Tensor | None = self.router._buffers.get(BIAS) if self.is_scored else None
         return bias if bias is not None and bias.dtype == torch.float32 and bias.is_contiguous() else None
 
     @property
@@ -119,23 +124,15 @@ class Routed:
     biased: tuple[tuple[int, int], ...] = ()
     others: list[int] = field(default_factory=list)
 
-    def cells(self, program: Array) -> list[int]:
-        """Where `values` are written of a finished program: addresses."""
-        place, step = program.ctypes.data, 8 * native().steps.STEP
-        choosing, biased = (
-            [place + step * line + 8 * number for line, number in fields] for fields in (self.choosing, self.biased)
-        )
-        return [self.record.ctypes.data + 8 * PLACE, *choosing, *self.others, *biased]
+    def choice_cells(self, cell: Cell) -> list[int]:
+        """Where it is told where to write the choice."""
+        return [*(cell(*each) for each in self.choosing), *self.others]
 
-    def values(self, choice: int) -> list[int]:
-        """Where the router's weight and bias lie now, and where to write the choice, an address."""
-        told = len(self.choosing) + len(self.others)
-        found = [self.known.router._parameters["weight"].data_ptr(), *[choice] * told]
-        if self.biased:
-            bias = self.known.bias
-            assert bias is not None, "see `KnownMixture.product`"
-            found += [bias.data_ptr()] * len(self.biased)
-        return found
+    def sources(self, cell: Cell) -> list[tuple[tuple[dict[str, Any], str], int]]:
+        """The router's weight and bias, by module's attribute and name, and where it is told where each lies."""
+        router = self.known.router
+        found = [((router._parameters, "weight"), self.record.ctypes.data + 8 * PLACE)]
+        return found + [((router._buffers, BIAS), cell(*each)) for each in self.biased]
 
 
 def lay_out_router(steps: Steps, room: Room, x: Tensor, logits: Tensor, router: Stored, known: KnownMixture) -> Routed:
@@ -184,7 +181,7 @@ class Mixed:
         for hook in experts._forward_pre_hooks.values():
             if hook is not self.staying.brings:
                 hook(experts, (routed.x, choice, routed.weights))
-        self.staying.used(len(set(choice.flatten().tolist())))
+        self.staying.used(choice.numel() if len(choice) == 1 else len(set(choice.flatten().tolist())))
 
 
 def lay_out_experts(steps: Steps, room: Room, routed: Routed, staying: StayingExperts, is_narrow: bool) -> Mixed:
