@@ -10,6 +10,7 @@ from engine.errors import Cancelled
 from engine.loading.loaded_pair import LoadedPair
 from engine.loading.oom_retry import guarded
 from engine.loading.planning import AUTO_BUDGET
+from engine.model.passes.light.likeliest import likeliest
 from engine.observing.round_events import RoundEvents
 from engine.observing.watcher import Watcher
 from engine.protocol.messages import Event
@@ -129,5 +130,6 @@ def _inputs(
         routing=lambda: loaded.routing,
         mixture=loaded.mixture,
         expected=loaded.weights.plan.expected,
+        likeliest=likeliest,
         sampling=Sampler(options.sampling, prompt, Uniforms(options.sampling.seed), begun),
     )

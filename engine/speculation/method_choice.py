@@ -16,7 +16,7 @@ from engine.speculation.methods.lookup import Autoregression, Lookup
 from engine.speculation.methods.rng import Rng
 from engine.speculation.methods.sampled_trees import Drafting
 from engine.speculation.methods.sequoia import LearnedShapes, PlannedShapes, PrescribedShape, Sequoia
-from engine.speculation.methods.specexec import BorrowingSpecExec, SpecExec
+from engine.speculation.methods.specexec import BorrowingSpecExec, Likeliest, SpecExec
 from engine.speculation.methods.specinfer import Chain, SpecInfer
 from engine.speculation.trees.tree_program import MOST_LEVELS, PRIOR, AcceptanceVector, TreeShape, program_for
 from engine.speculation.tuning.auto import Auto
@@ -76,6 +76,7 @@ class MethodInputs:
     only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
     mixture; `mixture`: what such a target is, as far as that is known. `expected`: seconds of its passes by their rows,
     None where they were not planned by what was measured. `is_trial`: the pair answers to learn about itself.
+    `likeliest`: see `SpecExec`.
     """
 
     sampling: Sampling
@@ -93,6 +94,7 @@ class MethodInputs:
     mixture: Mixture | None = None
     expected: PassTime | None = None
     is_trial: bool = False
+    likeliest: Likeliest = lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,10 @@ def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> 
     kind = BorrowingSpecExec if inputs.forgets else SpecExec
     calibration = inputs.learned().calibration if options.speculation.calibrate else None
     ranks = inputs.counts if options.sampling.temperature == 0 else None
-    return kind(draft, inputs.sampling, options.speculation, inputs.vocabulary, calibration, inputs.observer, ranks)
+    return kind(
+        draft, inputs.sampling, options.speculation, inputs.vocabulary, calibration, inputs.observer, ranks,
+        inputs.likeliest,
+    )  # fmt: skip
 
 
 def _sampled(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> ChosenMethod:

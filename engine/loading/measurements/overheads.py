@@ -12,6 +12,7 @@ from engine import accelerator
 from engine.model.context import Context
 from engine.model.network import wrap
 from engine.model.passes.layer_hooks import Together
+from engine.model.passes.light.likeliest import likeliest
 from engine.protocol.options import SamplingOptions, SpeculationOptions
 from engine.speculation.interfaces import Fixed, TreeBounds
 from engine.speculation.methods.specexec import SpecExec
@@ -186,7 +187,7 @@ def level_overhead(vocabulary: int, device: torch.device, check: Callable[[], No
         for _ in range(TREE_REPEATS + 1):  # the first one warms up
             check()
             draft = _Canned(logits)
-            method = SpecExec(draft, sampler, options, vocabulary)
+            method = SpecExec(draft, sampler, options, vocabulary, likeliest=likeliest)
             begin = time.perf_counter()
             method.grow([0, 1], TreeBounds(nodes, options.depth))
             times.append((time.perf_counter() - begin) / draft.passes)

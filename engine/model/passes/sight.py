@@ -100,6 +100,8 @@ class Sight:
 
     def on(self, device: torch.device) -> "Sight":
         """The same on a device: at most two small copies, which wait for nothing there."""
+        if self.positions.device == device:
+            return self
         visible = None if self.visible is None else self.visible.to(device, non_blocking=True)
         return replace(self, positions=self.positions.to(device, non_blocking=True), visible=visible)
 

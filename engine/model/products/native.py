@@ -22,6 +22,7 @@ from engine.model.products.loops import (
     between,
     groups,
     kernels,
+    likeliest,
     output_kernels,
     pairs,
     shares,
@@ -262,6 +263,10 @@ def _gated_pairs(share: Any, _matrix: Any) -> None:
     groups.gate(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
 
 
+def _likeliest(share: Any, _matrix: Any) -> None:
+    likeliest.find(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
+
+
 def _mixed_rows(share: Any, _matrix: Any) -> None:
     groups.mix(look(share + 8 * MATRIX), look(share + 8 * BEGIN), look(share + 8 * END))
 
@@ -273,7 +278,8 @@ def loop_for(work: str) -> int:
     "attention" and "attention in pairs": of heads, or parts of them, told at `MATRIX`; "gate": of numbers at X and Y;
     "pack" and "pairs": blocks of the columns of x at X into Y, see `kernels.pack` and `pairs.pack_wide`; "digits": one
     to four rows of it, at `WIDTH` whether in fewer ones, and twice their order; "copy": rows of it. Where these three
-    find rows that do not lie one behind the other, stands at `MATRIX`. "gate pairs" and "mix rows": see `groups`.
+    find rows that do not lie one behind the other, stands at `MATRIX`. "gate pairs" and "mix rows": see `groups`;
+    "likeliest": of rows of logits, see `likeliest.find`.
     """
     loop = {
         "attention": _attended,
@@ -285,6 +291,7 @@ def loop_for(work: str) -> int:
         "copy": _copied,
         "gate pairs": _gated_pairs,
         "mix rows": _mixed_rows,
+        "likeliest": _likeliest,
     }[work]
     made = _loops[work,] = callback(types.void(types.int64, types.CPointer(types.int64)), loop)
     return int(made.address)

@@ -1,6 +1,6 @@
 """SpecExec (Svirschevski et al., NeurIPS 2024, arXiv 2406.02532): the K best prefixes, in batched passes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -40,6 +40,10 @@ class Read:
         return bool(self.log_probs[self.row, 0] > -np.inf)
 
 
+Likeliest = Callable[[Tensor, int, int], tuple[Numbers, Integers] | None]
+"""(logits [rows, any], vocabulary, width): logarithms and tokens [rows, width]; None where that is left to torch."""
+
+
 class SpecExec:
     """Expands up to `batch` frontier nodes per draft pass, `width` children each, for at most `depth` passes a tree.
 
@@ -62,12 +66,15 @@ class SpecExec:
         calibration: Calibration | None = None,
         observer: Observer | None = None,
         ranks: AcceptanceCounts | None = None,
+        likeliest: Likeliest = lambda *_: None,
     ) -> None:
         """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
 
         Without `calibration` the draft's own probability ranks the nodes, as published. `observer` sees them come.
-        `ranks` counts which of the draft's likeliest tokens the target said, for other methods.
+        `ranks` counts which of the draft's likeliest tokens the target said, for other methods. `likeliest` finds these
+        faster than torch does, where it can.
         """
+        self._likeliest = likeliest
         self._ranks = ranks
         self._draft = draft
         self._sampling = sampling
@@ -184,6 +191,8 @@ class SpecExec:
         -inf throughout behind a node where the draft computes no numbers, as where its logits overflow.
         """
         width = min(self._options.width, self._vocabulary, logits.shape[-1])
+        if (quickly := self._likeliest(logits, self._vocabulary, width)) is not None:
+            return quickly[0].astype(np.float64), quickly[1]
         with threads_for(logits.numel()):
             tops = [
                 rows.log_softmax(-1, dtype=torch.float32)[:, : self._vocabulary].topk(width)
