@@ -186,8 +186,7 @@ def shares_of(products: Sequence[tuple[int, ...]], threads: int, more_follow: bo
     """The lines of `shares.table_of` for products as `Stored.line` has them, as many as are worth their threads."""
     numbers = np.array(products, np.int64)
     loop = native()
-    rows = np.minimum(numbers[:, loop.ROWS], loop.shares.DECODED)
-    whole = int((rows * numbers[:, loop.COLUMNS] * numbers[:, loop.ALL]).sum())
+    whole = loop.shares.costs(numbers)
     worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
     count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
     return loop.shares.table_of(numbers, whole, count)  # type: ignore[no-any-return]

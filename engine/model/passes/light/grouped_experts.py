@@ -52,8 +52,7 @@ class GroupedExperts:
     def lay_out(self, x: Tensor, staying: StayingExperts) -> Tensor:
         """Add the steps for x [rows, columns]; returns the weighted sums, [rows, width]. Raises `RoomError`."""
         loop, told, steps = self._groups, self._told, self._steps
-        numbers = [self._keep(np.zeros(self._pairs, np.int64)) for _ in range(4)]
-        places = [each.ctypes.data for each in numbers]
+        places = [self._scratch(self._pairs).ctypes.data for _ in range(4)]
         told[[loop.ORDER, loop.SOURCES, loop.OWNERS, loop.PAIRS_OF]] = places
         told[loop.EXPERTS] = len(staying.up.members)
         steps.add(native().steps.GROUP, told.ctypes.data)
@@ -99,13 +98,13 @@ class GroupedExperts:
         self._told[field] = told.ctypes.data
         found = [self._room.take(pairs.count, piece.rows) for piece in pieces]
         outs = self._keep(np.array([[y.data_ptr(), y.shape[1]] for y in found], np.int64))
-        columns, kinds = pieces[0].columns, self._kinds(pieces[0], gathers=bool(pairs.sources))
-        loops = self._keep(np.array([self._loops(piece) for piece in pieces], np.int64))
+        kinds, loops = _loops_for(self._steps, pieces, self._rows, self._is_narrow, gathers=bool(pairs.sources))
         packed = self._room.take(pairs.count * (int(kinds[:, loop.BYTES].max()) + loop.LINE) // 4)
         told[[loop.STACK_X, loop.STACK_SOURCES]] = pairs.x.data_ptr(), pairs.sources
-        told[[loop.STACK_COLUMNS, loop.PIECES]] = columns, len(pieces)
-        told[[loop.PLACES, loop.KINDS]] = stack.places.ctypes.data, kinds.ctypes.data
-        told[[loop.LOOPS, loop.FOUND, loop.PACKED]] = loops.ctypes.data, outs.ctypes.data, packed.data_ptr()
+        told[[loop.STACK_COLUMNS, loop.PIECES]] = pieces[0].columns, len(pieces)
+        told[[loop.PLACES, loop.KINDS]] = stack.places.ctypes.data, self._keep(kinds).ctypes.data
+        told[[loop.LOOPS, loop.FOUND]] = self._keep(loops).ctypes.data, outs.ctypes.data
+        told[loop.PACKED] = packed.data_ptr()
         self._tables(told, pairs.count, len(pieces), kinds)
         self._steps.keep_all(stack)
         return found
@@ -118,31 +117,44 @@ class GroupedExperts:
         rows = np.maximum(np.arange(len(kinds)), 1)
         of_a_group = -(-np.where(kinds[:, loop.UNITS] > 0, kinds[:, loop.UNITS], rows) // kinds[:, loop.STEP])
         packs = int(np.ceil(pairs * (of_a_group / rows).max()))
-        tables = [np.zeros((count, share), np.int64) for count in (packs, most + pairs * pieces)]
-        lines = self._keep(np.zeros((pairs * pieces, native().shares.BEGIN), np.int64))
+        lines = self._scratch(pairs * pieces * native().shares.BEGIN)
         told[[loop.LINES, loop.MOST, loop.WORTH]] = lines.ctypes.data, most, worth
-        fields = (loop.PACKS, loop.PACK_COUNT), (loop.TABLE, loop.TABLE_COUNT)
-        for table, (place, count) in zip(tables, fields, strict=True):
+        fields = (packs, loop.PACKS, loop.PACK_COUNT), (most + pairs * pieces, loop.TABLE, loop.TABLE_COUNT)
+        for count, place, told_count in fields:
+            table = self._scratch(count * share)
             told[place] = table.ctypes.data
-            self._counts.append((told, count, self._steps.share(table, told)))
+            self._counts.append((told, told_count, self._steps.share(table.reshape(-1, share), told)))
 
-    def _kinds(self, piece: Stored, gathers: bool) -> Array:
-        """How rows of a group are packed, for each number of these: see `groups.KIND`."""
-        loop = self._groups
-        found = self._keep(np.zeros((self._rows + 1, loop.KIND), np.int64))
-        found[:, loop.STEP] = 1
-        for rows in range(1, self._rows + 1):
-            packing = self._steps.packing(piece, rows, self._is_narrow)
-            if packing is None and gathers and rows > 1:
-                packing = native().loop_for("copy"), 0, 4 * piece.columns, 0, 1
-            if packing is not None:
-                found[rows] = packing
-        return found
-
-    def _loops(self, piece: Stored) -> list[int]:
-        """The loop that multiplies with a piece, for each number of rows."""
-        return [0, *(self._steps.loop_of(piece, rows, self._is_narrow) for rows in range(1, self._rows + 1))]
+    def _scratch(self, count: int) -> Array:
+        """Numbers int64 that every grouping writes anew: where all layers have theirs."""
+        return self._room.take(2 * count).numpy().view(np.int64)
 
     def _keep(self, numbers: Array) -> Array:
         self._kept.append(numbers)
         return numbers
+
+
+_made: dict[tuple[int | bool, ...], tuple[Array, Array]] = {}
+
+
+def _loops_for(
+    steps: Steps, pieces: Sequence[Stored], rows: int, is_narrow: bool, gathers: bool
+) -> tuple[Array, Array]:
+    """How rows of a group are packed, see `groups.KIND`, and the loops for each piece, by the number of rows.
+
+    `gathers`: they do not lie one behind the other. Made once for all layers whose pieces are alike.
+    """
+    first, loop = pieces[0], native().groups
+    key = rows, is_narrow, gathers, *(each for piece in pieces for each in (piece.places("alone")[0], piece.columns))
+    if key not in _made:
+        kinds = np.zeros((rows + 1, loop.KIND), np.int64)
+        kinds[:, loop.STEP] = 1
+        for count in range(1, rows + 1):
+            packing = steps.packing(first, count, is_narrow)
+            if packing is None and gathers and count > 1:
+                packing = native().loop_for("copy"), 0, 4 * first.columns, 0, 1
+            if packing is not None:
+                kinds[count] = packing
+        found = [[0, *(steps.loop_of(piece, count, is_narrow) for count in range(1, rows + 1))] for piece in pieces]
+        _made[key] = kinds, np.array(found, np.int64)
+    return _made[key]

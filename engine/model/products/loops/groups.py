@@ -16,7 +16,6 @@ from engine.model.products.loops.shares import (
     ALL,
     BEGIN,
     COLUMNS,
-    DECODED,
     END,
     LOOP,
     MATRIX,
@@ -25,6 +24,7 @@ from engine.model.products.loops.shares import (
     WIDTH,
     X,
     Y,
+    cost,
     lay_out,
 )
 from engine.model.products.pointers import floats, integers
@@ -107,7 +107,7 @@ def _share_out(place: int, owners: Array, most_rows: int) -> None:
             line[LOOP], line[MATRIX], line[X] = loops[piece, rows], matrices[piece], x
             line[Y] = found[piece, 0] + 4 * begin * width
             line[ROWS], line[COLUMNS], line[ALL], line[WIDTH] = rows, columns, width, width
-            whole += min(rows, DECODED) * columns * width
+            whole += cost(rows) * columns * width
             count += 1
         begin = end
     shares = max(1, min(told[MOST], whole // told[WORTH]))

@@ -7,13 +7,15 @@ from engine.model.products.layouts import TOGETHER, Array
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, WIDTH, BEGIN, END = range(10)
 SHARE = 10  # numbers of a share: rows of x, columns, rows of the matrix, numbers of a row of y, and which rows it does
-DECODED = 4  # rows of x whose products take about as long as decoding a matrix does
+DECODED = (
+    4  # rows of x whose products take about as long as decoding a matrix does; two more take as long as one of them
+)
 
 
 def table_of(products: Array, whole: int, count: int) -> Array:
     """Lines of shares for all rows of the matrices of `products`, int64 [products, `BEGIN`], about `count` of them.
 
-    `whole`: how many products of numbers these are. Each share is for a multiple of so many rows of a matrix as lie
+    `whole`: what they cost, see `cost`. Each share is for a multiple of so many rows of a matrix as lie
     together, but for the last one of each matrix.
     """
     table = np.empty((count + len(products), SHARE), np.int64)
@@ -21,12 +23,27 @@ def table_of(products: Array, whole: int, count: int) -> Array:
 
 
 @compiled
+def costs(products: Array) -> int:
+    """What products cost, see `cost`."""
+    whole = 0
+    for each in range(len(products)):
+        whole += cost(products[each, ROWS]) * products[each, COLUMNS] * products[each, ALL]
+    return whole
+
+
+@compiled
+def cost(rows: int) -> int:
+    """Of so many rows of x with a matrix, against one row, about: threads are to end together."""
+    return min(rows, DECODED) + max(0, rows - DECODED) // 2
+
+
+@compiled
 def lay_out(products: Array, whole: int, count: int, table: Array) -> int:
     """Write the lines of `table_of` into a table that has room for them; returns how many these are."""
     line = 0
     for each in range(len(products)):
-        rows = min(products[each, ROWS], DECODED)
-        step = -(-whole // (count * products[each, COLUMNS] * rows * TOGETHER)) * TOGETHER
+        by_row = cost(products[each, ROWS]) * products[each, COLUMNS]
+        step = -(-whole // (count * by_row * TOGETHER)) * TOGETHER
         for begin in range(0, products[each, ALL], step):
             for field in range(BEGIN):
                 table[line, field] = products[each, field]

@@ -69,7 +69,7 @@ def test_any_range_of_rows_is_multiplied_with_the_same_bits(case: str) -> None:
     loops, x = product._kernels(), torch.randn(5, SHAPE[1], generator=torch.Generator().manual_seed(3))
     packed = np.full(x.numel(), np.nan, np.float32)
     for begin, end in ((0, 1), (1, -(-SHAPE[1] // loops.BLOCK))):
-        loops.pack(x.numpy(), packed, begin, end)
+        loops.pack(x.numpy(), np.empty(0, np.int64), packed, begin, end)
     for rows, loop, given in ((1, loops.one_row, x[:1].numpy()), (5, loops.several_rows, packed)):
         found = torch.full((rows, SHAPE[0]), 7.0)
         for begin, end in ((0, 1), (1, 4), (4, 27), (27, 1020), (1020, SHAPE[0] - 2)):
