@@ -42,18 +42,16 @@ class Telling:
         self._choices, self._choice_places = self._of_choices(programs)
         self._without_slots = len(self._cells)
         self._slots = [self._take(cells) for cells in zip(*map(_slot_cells, programs), strict=True)]
-        self._of_rows = np.array([program.query.shape[2] for program in programs])
-        self._widths = np.array([program.query.shape[3] for program in programs])
-        self._kept: list[Tensor | None] = [None] * len(programs)  # keys: values are allocated with them
-        self._keys, self._values, self._bytes, self._steps = (np.zeros(len(programs), np.int64) for _ in range(4))
-        self._places, self._told = np.array(self._cells), np.zeros(len(self._cells), np.int64)
+        self._rows = [int(program.query.shape[2]) for program in programs]
+        self._widths = np.array([program.query.shape[3] for program in programs], np.int64)
+        self._places, self._told = np.array(self._cells, np.int64), np.zeros(len(self._cells), np.int64)
 
     def tell(self, places: Sequence[int], turns: tuple[Tensor, ...], choice: int = 0, normed: int = 0) -> None:
         """Tell all but slots, by addresses: `places`, of the first rows, and of what each program finds.
 
         `turns`: cosines and sines. `choice`: int64, where all choices of experts are written to one behind the other.
         """
-        told, where = self._told, np.array(places)
+        told, where = self._told, np.array(places, np.int64)
         told[self._x], told[self._found] = where[self._x_of], where[self._found_of + 1]
         told[self._normed] = normed
         told[self._cosines], told[self._sines] = turns[0].data_ptr(), turns[1].data_ptr()
@@ -64,28 +62,20 @@ class Telling:
 
     def claim(self, slots: Sequence[Any], masks: Sequence[Tensor | None]) -> None:
         """Take slots of the cache for the rows of each program, and tell which these are, and what is seen."""
-        begins = np.array([self._claimed(number, each) for number, each in enumerate(slots)])
-        starts, told = np.array([each.start for each in slots]), self._told
+        claimed = [_claimed(each, rows) for each, rows in zip(slots, self._rows, strict=True)]
+        keys, values, steps, sizes, begins, starts, ends = np.array(claimed, np.int64).T
         masked = [(0, 0) if mask is None else (mask.data_ptr(), mask.stride(2)) for mask in masks]
-        written, seen = begins * self._bytes, starts * self._bytes
+        written, seen = begins * sizes * self._widths, starts * sizes * self._widths
         numbers = (
-            *(self._keys + written, self._steps, self._values + written, self._steps),
-            *(self._keys + seen, self._values + seen, self._steps, self._steps),
-            *np.array(masked).T,
-            begins + self._of_rows - starts,
+            *(keys + written, steps, values + written, steps),
+            *(keys + seen, values + seen, steps, steps),
+            *np.array(masked, np.int64).T,
+            ends - starts,
         )
+        told, begin = self._told, self._without_slots
         for part, some in zip(self._slots, numbers, strict=True):
             told[part] = some
-        begin = self._without_slots
         native().write_all(self._places[begin:], told[begin:])
-
-    def _claimed(self, number: int, slots: Any) -> int:
-        keys, values, begin = slots.claim(self._of_rows[number])
-        if keys is not self._kept[number]:
-            self._kept[number] = keys
-            self._keys[number], self._values[number] = keys.data_ptr(), values.data_ptr()
-            self._bytes[number], self._steps[number] = keys.itemsize * self._widths[number], keys.stride(1)
-        return begin  # type: ignore[no-any-return]
 
     def _take(self, cells: Iterable[int]) -> slice:
         begin = len(self._cells)
@@ -122,6 +112,15 @@ class Telling:
             places += [begin] * len(own)
             begin += CHOICE * program.pairs
         return self._take(cells), np.array(places, np.int64)
+
+
+def _claimed(slots: Any, rows: int) -> tuple[int, ...]:
+    """Where a layer's keys and values lie, the distance from head to head, bytes of a number, and which slots to use.
+
+    These are the first new one, the first one that is seen, and the end.
+    """
+    keys, values, begin = slots.claim(rows)
+    return keys.data_ptr(), values.data_ptr(), keys.stride(1), keys.itemsize, begin, slots.start, begin + rows
 
 
 def _slot_cells(program: "LayerProgram") -> list[int]:
