@@ -461,13 +461,12 @@ def mix(outputs: Array, order: Array, weights: Array, found: Array) -> None:
     place = np.empty(rows * chosen, np.int64)
     for pair in range(len(order)):
         place[order[pair]] = pair
+    width = found.shape[1]
+    found[:] = 0
     for row in range(rows):
-        line = found[row]
-        line[:] = 0
         for k in range(chosen):
-            some, weight = outputs[place[row * chosen + k]], weights[row, k]
-            for i in range(len(line)):
-                line[i] += some[i] * weight
+            some = outputs.ctypes.data + 4 * width * place[row * chosen + k]
+            between.add_weighted(some, weights[row, k], found.ctypes.data + 4 * width * row, width)
 
 
 @compiled

@@ -21,15 +21,9 @@ from engine.model.products.product import Alternating, Joined, plain
 from engine.model.streamable_network import build_streamable
 from engine.weights.planning.arrangement import Tier
 from engine.weights.planning.expert_ways import ExpertWay
+from engine.weights.streaming.experts.beside import weighted_sum
 from engine.weights.streaming.experts.binding import find_experts
-from engine.weights.streaming.experts.followed import (
-    FollowedExperts,
-    LastingParts,
-    Pairs,
-    Use,
-    is_followed,
-    weighted_sum,
-)
+from engine.weights.streaming.experts.followed import FollowedExperts, LastingParts, Pairs, Use, is_followed
 from engine.weights.streaming.experts.routing import RoutingRecord
 from engine.weights.streaming.layer_stream import LayerStream, StreamOptions
 from tests.campaigns.extent import choose

@@ -1,6 +1,6 @@
-"""Layers of mixtures in one call: one row's router, the choice and the experts are steps, with the bits of any way."""
+"""Layers of mixtures in one call: the router, the choice and the experts of few rows are steps, with the same bits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,32 +94,6 @@ def rows(streamable: StreamableNetwork) -> list[Tensor]:
     return found
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("family", KINDS)
-def test_a_row_has_the_same_bits_where_experts_stay_and_where_they_are_streamed(
-    family: str, dtype: torch.dtype, tmp_path: Path, announced: list[Tensor]
-) -> None:
-    streamable = build_streamable(of_file(family, tmp_path), dtype, CPU)
-    found: list[list[Tensor]] = []
-    for tiers in (STAY, STREAMED):
-        stream = opened(streamable, tiers)
-        found.append(rows(streamable))
-        assert len(announced) == LAYERS * len(TEXT), "in steps where they stay alone"
-        assert stream.expert_use.in_place > 0
-        stream.close()
-    assert_same(*found)
-    without = opened(streamable, STAY)
-    for layer in streamable.network.layers:
-        assert layer.mlp.experts.__dict__.pop(STAYING)  # type: ignore[union-attr]
-    assert_same(rows(streamable), found[0])
-    without.close()
-    if dtype == torch.float32:
-        stream = opened(streamable, STAY, few_rows=0)
-        for one, other in zip(rows(streamable), found[0], strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
-        stream.close()
-
-
 def trees(streamable: StreamableNetwork) -> list[Tensor]:
     """Logits of trees, one behind the other."""
     context = Context(streamable.network, 64)
@@ -133,30 +107,60 @@ def trees(streamable: StreamableNetwork) -> list[Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("family", KINDS)
-def test_a_tree_has_the_same_bits_where_experts_stay_and_where_they_are_streamed(
-    family: str, dtype: torch.dtype, tmp_path: Path, announced: list[Tensor]
+@pytest.mark.parametrize("scored", [rows, trees], ids=["rows", "trees"])
+def test_bits_are_the_same_where_experts_stay_and_where_they_are_streamed(
+    scored: Callable[[StreamableNetwork], list[Tensor]],
+    family: str,
+    dtype: torch.dtype,
+    tmp_path: Path,
+    announced: list[Tensor],
 ) -> None:
     streamable = build_streamable(of_file(family, tmp_path), dtype, CPU)
+    sizes = [1] * len(TEXT) if scored is rows else [len(tokens) for tokens, _ in TREES]
+    are_light = scored is rows or dtype == torch.float32 or bfloat_loop() is PAIRS
+    few_rows = FEW_ROWS if scored is rows else MORE_ROWS
     found: list[list[Tensor]] = []
     for tiers in (STAY, STREAMED):
-        stream = opened(streamable, tiers, MORE_ROWS)
+        stream = opened(streamable, tiers, few_rows)
         announced.clear()
-        found.append(trees(streamable))
-        if tiers == STAY and (dtype == torch.float32 or bfloat_loop() is PAIRS):
-            assert [len(each) for each in announced[-LAYERS * len(TREES) :: LAYERS]] == [len(each) for each, _ in TREES]
+        found.append(scored(streamable))
+        gone = [len(each) for each in announced[-LAYERS * len(sizes) :: LAYERS]]
+        assert gone == (sizes if tiers == STAY and are_light else []), "in steps where they stay alone"
         assert stream.expert_use.in_place > 0
         stream.close()
     assert_same(*found)
-    without = opened(streamable, STAY, MORE_ROWS)
+    without = opened(streamable, STAY, few_rows)
     for layer in streamable.network.layers:
         assert layer.mlp.experts.__dict__.pop(STAYING)  # type: ignore[union-attr]
-    assert_same(trees(streamable), found[0])
+    assert_same(scored(streamable), found[0])
     without.close()
     if dtype == torch.float32:
         stream = opened(streamable, STAY, few_rows=0)
-        for one, other in zip(trees(streamable), found[0], strict=True):
+        for one, other in zip(scored(streamable), found[0], strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=1e-4 * float(other.abs().max()))
         stream.close()
+
+
+def test_a_weight_of_a_shared_network_that_is_replaced_is_used(tmp_path: Path) -> None:
+    streamable = build_streamable(of_file("glm4_moe", tmp_path), torch.float32, CPU)
+    stream = opened(streamable, STAY)
+    context = Context(streamable.network, 64)
+    context.prefill([3, 4, 5])
+
+    def row() -> Tensor:
+        found = context.score([7], [-1])
+        context.rewind(context.length)
+        return found
+
+    row()  # the first one makes a chain
+    expected, mlp = row(), streamable.network.layers[1].mlp
+    shared: Any = mlp.shared_experts  # type: ignore[union-attr]
+    one, other = shared.gate_proj._parameters, shared.up_proj._parameters
+    one["weight"], other["weight"] = other["weight"], one["weight"]
+    assert not torch.equal(row(), expected)
+    one["weight"], other["weight"] = other["weight"], one["weight"]
+    assert torch.equal(row(), expected)
+    stream.close()
 
 
 @pytest.mark.parametrize("family", choose(["qwen3_moe"], list(KINDS)))

@@ -14,7 +14,7 @@ from engine.model.passes.layer_hooks import together_of
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.layer_programs import LayerProgram
 from engine.model.passes.light.layers import LightLayer, Ready, light_layer
-from engine.model.passes.light.telling import Telling
+from engine.model.passes.light.program_inputs import ProgramInputs
 from engine.model.products.programs import Steps
 
 MOST_PRODUCTS = 1 << 30  # numbers times rows that are multiplied in one go: some 25 ms, as a pass can only end between
@@ -39,7 +39,7 @@ class _Chain:
     parameters: Sequence[dict[str, Any]]
     weights: Sequence[Any]
     staying: Sequence[tuple[LightLayer, StayingExperts | None]]
-    telling: Telling
+    inputs: ProgramInputs
     pairs: int  # of a row and an expert, of all layers
 
     def holds(self) -> bool:
@@ -151,7 +151,7 @@ def _chain_of(layers: Sequence[Any], lights: Sequence[LightLayer], programs: Seq
         [module._parameters for module in modules],
         [_weight(module._parameters) for module in modules],
         [(light, light.staying) for light in lights if light.experts is not None],
-        Telling(programs),
+        ProgramInputs(programs),
         sum(program.pairs for program in programs),
     )
 
@@ -181,8 +181,8 @@ def _computed(chain: _Chain, ready: Sequence[Ready], states: Tensor) -> Tensor:
     choice = torch.empty(chain.pairs, dtype=torch.int64)
     lengths = [each.slots.length for each in ready]
     try:
-        chain.telling.tell(places, ready[0].turns, choice.data_ptr())
-        chain.telling.claim([each.slots for each in ready], [each.mask for each in ready])
+        chain.inputs.write(places, ready[0].turns, choice.data_ptr())
+        chain.inputs.claim_slots([each.slots for each in ready], [each.mask for each in ready])
         Steps.run_all([program.steps for program in chain.programs])
     except BaseException:
         for each, length in zip(ready, lengths, strict=True):

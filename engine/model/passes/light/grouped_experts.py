@@ -32,17 +32,13 @@ class GroupedExperts:
     def __init__(self, steps: Steps, room: Room, weights: Tensor, is_narrow: bool) -> None:
         """`weights`: float32 [rows, chosen], in the room. `is_narrow`: of a network that computes in bfloat16."""
         self._steps, self._room, self._is_narrow = steps, room, is_narrow
-        self._groups = native().groups
-        self._told = np.zeros(self._groups.GROUPING, np.int64)
+        loop = self._groups = native().groups
+        self._told = np.zeros(loop.GROUPING, np.int64)
         self._kept: list[Array] = [self._told]
         self._counts: list[tuple[Array, int, int]] = []  # of a stack, the field, and the step that is told
         rows, chosen = weights.shape
         self._rows, self._pairs = rows, rows * chosen
-        self._told[[self._groups.PASS_ROWS, self._groups.CHOSEN, self._groups.WEIGHTS]] = (
-            rows,
-            chosen,
-            weights.data_ptr(),
-        )
+        self._told[[loop.PASS_ROWS, loop.CHOSEN, loop.WEIGHTS]] = rows, chosen, weights.data_ptr()
 
     @property
     def choice_cell(self) -> int:
@@ -52,11 +48,11 @@ class GroupedExperts:
     def lay_out(self, x: Tensor, staying: StayingExperts) -> Tensor:
         """Add the steps for x [rows, columns]; returns the weighted sums, [rows, width]. Raises `RoomError`."""
         loop, told, steps = self._groups, self._told, self._steps
-        places = [self._scratch(self._pairs).ctypes.data for _ in range(4)]
-        told[[loop.ORDER, loop.SOURCES, loop.OWNERS, loop.PAIRS_OF]] = places
+        places = [self._scratch(self._pairs).ctypes.data for _ in range(3)]
+        told[[loop.SOURCES, loop.OWNERS, loop.PAIRS_OF]] = places
         told[loop.EXPERTS] = len(staying.up.members)
         steps.add(native().steps.GROUP, told.ctypes.data)
-        inner = self._multiplied(loop.UP, staying.up, _Pairs(x, self._pairs, places[1]))
+        inner = self._multiplied(loop.UP, staying.up, _Pairs(x, self._pairs, places[0]))
         gated = self._gated(inner, staying)
         (outputs,) = self._multiplied(loop.DOWN, staying.down, _Pairs(gated, self._pairs))
         found = self._room.take(self._rows, outputs.shape[1])

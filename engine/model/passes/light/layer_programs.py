@@ -11,8 +11,8 @@ from torch import Tensor
 from engine.model.passes.light.attentions import KnownAttention
 from engine.model.passes.light.experts import StayingExperts
 from engine.model.passes.light.norms import known_norm
+from engine.model.passes.light.program_inputs import ProgramInputs
 from engine.model.passes.light.sparse import KnownMixture, Mixed, Routed, lay_out_experts, lay_out_router
-from engine.model.passes.light.telling import Telling
 from engine.model.products.product import Product, Stored, native
 from engine.model.products.programs import Room, Steps
 
@@ -58,7 +58,7 @@ class LayerProgram:
     mixed: Mixed | None = None  # and what its experts make of it, where they stay in memory
     shared: Tensor | None = None  # what a network beside its experts makes of it
     sinks: Any = None  # the attention whose sinks are told in each pass; None where there are none, or copies of them
-    telling: Telling | None = None  # once the steps are finished
+    inputs: ProgramInputs | None = None  # once the steps are finished
 
     def cell(self, step: int, number: int) -> int:
         """The address of one of a step's numbers, once they are finished."""
@@ -121,7 +121,7 @@ class LayerBuilder:
         if not self._is_wide:
             told.found.append(self._written(found))
         steps.finish()
-        program.telling = Telling([program])
+        program.inputs = ProgramInputs([program])
         if program.mixed is not None:
             program.mixed.finish(steps.program)
         return program

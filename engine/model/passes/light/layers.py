@@ -218,11 +218,11 @@ class LightLayer:
         found, normed = torch.empty_like(states), torch.empty_like(states) if program.told.normed else None
         choice = torch.empty(states.shape[1], program.chosen, dtype=torch.int64) if program.chosen else None
         after, chosen = (0 if each is None else each.data_ptr() for each in (normed, choice))
-        telling = program.telling
-        assert telling is not None, "as `LayerBuilder.build` left it"
-        telling.tell((states.data_ptr(), found.data_ptr()), ready.turns, chosen, after)
+        inputs = program.inputs
+        assert inputs is not None, "as `LayerBuilder.build` left it"
+        inputs.write((states.data_ptr(), found.data_ptr()), ready.turns, chosen, after)
         if ready.attends:
-            telling.claim([ready.slots], [ready.mask])
+            inputs.claim_slots([ready.slots], [ready.mask])
             program.steps.run(0, len(program.steps))
         else:
             self._run_with_torch(ready)

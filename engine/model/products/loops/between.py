@@ -168,3 +168,19 @@ def clamped_gate(gate: int, up: int, step: int, bias: int, y: int, count: int, a
             some[lane], others[lane] = g, -limit if u < -limit else u
         g = numbers(some, 0)
         store(out, i, times(plus(numbers(others, 0), one), over(g, plus(one, exponential(times(g, slope))))))
+
+
+@compiled
+def add(x: int, y: int, z: int, count: int) -> None:
+    """Write x + y into z."""
+    one, other, found = numba.carray(floats(x), count), numba.carray(floats(y), count), numba.carray(floats(z), count)
+    for i in range(count):
+        found[i] = one[i] + other[i]
+
+
+@compiled
+def add_weighted(x: int, weight: float, y: int, count: int) -> None:
+    """Add x, times a weight, to y."""
+    some, found = numba.carray(floats(x), count), numba.carray(floats(y), count)
+    for i in range(count):
+        found[i] += some[i] * weight

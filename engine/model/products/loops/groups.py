@@ -31,22 +31,18 @@ from engine.model.products.pointers import floats, integers
 
 # What the grouping of a layer is told, and all that follows it: int64; addresses of int64 unless said otherwise.
 CHOICE, PASS_ROWS, CHOSEN, EXPERTS = range(4)  # of [rows, chosen]; how many there are of each
-ORDER, SOURCES, OWNERS, PAIRS_OF = range(4, 8)  # of pairs: place in the choice, row, expert; of places: the pair
-UP, DOWN = 8, 9  # what is told of both stacks
-GATES, OTHERS, DISTANCE, EACH, HALF, GATED = range(
-    10, 16
-)  # float32; bytes from a pair to the next; numbers; see `gate`
-UP_BIASES, LIMIT, ALPHA, NARROW = range(16, 20)  # addresses of float32, 0 for none; both float32; whether to round
-OUTPUTS, OUTPUT_WIDTH, DOWN_BIASES, WEIGHTS, MIXED = range(20, 25)  # float32; see `mix`
-GROUPING = 25  # numbers
+SOURCES, OWNERS, PAIRS_OF = range(4, 7)  # of pairs: the row, and the expert; of places in the choice: the pair
+UP, DOWN = 7, 8  # what is told of both stacks
+# Of what lies between the stacks, see `gate`: float32, and bytes from a pair to the next; numbers.
+GATES, OTHERS, DISTANCE, EACH, HALF, GATED = range(9, 15)
+UP_BIASES, LIMIT, ALPHA, NARROW = range(15, 19)  # addresses of float32, 0 for none; both float32; whether to round
+OUTPUTS, OUTPUT_WIDTH, DOWN_BIASES, WEIGHTS, MIXED = range(19, 24)  # float32; see `mix`
+GROUPING = 24  # numbers
 
-# What is told of a stack:
-STACK_X, STACK_SOURCES, STACK_COLUMNS, PIECES = range(
-    4
-)  # of pairs: x float32, and rows of it; 0 if these are the pairs
-PLACES, KINDS, LOOPS, FOUND = range(
-    4, 8
-)  # [experts, pieces]; [rows + 1, KIND]; [pieces, rows + 1]; [pieces, 2]: y, rows
+# What is told of a stack. Of pairs: x float32, and rows of it; 0 if these are the pairs.
+STACK_X, STACK_SOURCES, STACK_COLUMNS, PIECES = range(4)
+# [experts, pieces]; [rows + 1, KIND]; [pieces, rows + 1]; [pieces, 2]: where products are written to, and rows.
+PLACES, KINDS, LOOPS, FOUND = range(4, 8)
 PACKED = 8  # where rows are packed
 PACKS, PACK_COUNT, LINES, TABLE, TABLE_COUNT = range(9, 14)  # tables, and where their counts are told
 MOST, WORTH = 14, 15  # shares; products of numbers that one is worth
@@ -60,13 +56,13 @@ LINE = 64  # bytes of a line of the cache, where packed rows begin
 
 
 @compiled
-def put_together(place: int) -> None:
+def group_pairs(place: int) -> None:
     """Sort pairs by their experts, those of an expert by their rows, and write all lines of shares."""
     told = numba.carray(integers(place), GROUPING)
     chosen, experts, pairs = told[CHOSEN], told[EXPERTS], told[PASS_ROWS] * told[CHOSEN]
     choice = numba.carray(integers(told[CHOICE]), pairs)
-    order, sources = numba.carray(integers(told[ORDER]), pairs), numba.carray(integers(told[SOURCES]), pairs)
-    owners, pairs_of = numba.carray(integers(told[OWNERS]), pairs), numba.carray(integers(told[PAIRS_OF]), pairs)
+    sources, owners = numba.carray(integers(told[SOURCES]), pairs), numba.carray(integers(told[OWNERS]), pairs)
+    pairs_of = numba.carray(integers(told[PAIRS_OF]), pairs)
     begins = np.zeros(experts + 1, np.int64)
     for at in range(pairs):
         begins[choice[at] + 1] += 1
@@ -75,7 +71,7 @@ def put_together(place: int) -> None:
     for at in range(pairs):
         pair = begins[choice[at]]
         begins[choice[at]] += 1
-        order[pair], sources[pair], owners[pair], pairs_of[at] = at, at // chosen, choice[at], pair
+        sources[pair], owners[pair], pairs_of[at] = at // chosen, choice[at], pair
     _share_out(told[UP], owners, told[PASS_ROWS])
     _share_out(told[DOWN], owners, told[PASS_ROWS])
 
@@ -191,14 +187,11 @@ def mix(place: int, begin: int, end: int) -> None:
     owners = numba.carray(integers(told[OWNERS]), told[PASS_ROWS] * chosen)
     weights = numba.carray(floats(told[WEIGHTS]), end * chosen)
     for row in range(begin, end):
-        line = numba.carray(floats(told[MIXED] + 4 * width * row), width)
-        line[:] = 0
+        found = told[MIXED] + 4 * width * row
+        numba.carray(floats(found), width)[:] = 0
         for at in range(row * chosen, (row + 1) * chosen):
-            pair, weight = pairs_of[at], weights[at]
-            some = numba.carray(floats(told[OUTPUTS] + 4 * width * pair), width)
+            pair = pairs_of[at]
+            some = told[OUTPUTS] + 4 * width * pair
             if told[DOWN_BIASES]:
-                bias = numba.carray(floats(_bias(told[DOWN_BIASES], owners[pair])), width)
-                for i in range(width):
-                    some[i] += bias[i]
-            for i in range(width):
-                line[i] += some[i] * weight
+                between.add(some, _bias(told[DOWN_BIASES], owners[pair]), some, width)
+            between.add_weighted(some, weights[at], found, width)

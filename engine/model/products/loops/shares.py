@@ -7,16 +7,14 @@ from engine.model.products.layouts import TOGETHER, Array
 
 LOOP, MATRIX, X, Y, ROWS, COLUMNS, ALL, WIDTH, BEGIN, END = range(10)
 SHARE = 10  # numbers of a share: rows of x, columns, rows of the matrix, numbers of a row of y, and which rows it does
-DECODED = (
-    4  # rows of x whose products take about as long as decoding a matrix does; two more take as long as one of them
-)
+DECODED = 4  # rows of x whose products take about as long as decoding a matrix does; of more, two take as long as one
 
 
 def table_of(products: Array, whole: int, count: int) -> Array:
     """Lines of shares for all rows of the matrices of `products`, int64 [products, `BEGIN`], about `count` of them.
 
-    `whole`: what they cost, see `cost`. Each share is for a multiple of so many rows of a matrix as lie
-    together, but for the last one of each matrix.
+    `whole`: what they cost, see `cost`. Each share is for a multiple of so many rows of a matrix as lie together, but
+    for the last one of each matrix.
     """
     table = np.empty((count + len(products), SHARE), np.int64)
     return table[: lay_out(products, whole, count, table)]

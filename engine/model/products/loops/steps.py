@@ -24,17 +24,13 @@ BIAS = 6  # x, bias, rows, width: added to each row
 GATE = 7  # x, y, count: x = x / (1 + e to the power of -x) * y
 MIX = 8  # x, weights, y, rows, width: y = the sum of all rows of x, each times its weight
 NARROW = 9  # x, y, numbers from one head of y to the next, heads, width: of x as they lie, to bfloat16
-CLAMPED = (
-    10  # gate, up, numbers from one of either to the next, bias, y, count, alpha, limit: see `between.clamped_gate`
-)
+CLAMPED = 10  # gate, up, numbers from one to the next, bias, y, count, alpha, limit: see `between.clamped_gate`
 ROUTE = 11  # logits, experts, chosen, of all, normalised, choice, weights, -, rows: see `routing.choose`
 TELL = 12  # choice, owners, count, pieces, places, the first number told, bytes to the next: see `routing.tell`
 WIDEN = 13  # x, y, count: bfloat16 to float32
 ROUND = 14  # x, count: to what bfloat16 holds
-ROUTE_SCORED = (
-    15  # logits, experts, chosen, bias, normalised, choice, weights, scaling, rows: see `routing.choose_scored`
-)
-GROUP = 16  # the address of what the grouping is told: see `groups.put_together`
+ROUTE_SCORED = 15  # logits, experts, chosen, bias, normalised, choice, weights, scaling, rows: `routing.choose_scored`
+GROUP = 16  # the address of what the grouping is told: see `groups.group_pairs`
 
 
 @compiled
@@ -50,11 +46,11 @@ def small_step(step: Array) -> None:
     elif kind == PLACE:
         between.place_heads(step[1], step[2], step[3], step[4], step[5], step[6])
     elif kind == ADD:
-        _add(step[1], step[2], step[3], step[4])
+        between.add(step[1], step[2], step[3], step[4])
     elif kind == BIAS:
         for row in range(step[3]):
             place = step[1] + 4 * row * step[4]
-            _add(place, step[2], place, step[4])
+            between.add(place, step[2], place, step[4])
     elif kind == GATE:
         between.gate(step[1], step[2], step[1], step[3])
     elif kind == NARROW:
@@ -86,7 +82,7 @@ def _rarer_step(step: Array) -> None:
             choice, weights = step[6] + 8 * places, step[7] + 4 * places
             routing.choose_scored(logits, step[2], step[3], step[4], normalised, choice, weights, scaling)
     elif kind == GROUP:
-        groups.put_together(step[1])
+        groups.group_pairs(step[1])
     elif kind == TELL:
         routing.tell(step[1], step[2], step[3], step[4], step[5], step[6], step[7])
 
@@ -97,19 +93,9 @@ def _number(step: Array, field: int) -> Any:
 
 
 @compiled
-def _add(x: int, y: int, z: int, count: int) -> None:
-    one, other, found = numba.carray(floats(x), count), numba.carray(floats(y), count), numba.carray(floats(z), count)
-    for i in range(count):
-        found[i] = one[i] + other[i]
-
-
-@compiled
 def _mix(x: int, weights: int, y: int, rows: int, width: int) -> None:
     """In the order of the rows."""
-    some, factors = numba.carray(floats(x), (rows, width)), numba.carray(floats(weights), rows)
-    found = numba.carray(floats(y), width)
-    found[:] = 0
+    factors = numba.carray(floats(weights), rows)
+    numba.carray(floats(y), width)[:] = 0
     for row in range(rows):
-        factor = factors[row]
-        for i in range(width):
-            found[i] += some[row, i] * factor
+        between.add_weighted(x + 4 * row * width, factors[row], y, width)

@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.weights.streaming.binding import stored_views
 from engine.weights.streaming.experts.binding import ExpertBinding, Experts
 from engine.weights.streaming.experts.clocks import Clock
-from engine.weights.streaming.experts.followed import FollowedExperts, Pairs, Parts, Run, weighted_sum
+from engine.weights.streaming.experts.followed import FollowedExperts, Pairs, Parts, Run
 from engine.weights.streaming.experts.slots import ExpertSlots, ExpertSource
 from engine.weights.streaming.experts.split_layout import SplitLayout
 from engine.weights.streaming.prefetch_ring import OnWait
@@ -139,3 +139,14 @@ def _to_host(hidden: Tensor, choice: Tensor) -> tuple[Tensor, Tensor]:
     pieces = [each.contiguous().view(torch.uint8).flatten() for each in (choice.long(), hidden)]
     numbers, states = torch.split(torch.cat(pieces).cpu(), [len(piece) for piece in pieces])
     return states.view(hidden.dtype).view(hidden.shape), numbers.view(torch.int64).view(choice.shape)
+
+
+def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
+    """Outputs [pairs, width] of pairs in this order of theirs, weighted, and each row's added up: [rows, width].
+
+    Always in the order of the router's choice, whichever expert was computed first.
+    """
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(len(order), device=order.device)
+    in_order = outputs[inverse].view(*weights.shape, outputs.shape[-1])
+    return (in_order * weights.unsqueeze(-1)).sum(dim=1)

@@ -353,14 +353,3 @@ class FollowedExperts:
             else:
                 bias.copy_(own)
         return kept[stack.bias]
-
-
-def weighted_sum(outputs: Tensor, order: Tensor, weights: Tensor) -> Tensor:
-    """Outputs [pairs, width] of pairs in this order of theirs, weighted, and each row's added up: [rows, width].
-
-    Always in the order of the router's choice, whichever expert was computed first.
-    """
-    inverse = torch.empty_like(order)
-    inverse[order] = torch.arange(len(order), device=order.device)
-    in_order = outputs[inverse].view(*weights.shape, outputs.shape[-1])
-    return (in_order * weights.unsqueeze(-1)).sum(dim=1)

@@ -24,7 +24,7 @@ Source = tuple[dict[str, Any], str]
 """A module's parameters or buffers, and the name of one that may lie elsewhere in another pass."""
 
 
-class Telling:
+class ProgramInputs:
     """Of programs that run one behind the other: of each the rows are what the one before has found."""
 
     def __init__(self, programs: "Sequence[LayerProgram]") -> None:
@@ -46,7 +46,7 @@ class Telling:
         self._widths = np.array([program.query.shape[3] for program in programs], np.int64)
         self._places, self._told = np.array(self._cells, np.int64), np.zeros(len(self._cells), np.int64)
 
-    def tell(self, places: Sequence[int], turns: tuple[Tensor, ...], choice: int = 0, normed: int = 0) -> None:
+    def write(self, places: Sequence[int], turns: tuple[Tensor, ...], choice: int = 0, normed: int = 0) -> None:
         """Tell all but slots, by addresses: `places`, of the first rows, and of what each program finds.
 
         `turns`: cosines and sines. `choice`: int64, where all choices of experts are written to one behind the other.
@@ -60,7 +60,7 @@ class Telling:
         end = self._without_slots
         native().write_all(self._places[:end], told[:end])
 
-    def claim(self, slots: Sequence[Any], masks: Sequence[Tensor | None]) -> None:
+    def claim_slots(self, slots: Sequence[Any], masks: Sequence[Tensor | None]) -> None:
         """Take slots of the cache for the rows of each program, and tell which these are, and what is seen."""
         claimed = [_claimed(each, rows) for each, rows in zip(slots, self._rows, strict=True)]
         keys, values, steps, sizes, begins, starts, ends = np.array(claimed, np.int64).T
