@@ -43,6 +43,7 @@ from engine.model.products.units.several import (
     no_numbers,
     no_whole,
     totals,
+    two_digits,
     wide_fours,
     with_digit,
     with_products,
@@ -50,6 +51,7 @@ from engine.model.products.units.several import (
 )
 from engine.model.products.units.written import (
     BY_HALVES,
+    BY_TURNS,
     BY_UNITS,
     FOUR,
     half_total,
@@ -80,7 +82,8 @@ def order_of(parts: Any) -> int | None:
     """In which order x is written for matrices of such a layout, see `written`; None if there is no loop for them."""
     if not has_byte_products():
         return None
-    return BY_UNITS if type(parts) in k_codes.CODES else unit_codes.order_of(parts)
+    order = k_codes.ORDERS.get(type(parts))
+    return unit_codes.order_of(parts) if order is None else order
 
 
 @lru_cache(maxsize=1)
@@ -112,6 +115,11 @@ def _one(digits: Array) -> Any:
 
 def _write(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
     """Write 64 numbers in digits."""
+    raise NotImplementedError
+
+
+def _of_digits(parts: Any, whole: Any, digits: Array, rows: Any) -> Any:
+    """Eight numbers of each row from its sums of three digits; of no more than there are in `digits`."""
     raise NotImplementedError
 
 
@@ -170,21 +178,22 @@ def _multiply_blocks(parts: Any, x: Rows, y: Array, begin: int, end: int) -> Non
     """With a matrix of K types."""
     digits, steps, _, every = x
     blocks, size = len(steps) // len(every), by_layout.bytes_of_a_row(parts)
-    part, distance = size // blocks, max(AHEAD * size, FARTHER)
+    distance = max(AHEAD * size, FARTHER)
     for row in range(begin, end):
         found, offset, ahead = no_eight(every), no_eight(every), row * size + distance
         for block in range(blocks):
-            for place in range(ahead, ahead + part, LINE):
+            for place in range(ahead, ahead + k_codes.bytes_of_a_block(parts), LINE):
                 fetch(parts[0], place)
-            ahead += part
+            ahead += k_codes.bytes_of_a_block(parts)
             factors, pair = k_codes.factors(parts, row, block), UNITS // 2 * block
             whole = no_whole(every), no_whole(every), no_whole(every)
-            whole = with_products(k_codes.pair(parts, row, block, 0), FIRST(factors), digits, pair, whole, every)
-            whole = with_products(k_codes.pair(parts, row, block, 2), SECOND(factors), digits, pair + 1, whole, every)
-            whole = with_products(k_codes.pair(parts, row, block, 4), THIRD(factors), digits, pair + 2, whole, every)
-            whole = with_products(k_codes.pair(parts, row, block, 6), FOURTH(factors), digits, pair + 3, whole, every)
-            low, middle, high = eight_sums(whole[0], every), eight_sums(whole[1], every), eight_sums(whole[2], every)
-            some = with_digit(high, HIGHEST, with_digit(middle, MIDDLE, low, every), every)
+            codes = k_codes.four(parts, row, block, 0)
+            whole = with_products(codes[0], FIRST(factors), digits, pair, whole, every)
+            whole = with_products(codes[1], SECOND(factors), digits, pair + 1, whole, every)
+            codes = k_codes.four(parts, row, block, 1)
+            whole = with_products(codes[0], THIRD(factors), digits, pair + 2, whole, every)
+            whole = with_products(codes[1], FOURTH(factors), digits, pair + 3, whole, every)
+            some = _of_digits(parts, whole, digits, every)
             scale = by_step(k_codes.factor(parts, row, block), steps, block, every)
             found = with_scales(by_steps(some, steps, block, every), scale, found, every)
             offset = k_codes.with_offsets(parts, row, block, x, offset)
@@ -255,23 +264,42 @@ def _one_of_two(digits: Array) -> Any:  # noqa: ARG001
 
 
 def _write_three(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
-    four = DIGITS * FOUR * ((pair >> 1) * rows + row) + UNIT * (pair & 1)
-    if order == BY_UNITS:
-        write_by_units(line, i, factor, digits, DIGITS * PAIR * (pair * rows + row))
+    begin, gap = _places(pair, order, DIGITS, row, rows)
+    if order in {BY_UNITS, BY_TURNS}:
+        write_by_units(line, i, factor, digits, begin, gap)
     elif order == BY_HALVES:
-        write_by_halves(line, i, factor, digits, four)
+        write_by_halves(line, i, factor, digits, begin, gap)
     else:
-        write_woven(line, i, factor, digits, four)
+        write_woven(line, i, factor, digits, begin, gap)
 
 
 def _write_two(line: Array, i: int, factor: Any, digits: Array, pair: int, order: int, row: int, rows: int) -> None:
-    four = FEWER_DIGITS * FOUR * ((pair >> 1) * rows + row) + UNIT * (pair & 1)
-    if order == BY_UNITS:
-        write_fewer_by_units(line, i, factor, digits, FEWER_DIGITS * PAIR * (pair * rows + row))
+    begin, gap = _places(pair, order, FEWER_DIGITS, row, rows)
+    if order in {BY_UNITS, BY_TURNS}:
+        write_fewer_by_units(line, i, factor, digits, begin, gap)
     elif order == BY_HALVES:
-        write_fewer_by_halves(line, i, factor, digits, four)
+        write_fewer_by_halves(line, i, factor, digits, begin, gap)
     else:
-        write_fewer_woven(line, i, factor, digits, four)
+        write_fewer_woven(line, i, factor, digits, begin, gap)
+
+
+@compiled
+def _places(pair: int, order: int, count: int, row: int, rows: int) -> tuple[int, int]:
+    """Where the lowest digits of two units' first half begin, and how far behind those of the second one do."""
+    if order == BY_UNITS:
+        return count * PAIR * (pair * rows + row), UNIT
+    if order == BY_TURNS:
+        return count * PAIR * ((pair & ~1) * rows + row) + UNIT * (pair & 1), count * PAIR * rows
+    return count * FOUR * ((pair >> 1) * rows + row) + UNIT * (pair & 1), PAIR
+
+
+def _separate(parts: Any, whole: Any, digits: Array, rows: Any) -> Any:  # noqa: ARG001
+    low, middle, high = eight_sums(whole[0], rows), eight_sums(whole[1], rows), eight_sums(whole[2], rows)
+    return with_digit(high, HIGHEST, with_digit(middle, MIDDLE, low, rows), rows)
+
+
+def _together(parts: Any, whole: Any, digits: Array, rows: Any) -> Any:  # noqa: ARG001
+    return eight_sums(two_digits(whole[0], whole[1], rows), rows)
 
 
 def _fours_of(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -> Any:  # noqa: ARG001
@@ -304,9 +332,15 @@ def _adding_fours(parts: Any, codes: Any, digits: Array, four: int, rows: Any) -
     return _wide_fours_of if parts.instance_class in unit_codes.WIDE else _fours_of
 
 
+def _of_digits_of(parts: Any, whole: Any, digits: Array, rows: Any) -> Callable[..., Any]:  # noqa: ARG001
+    is_small = parts.instance_class in k_codes.SMALL and not _is_three(digits)
+    return _together if is_small else _separate
+
+
 overload(count_of)(_count_of)
 overload(_one)(_one_of)
 overload(_write)(_writing)
+overload(_of_digits)(_of_digits_of)
 overload(_fours)(_adding_fours)
 
 

@@ -258,34 +258,35 @@ def _with_offsets(factors: Any, scales: Array, at: int, less: int) -> None:
 
 
 @compiled
-def _write_pair(found: Any, scales: Array, group: int, factors: int, out: Array, i: int) -> None:
-    """Two units from their 64 codes, each with one or two `factors` and offsets."""
+def _write_pair(found: Any, scales: Array, group: int, gap: int, factors: int, out: Array, i: int) -> None:
+    """A unit and one so many behind it, from their 64 codes, each with one or two `factors` and offsets."""
     place = codes_at(0, group)
     _store_pair(scales, place, found)
     for unit in range(2):
-        first = (group + unit) * factors
+        first = (group + gap * unit) * factors
         last, codes = first + factors - 1, place + 8 * unit
         low = many_fused(_unsigned(scales, codes), many_splat(scales[first]), many_splat(scales[first + OFFSETS]))
         high = many_fused(_unsigned(scales, codes + 4), many_splat(scales[last]), many_splat(scales[last + OFFSETS]))
-        store_bfloats(out, i + 32 * unit, bfloats_of(low, high))
-
-
-@compiled
-def _write_block(parts: Any, row: int, begin: int, scales: Array, factors: int, out: Array, i: int) -> None:
-    """Eight units, of which each has one or two `factors`: without a branch, see `_q4_k`."""
-    block = begin >> 3
-    _write_pair(k_codes.pair(parts, row, block, 0), scales, 0, factors, out, i)
-    _write_pair(k_codes.pair(parts, row, block, 2), scales, 2, factors, out, i + 64)
-    _write_pair(k_codes.pair(parts, row, block, 4), scales, 4, factors, out, i + 128)
-    _write_pair(k_codes.pair(parts, row, block, 6), scales, 6, factors, out, i + 192)
+        store_bfloats(out, i + 32 * gap * unit, bfloats_of(low, high))
 
 
 def _q5_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    _write_block(parts, row, begin, scales, 1, out, i)
+    """Without a branch, see `_q4_k`."""
+    first, second = k_codes.four(parts, row, begin >> 3, 0)
+    _write_pair(first, scales, 0, 2, 1, out, i)
+    _write_pair(second, scales, 1, 2, 1, out, i + 32)
+    first, second = k_codes.four(parts, row, begin >> 3, 1)
+    _write_pair(first, scales, 4, 2, 1, out, i + 128)
+    _write_pair(second, scales, 5, 2, 1, out, i + 160)
 
 
 def _q6_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    _write_block(parts, row, begin, scales, 2, out, i)
+    first, second = k_codes.four(parts, row, begin >> 3, 0)
+    _write_pair(first, scales, 0, 1, 2, out, i)
+    _write_pair(second, scales, 2, 1, 2, out, i + 64)
+    first, second = k_codes.four(parts, row, begin >> 3, 1)
+    _write_pair(first, scales, 4, 1, 2, out, i + 128)
+    _write_pair(second, scales, 6, 1, 2, out, i + 192)
 
 
 def _levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001

@@ -26,11 +26,10 @@ from engine.model.products.building import (
     Vector,
     chosen,
     eight,
-    load,
     operation,
     undefined,
 )
-from engine.model.products.vectors import field_of, filled
+from engine.model.products.vectors import filled
 
 DIGITS, FEWER_DIGITS = 3, 2
 ONE, ONE_OF_FEWER = np.float32(1 << 22), np.float32(1 << 14)  # what `power` of a unit's numbers becomes
@@ -158,8 +157,9 @@ def _shorts_of(places: list[int]) -> Any:
     return operation(SIXTEEN_SHORTS, (SIXTEEN_BYTES,), build)
 
 
-unit_factors = _shorts_of([*range(8), *range(8)])
-"""The factors of eight units, which are the first eight bytes, for both halves of these."""
+turned_factors = _shorts_of([0, 2, 1, 3, 4, 6, 5, 7] * 2)
+"""The factors of eight units, which are the first eight bytes, for both halves of these; of four in a row the first and
+the third, and then the others."""
 half_factors = _shorts_of([*range(0, 16, 2), *range(1, 16, 2)])
 """The factors of eight units, which are sixteen bytes: those of their first halves, and of their second ones."""
 
@@ -201,9 +201,3 @@ For each unit bytes are moved to the right, or by less than 0 to the left, and o
 """
 joined = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, PAIR_OF_BYTES), lambda builder, low, high: builder.or_(low, high))
 """The bits of both."""
-
-
-sixty_four = load(PAIR_OF_BYTES, PAIR_OF_BYTES.llvm, lambda _, loaded: loaded)
-"""The bytes of two units."""
-pair_field = operation(PAIR_OF_BYTES, (PAIR_OF_BYTES, types.int64, types.int64), field_of)
-"""Of every byte the bits of a mask, once it is moved to the right: no more bits than remain there."""

@@ -11,6 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from engine.model.products.building import (
+    BYTES,
     EIGHT_NUMBERS,
     F16,
     F32,
@@ -21,6 +22,7 @@ from engine.model.products.building import (
     LANES,
     MANY,
     MANY_BYTES,
+    SIXTEEN_BYTES,
     Vector,
     chosen,
     constant,
@@ -28,6 +30,7 @@ from engine.model.products.building import (
     load,
     operation,
     place_of,
+    twice,
     undefined,
     with_arguments,
 )
@@ -64,6 +67,22 @@ word_at = load(types.int64, I32, lambda builder, loaded: builder.zext(loaded, I6
 """Four bytes, likewise."""
 long_at = load(types.int64, I64, lambda _, loaded: loaded)
 """Eight bytes, likewise, the highest bit as the sign."""
+
+
+def _six_bits(builder: Any, loaded: Any) -> Any:
+    """As four words of four bytes: the last one has four bits of all from the third word, and two of the first two."""
+    kind = ir.VectorType(I32, 4)
+    words = builder.bitcast(loaded, kind)
+    low, high = (chosen(builder, words, undefined(words), places) for places in ([1, 3, 2, 3], [1, 1, 2, 2]))
+    whole, four, two = 0x3F3F3F3F, 0x0F0F0F0F, 0x30303030
+    low = builder.and_(builder.lshr(low, ir.Constant(kind, [0, 0, 0, 4])), ir.Constant(kind, [whole, four] * 2))
+    high = builder.and_(builder.lshr(high, constant(kind, 2)), ir.Constant(kind, [0, two] * 2))
+    return twice(builder, builder.bitcast(builder.or_(low, high), loaded.type))
+
+
+six_bits = load(SIXTEEN_BYTES, ir.VectorType(I8, BYTES), _six_bits)
+"""(bytes, index): of a Q4_K or Q5_K block that begins at an index the factors of eight units, and their offsets, as
+bytes. Of 6 bits each, those of the last four units have their upper two bits beside those of the first four."""
 spread = load(EIGHT_NUMBERS, F32, lambda builder, loaded: _spread(builder, loaded, eight(F32)))
 """One float32 number of an array, eight times."""
 

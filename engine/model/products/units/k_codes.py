@@ -15,13 +15,14 @@ from engine.model.products.compiling import compiled
 from engine.model.products.units.digits import (
     half_factors,
     joined,
-    pair_field,
-    sixty_four,
+    turned_factors,
     two_fields,
-    unit_factors,
 )
-from engine.model.products.units.k_blocks import factors_q3_k, factors_q4_k
+from engine.model.products.units.fields import six_bits
+from engine.model.products.units.fours import high_codes, low_codes, sixty_four
+from engine.model.products.units.k_blocks import factors_q3_k
 from engine.model.products.units.several import with_sums
+from engine.model.products.units.written import BY_TURNS, BY_UNITS
 from engine.model.products.vectors import (
     first,
     first_high,
@@ -39,13 +40,21 @@ from engine.model.products.vectors import (
 HIGH = 2.0**-24  # by which `first_high` is too large
 
 
-def pair(parts: Any, row: int, block: int, unit: int) -> Any:
-    """The codes of a unit of a block and the next one, without a sign, less than 64; `unit` is even."""
+def four(parts: Any, row: int, block: int, half: int) -> Any:
+    """The codes of half of a block's units, without a sign, less than 64: two of these, and the other two.
+
+    The first ones are those of the first unit and the next, or of the first and the third, see `ORDERS`.
+    """
+    raise NotImplementedError
+
+
+def bytes_of_a_block(parts: Any) -> int:
+    """How long a block of 256 numbers is."""
     raise NotImplementedError
 
 
 def factors(parts: Any, row: int, block: int) -> Any:
-    """The whole factors of a block, see `unit_factors` and `half_factors`."""
+    """The whole factors of a block, see `turned_factors` and `half_factors`."""
     raise NotImplementedError
 
 
@@ -80,9 +89,9 @@ def _times(scale: Any, number: float) -> Any:
     return times(scale, splat(np.float32(number)))
 
 
-def _pair_q2_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    place = 2 * (unit & 3)
-    return two_fields(thirty_two(parts.blocks[row], 84 * block + 16 + 32 * (unit >> 2)), place, place + 2, 3)
+def _four_q2_k(parts: Any, row: int, block: int, half: int) -> Any:
+    both = thirty_two(parts.blocks[row], 84 * block + 16 + 32 * half)
+    return two_fields(both, 0, 2, 3), two_fields(both, 4, 6, 3)
 
 
 def _factors_q2_k(parts: Any, row: int, block: int) -> Any:
@@ -99,10 +108,11 @@ def _offsets_q2_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     return _of_halves(first(found), last(found), scale, x, block, offset)
 
 
-def _pair_q3_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    line, i, place = parts.blocks[row], 110 * block, 2 * (unit & 3)
-    low = two_fields(thirty_two(line, i + 32 + 32 * (unit >> 2)), place, place + 2, 3)
-    return joined(low, two_fields(thirty_two(line, i), unit - 2, unit - 1, 4))
+def _four_q3_k(parts: Any, row: int, block: int, half: int) -> Any:
+    line, i, unit = parts.blocks[row], 110 * block, 4 * half
+    both, third = thirty_two(line, i + 32 + 32 * half), thirty_two(line, i)
+    begin = joined(two_fields(both, 0, 2, 3), two_fields(third, unit - 2, unit - 1, 4))
+    return begin, joined(two_fields(both, 4, 6, 3), two_fields(third, unit, unit + 1, 4))
 
 
 def _factors_q3_k(parts: Any, row: int, block: int) -> Any:
@@ -119,12 +129,13 @@ def _offsets_q3_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     return _of_halves(first_high(found), last_high(found), scale, x, block, offset)
 
 
-def _pair_q4_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    return two_fields(thirty_two(parts.blocks[row], 144 * block + 16 + 16 * unit), 0, 4, 15)
+def _four_q4_k(parts: Any, row: int, block: int, half: int) -> Any:
+    found = sixty_four(parts.blocks[row], 144 * block + 16 + 64 * half)
+    return low_codes(found), high_codes(found)
 
 
 def _factors_q4_k(parts: Any, row: int, block: int) -> Any:
-    return unit_factors(factors_q4_k(parts.blocks[row], 144 * block))
+    return turned_factors(six_bits(parts.blocks[row], 144 * block))
 
 
 def _factor_q4_k(parts: Any, row: int, block: int) -> Any:
@@ -133,17 +144,18 @@ def _factor_q4_k(parts: Any, row: int, block: int) -> Any:
 
 def _offsets_q4_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 144 * block
-    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
+    return _of_units(last(six_bits(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
 
 
-def _pair_q5_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    line, i = parts.blocks[row], 176 * block
-    low = two_fields(thirty_two(line, i + 48 + 16 * unit), 0, 4, 15)
-    return joined(low, two_fields(thirty_two(line, i + 16), unit - 4, unit - 3, 16))
+def _four_q5_k(parts: Any, row: int, block: int, half: int) -> Any:
+    line, i, place = parts.blocks[row], 176 * block, 4 * half - 4
+    found, fifth = sixty_four(line, i + 48 + 64 * half), thirty_two(line, i + 16)
+    low = joined(low_codes(found), two_fields(fifth, place, place + 2, 16))
+    return low, joined(high_codes(found), two_fields(fifth, place + 1, place + 3, 16))
 
 
 def _factors_q5_k(parts: Any, row: int, block: int) -> Any:
-    return unit_factors(factors_q4_k(parts.blocks[row], 176 * block))
+    return turned_factors(six_bits(parts.blocks[row], 176 * block))
 
 
 def _factor_q5_k(parts: Any, row: int, block: int) -> Any:
@@ -152,13 +164,14 @@ def _factor_q5_k(parts: Any, row: int, block: int) -> Any:
 
 def _offsets_q5_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
     line, i = parts.blocks[row], 176 * block
-    return _of_units(last(factors_q4_k(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
+    return _of_units(last(six_bits(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
 
 
-def _pair_q6_k(parts: Any, row: int, block: int, unit: int) -> Any:
-    line, i, side, quarter = parts.blocks[row], 210 * block, unit >> 2, unit & 3
-    low = pair_field(sixty_four(line, i + 64 * side), 2 * quarter, 15)
-    return joined(low, two_fields(thirty_two(line, i + 128 + 32 * side), 2 * quarter - 4, 2 * quarter - 2, 48))
+def _four_q6_k(parts: Any, row: int, block: int, half: int) -> Any:
+    line, i = parts.blocks[row], 210 * block
+    found, high = sixty_four(line, i + 64 * half), thirty_two(line, i + 128 + 32 * half)
+    begin = joined(low_codes(found), two_fields(high, -4, -2, 48))
+    return begin, joined(high_codes(found), two_fields(high, 0, 2, 48))
 
 
 def _factors_q6_k(parts: Any, row: int, block: int) -> Any:
@@ -176,16 +189,46 @@ def _offsets_q6_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
 
 
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
-    layouts.Q2K: (_pair_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
-    layouts.Q3K: (_pair_q3_k, _factors_q3_k, _factor_q3_k, _offsets_q3_k),
-    layouts.Q4K: (_pair_q4_k, _factors_q4_k, _factor_q4_k, _offsets_q4_k),
-    layouts.Q5K: (_pair_q5_k, _factors_q5_k, _factor_q5_k, _offsets_q5_k),
-    layouts.Q6K: (_pair_q6_k, _factors_q6_k, _factor_q6_k, _offsets_q6_k),
+    layouts.Q2K: (_four_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
+    layouts.Q3K: (_four_q3_k, _factors_q3_k, _factor_q3_k, _offsets_q3_k),
+    layouts.Q4K: (_four_q4_k, _factors_q4_k, _factor_q4_k, _offsets_q4_k),
+    layouts.Q5K: (_four_q5_k, _factors_q5_k, _factor_q5_k, _offsets_q5_k),
+    layouts.Q6K: (_four_q6_k, _factors_q6_k, _factor_q6_k, _offsets_q6_k),
 }
-"""By layout: what stands for `pair`, `factors`, `factor` and `with_offsets`."""
+"""By layout: what stands for `four`, `factors`, `factor` and `with_offsets`."""
+
+SIZES: dict[type, int] = {
+    layouts.Q2K: 84,
+    layouts.Q3K: 110,
+    layouts.Q4K: 144,
+    layouts.Q5K: 176,
+    layouts.Q6K: 210,
+}
+"""Bytes of a block."""
+
+ORDERS: dict[type, int] = {
+    layouts.Q2K: BY_UNITS,
+    layouts.Q3K: BY_UNITS,
+    layouts.Q4K: BY_TURNS,
+    layouts.Q5K: BY_TURNS,
+    layouts.Q6K: BY_UNITS,
+}
+"""In which order numbers are written that codes are multiplied with, see `written`."""
+
+SMALL = frozenset({layouts.Q2K, layouts.Q3K, layouts.Q4K, layouts.Q5K})
+"""Of which the products of 32 codes, factors and numbers of two digits have room in 32 bits together."""
 
 
-def _pair_of(parts: Any, row: int, block: int, unit: int) -> Callable[..., Any]:  # noqa: ARG001  # numba looks at names
+def _size_of(parts: Any) -> Callable[[Any], int]:
+    size = SIZES[parts.instance_class]
+
+    def constant(parts: Any) -> int:  # noqa: ARG001  # numba looks at names
+        return size
+
+    return constant
+
+
+def _four_of(parts: Any, row: int, block: int, half: int) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][0]
 
 
@@ -201,7 +244,8 @@ def _offsets_of(parts: Any, row: int, block: int, x: Any, offset: Any) -> Callab
     return CODES[parts.instance_class][3]
 
 
-overload(pair)(_pair_of)
+overload(bytes_of_a_block)(_size_of)
+overload(four)(_four_of)
 overload(factors)(_factors_of)
 overload(factor)(_factor_of)
 overload(with_offsets)(_offsets_of)

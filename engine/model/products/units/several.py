@@ -142,6 +142,18 @@ def _eight_sums() -> Any:
     return _operation(2, sign)
 
 
+def _two_digits() -> Any:
+    def sign(_rows: int, low: Any, high: Any, marker: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            return builder.add(values[0], builder.shl(values[1], constant(low.llvm, 8)))
+
+        return low(low, high, marker), generate
+
+    return _operation(3, sign)
+
+
+two_digits = _two_digits()
+"""(sums, sums of the higher digit, rows): both together, where these have room."""
 eight_sums = _eight_sums()
 """(sums, rows): eight numbers of each row, the same for registers of any size."""
 

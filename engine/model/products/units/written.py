@@ -13,6 +13,7 @@ from engine.model.products.building import (
     F32,
     I8,
     I32,
+    I64,
     LANES,
     MANY,
     MANY_BYTES,
@@ -29,9 +30,10 @@ from engine.model.products.building import (
 from engine.model.products.units.digits import DIGITS, FEWER_DIGITS, PAIR, ROOM
 from engine.model.products.vectors import filled
 
-BY_UNITS, BY_HALVES, WOVEN = range(3)
-"""Two units one behind the other, as in K types. Or of four units the first halves and then the others, as in GGUF's
-units of 32 numbers; or their even numbers and then the odd ones, as where bytes hold one of each."""
+BY_UNITS, BY_HALVES, WOVEN, BY_TURNS = range(4)
+"""Two units one behind the other, as in some K types. Or of four units the first halves and then the others, as in
+GGUF's units of 32 numbers; or their even numbers and then the odd ones, as where bytes hold one of each. Or the first
+one and the third, and then the other two, as in K types of which bytes hold codes of two units."""
 FOUR = 2 * PAIR  # numbers of four units
 HALVES = [0, 1, 4, 5, 2, 3, 6, 7]  # of two units, each of four times eight numbers: first halves, then the others
 
@@ -46,28 +48,29 @@ def _whole_numbers(builder: Any, here: Any, count: int, factor: Any) -> list[Any
 
 
 def _writing(count: int, order: int) -> Any:
-    def sign(_context: Any, numbers: Any, _index: Any, _factor: Any, array: Any, _place: Any) -> Any:
+    def sign(_context: Any, numbers: Any, _index: Any, _factor: Any, array: Any, _place: Any, _gap: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             here = place_of(context, builder, signature.args[0], values[:2], eight(F32))
             parts = _whole_numbers(builder, here, PAIR, values[2])
             if order == BY_HALVES:
                 parts = [parts[at] for at in HALVES]
-            there = place_of(context, builder, signature.args[3], values[3:], MANY_BYTES.llvm)
-            gap, step = (1, 2) if order == BY_UNITS else (2, 4)
+            begin = place_of(context, builder, signature.args[3], values[3:5], I8)
+            step = PAIR if order == BY_UNITS else FOUR
             for digit in range(count):
                 lowest = builder.trunc(united(builder, parts), ir.VectorType(I8, PAIR))
                 if order == WOVEN:
                     lowest = chosen(builder, lowest, undefined(lowest), [*range(0, PAIR, 2), *range(1, PAIR, 2)])
                 for half in range(2):
                     some = chosen(builder, lowest, undefined(lowest), [*range(half * MANY, (half + 1) * MANY)])
-                    place = builder.gep(there, [ir.Constant(I32, digit * step + half * gap)])
-                    builder.store(some, place, align=1)
+                    there = builder.gep(begin, [builder.mul(values[5], ir.Constant(I64, half))])
+                    there = builder.gep(there, [ir.Constant(I64, digit * step)])
+                    builder.store(some, builder.bitcast(there, MANY_BYTES.llvm.as_pointer()), align=1)
                 parts = [_without_lowest(builder, part) for part in parts]
             return context.get_dummy_value()
 
-        return types.none(numbers, types.intp, types.float32, array, types.intp), generate
+        return types.none(numbers, types.intp, types.float32, array, types.intp, types.intp), generate
 
-    return intrinsic(with_arguments(sign, 5))
+    return intrinsic(with_arguments(sign, 6))
 
 
 def _without_lowest(builder: Any, part: Any) -> Any:
@@ -76,8 +79,9 @@ def _without_lowest(builder: Any, part: Any) -> Any:
 
 
 write_by_units, write_by_halves, write_woven = (_writing(DIGITS, order) for order in (BY_UNITS, BY_HALVES, WOVEN))
-"""(numbers, index, factor, array, place): 64 float32 numbers of two units, from an index on, times a factor, to the
-nearest whole number, in digits; of the lowest digits the first half begins at a byte, and all else behind it."""
+"""(numbers, index, factor, array, place, gap): 64 float32 numbers of two units, from an index on, times a factor, to
+the nearest whole number, in digits; of the lowest digits the first half begins at a byte, and the other one so many
+bytes behind."""
 write_fewer_by_units, write_fewer_by_halves, write_fewer_woven = (
     _writing(FEWER_DIGITS, order) for order in (BY_UNITS, BY_HALVES, WOVEN)
 )
