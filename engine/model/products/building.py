@@ -127,3 +127,9 @@ def undefined(vector: Any) -> ir.Constant:
 def twice(builder: Any, bytes_: Any) -> Any:
     """Sixteen bytes in both halves of a register."""
     return chosen(builder, bytes_, undefined(bytes_), [*range(BYTES)] * 2)
+
+
+def settled(builder: Any, vector: Any) -> Any:
+    """The same, which LLVM finds as it is: it would do what led there again for every part that is read otherwise."""
+    form = ir.FunctionType(vector.type, [vector.type])
+    return builder.asm(form, "", "=x,0", [vector], False)

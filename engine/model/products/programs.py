@@ -102,7 +102,7 @@ class Steps:
         `is_narrow`: they are rounded, several rows to bfloat16 where a matrix takes such. Returns the table of shares.
         """
         kinds = [self._kind(matrix, len(x), is_narrow) for matrix, _ in products]
-        places = {kind: self._place_of(x, kind, room) for kind in kinds}
+        places = {kind: self._place_of(x, kind, room) for kind in dict.fromkeys(kinds)}
         lines = [
             matrix.line(places[kind], y.data_ptr(), len(x), kind[0] if kind[0] in AS_KIND else "")
             for (matrix, y), kind in zip(products, kinds, strict=True)

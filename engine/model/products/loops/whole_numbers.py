@@ -185,7 +185,8 @@ def _multiply_blocks(parts: Any, x: Rows, y: Array, begin: int, end: int) -> Non
             for place in range(ahead, ahead + k_codes.bytes_of_a_block(parts), LINE):
                 fetch(parts[0], place)
             ahead += k_codes.bytes_of_a_block(parts)
-            factors, pair = k_codes.factors(parts, row, block), UNITS // 2 * block
+            head, pair = k_codes.head(parts, row, block), UNITS // 2 * block
+            factors = k_codes.factors(parts, head)
             whole = no_whole(every), no_whole(every), no_whole(every)
             codes = k_codes.four(parts, row, block, 0)
             whole = with_products(codes[0], FIRST(factors), digits, pair, whole, every)
@@ -196,7 +197,7 @@ def _multiply_blocks(parts: Any, x: Rows, y: Array, begin: int, end: int) -> Non
             some = _of_digits(parts, whole, digits, every)
             scale = by_step(k_codes.factor(parts, row, block), steps, block, every)
             found = with_scales(by_steps(some, steps, block, every), scale, found, every)
-            offset = k_codes.with_offsets(parts, row, block, x, offset)
+            offset = k_codes.with_offsets(parts, row, block, head, x, offset)
         _write_totals(totals(found, offset, every), y, row)
 
 

@@ -27,9 +27,10 @@ from engine.model.products.building import (
     chosen,
     eight,
     operation,
+    settled,
     undefined,
 )
-from engine.model.products.vectors import filled
+from engine.model.products.vectors import filled, looked_up
 
 DIGITS, FEWER_DIGITS = 3, 2
 ONE, ONE_OF_FEWER = np.float32(1 << 22), np.float32(1 << 14)  # what `power` of a unit's numbers becomes
@@ -157,9 +158,15 @@ def _shorts_of(places: list[int]) -> Any:
     return operation(SIXTEEN_SHORTS, (SIXTEEN_BYTES,), build)
 
 
-turned_factors = _shorts_of([0, 2, 1, 3, 4, 6, 5, 7] * 2)
+def _turned_factors(builder: Any, some: Any) -> Any:
+    places = [0, 2, 1, 3, 4, 6, 5, 7] * 2
+    control = ir.Constant(some.type, [at for place in places for at in (place, 128)])  # 128: no byte
+    return settled(builder, builder.bitcast(looked_up(builder, some, control), SIXTEEN_SHORTS.llvm))
+
+
+turned_factors = operation(SIXTEEN_SHORTS, (SIXTEEN_BYTES,), _turned_factors)
 """The factors of eight units, which are the first eight bytes, for both halves of these; of four in a row the first and
-the third, and then the others."""
+the third, and then the others. They have no sign."""
 half_factors = _shorts_of([*range(0, 16, 2), *range(1, 16, 2)])
 """The factors of eight units, which are sixteen bytes: those of their first halves, and of their second ones."""
 

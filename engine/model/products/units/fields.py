@@ -30,6 +30,7 @@ from engine.model.products.building import (
     load,
     operation,
     place_of,
+    settled,
     twice,
     undefined,
     with_arguments,
@@ -70,14 +71,20 @@ long_at = load(types.int64, I64, lambda _, loaded: loaded)
 
 
 def _six_bits(builder: Any, loaded: Any) -> Any:
-    """As four words of four bytes: the last one has four bits of all from the third word, and two of the first two."""
-    kind = ir.VectorType(I32, 4)
-    words = builder.bitcast(loaded, kind)
-    low, high = (chosen(builder, words, undefined(words), places) for places in ([1, 3, 2, 3], [1, 1, 2, 2]))
+    """As words of four bytes: the fourth one has four bits of all from the third word, and two of the first two.
+
+    In both halves of a register from the beginning, as all who read it want it there.
+    """
+    kind = eight(I32)
+    words = builder.bitcast(settled(builder, twice(builder, loaded)), kind)
+    low, high = (
+        chosen(builder, words, undefined(words), [at + place for at in (0, 4) for place in places])
+        for places in ([1, 3, 2, 3], [1, 1, 2, 2])
+    )
     whole, four, two = 0x3F3F3F3F, 0x0F0F0F0F, 0x30303030
-    low = builder.and_(builder.lshr(low, ir.Constant(kind, [0, 0, 0, 4])), ir.Constant(kind, [whole, four] * 2))
-    high = builder.and_(builder.lshr(high, constant(kind, 2)), ir.Constant(kind, [0, two] * 2))
-    return twice(builder, builder.bitcast(builder.or_(low, high), loaded.type))
+    low = builder.and_(builder.lshr(low, ir.Constant(kind, [0, 0, 0, 4] * 2)), ir.Constant(kind, [whole, four] * 4))
+    high = builder.and_(builder.lshr(high, constant(kind, 2)), ir.Constant(kind, [0, two] * 4))
+    return builder.bitcast(settled(builder, builder.or_(low, high)), MANY_BYTES.llvm)
 
 
 six_bits = load(SIXTEEN_BYTES, ir.VectorType(I8, BYTES), _six_bits)

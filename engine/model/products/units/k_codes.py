@@ -53,8 +53,13 @@ def bytes_of_a_block(parts: Any) -> int:
     raise NotImplementedError
 
 
-def factors(parts: Any, row: int, block: int) -> Any:
-    """The whole factors of a block, see `turned_factors` and `half_factors`."""
+def head(parts: Any, row: int, block: int) -> Any:
+    """Sixteen bytes in which a block's factors are, and all that its offsets are made of but for one number."""
+    raise NotImplementedError
+
+
+def factors(parts: Any, found: Any) -> Any:
+    """The whole factors of a block from its head, see `turned_factors` and `half_factors`."""
     raise NotImplementedError
 
 
@@ -63,7 +68,7 @@ def factor(parts: Any, row: int, block: int) -> Any:
     raise NotImplementedError
 
 
-def with_offsets(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
+def with_offsets(parts: Any, row: int, block: int, found: Any, x: Any, offset: Any) -> Any:
     """`offset`, eight numbers of each row of x, and what the block's offsets times its sums come to.
 
     x: see `whole_numbers.Rows`. Offsets are those of codes whose sign was taken from them, too.
@@ -94,18 +99,21 @@ def _four_q2_k(parts: Any, row: int, block: int, half: int) -> Any:
     return two_fields(both, 0, 2, 3), two_fields(both, 4, 6, 3)
 
 
-def _factors_q2_k(parts: Any, row: int, block: int) -> Any:
-    return half_factors(masked(sixteen(parts.blocks[row], 84 * block), 15))
+def _head_q2_k(parts: Any, row: int, block: int) -> Any:
+    return sixteen(parts.blocks[row], 84 * block)
+
+
+def _factors_q2_k(parts: Any, found: Any) -> Any:  # noqa: ARG001  # numba looks at names
+    return half_factors(masked(found, 15))
 
 
 def _factor_q2_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 84 * block + 80)
 
 
-def _offsets_q2_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
-    line, i = parts.blocks[row], 84 * block
-    found, scale = shifted(sixteen(line, i), 4), _times(spread_half(line, i + 82), -1)
-    return _of_halves(first(found), last(found), scale, x, block, offset)
+def _offsets_q2_k(parts: Any, row: int, block: int, found: Any, x: Any, offset: Any) -> Any:
+    less, scale = shifted(found, 4), _times(spread_half(parts.blocks[row], 84 * block + 82), -1)
+    return _of_halves(first(less), last(less), scale, x, block, offset)
 
 
 def _four_q3_k(parts: Any, row: int, block: int, half: int) -> Any:
@@ -115,17 +123,20 @@ def _four_q3_k(parts: Any, row: int, block: int, half: int) -> Any:
     return begin, joined(two_fields(both, 4, 6, 3), two_fields(third, unit, unit + 1, 4))
 
 
-def _factors_q3_k(parts: Any, row: int, block: int) -> Any:
-    return half_factors(factors_q3_k(parts.blocks[row], 110 * block))
+def _head_q3_k(parts: Any, row: int, block: int) -> Any:
+    return factors_q3_k(parts.blocks[row], 110 * block)
+
+
+def _half_factors(parts: Any, found: Any) -> Any:  # noqa: ARG001
+    return half_factors(found)
 
 
 def _factor_q3_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 110 * block + 108)
 
 
-def _offsets_q3_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
-    line, i = parts.blocks[row], 110 * block
-    found, scale = factors_q3_k(line, i), _times(spread_half(line, i + 108), -4 * HIGH)
+def _offsets_q3_k(parts: Any, row: int, block: int, found: Any, x: Any, offset: Any) -> Any:
+    scale = _times(spread_half(parts.blocks[row], 110 * block + 108), -4 * HIGH)
     return _of_halves(first_high(found), last_high(found), scale, x, block, offset)
 
 
@@ -134,17 +145,21 @@ def _four_q4_k(parts: Any, row: int, block: int, half: int) -> Any:
     return low_codes(found), high_codes(found)
 
 
-def _factors_q4_k(parts: Any, row: int, block: int) -> Any:
-    return turned_factors(six_bits(parts.blocks[row], 144 * block))
+def _head_q4_k(parts: Any, row: int, block: int) -> Any:
+    return six_bits(parts.blocks[row], 144 * block)
+
+
+def _turned_factors(parts: Any, found: Any) -> Any:  # noqa: ARG001
+    return turned_factors(found)
 
 
 def _factor_q4_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 144 * block)
 
 
-def _offsets_q4_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
-    line, i = parts.blocks[row], 144 * block
-    return _of_units(last(six_bits(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
+def _offsets_q4_k(parts: Any, row: int, block: int, found: Any, x: Any, offset: Any) -> Any:
+    scale = _times(spread_half(parts.blocks[row], 144 * block + 2), -1)
+    return _of_units(last(found), scale, x, block, offset)
 
 
 def _four_q5_k(parts: Any, row: int, block: int, half: int) -> Any:
@@ -154,17 +169,17 @@ def _four_q5_k(parts: Any, row: int, block: int, half: int) -> Any:
     return low, joined(high_codes(found), two_fields(fifth, place + 1, place + 3, 16))
 
 
-def _factors_q5_k(parts: Any, row: int, block: int) -> Any:
-    return turned_factors(six_bits(parts.blocks[row], 176 * block))
+def _head_q5_k(parts: Any, row: int, block: int) -> Any:
+    return six_bits(parts.blocks[row], 176 * block)
 
 
 def _factor_q5_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 176 * block)
 
 
-def _offsets_q5_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
-    line, i = parts.blocks[row], 176 * block
-    return _of_units(last(six_bits(line, i)), _times(spread_half(line, i + 2), -1), x, block, offset)
+def _offsets_q5_k(parts: Any, row: int, block: int, found: Any, x: Any, offset: Any) -> Any:
+    scale = _times(spread_half(parts.blocks[row], 176 * block + 2), -1)
+    return _of_units(last(found), scale, x, block, offset)
 
 
 def _four_q6_k(parts: Any, row: int, block: int, half: int) -> Any:
@@ -174,28 +189,27 @@ def _four_q6_k(parts: Any, row: int, block: int, half: int) -> Any:
     return begin, joined(high_codes(found), two_fields(high, 0, 2, 48))
 
 
-def _factors_q6_k(parts: Any, row: int, block: int) -> Any:
-    return half_factors(sixteen(parts.blocks[row], 210 * block + 192))
+def _head_q6_k(parts: Any, row: int, block: int) -> Any:
+    return sixteen(parts.blocks[row], 210 * block + 192)
 
 
 def _factor_q6_k(parts: Any, row: int, block: int) -> Any:
     return spread_half(parts.blocks[row], 210 * block + 208)
 
 
-def _offsets_q6_k(parts: Any, row: int, block: int, x: Any, offset: Any) -> Any:
-    line, i = parts.blocks[row], 210 * block
-    found, scale = sixteen(line, i + 192), _times(spread_half(line, i + 208), -32 * HIGH)
+def _offsets_q6_k(parts: Any, row: int, block: int, found: Any, x: Any, offset: Any) -> Any:
+    scale = _times(spread_half(parts.blocks[row], 210 * block + 208), -32 * HIGH)
     return _of_halves(first_high(found), last_high(found), scale, x, block, offset)
 
 
 CODES: dict[type, tuple[Callable[..., Any], ...]] = {
-    layouts.Q2K: (_four_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
-    layouts.Q3K: (_four_q3_k, _factors_q3_k, _factor_q3_k, _offsets_q3_k),
-    layouts.Q4K: (_four_q4_k, _factors_q4_k, _factor_q4_k, _offsets_q4_k),
-    layouts.Q5K: (_four_q5_k, _factors_q5_k, _factor_q5_k, _offsets_q5_k),
-    layouts.Q6K: (_four_q6_k, _factors_q6_k, _factor_q6_k, _offsets_q6_k),
+    layouts.Q2K: (_four_q2_k, _head_q2_k, _factors_q2_k, _factor_q2_k, _offsets_q2_k),
+    layouts.Q3K: (_four_q3_k, _head_q3_k, _half_factors, _factor_q3_k, _offsets_q3_k),
+    layouts.Q4K: (_four_q4_k, _head_q4_k, _turned_factors, _factor_q4_k, _offsets_q4_k),
+    layouts.Q5K: (_four_q5_k, _head_q5_k, _turned_factors, _factor_q5_k, _offsets_q5_k),
+    layouts.Q6K: (_four_q6_k, _head_q6_k, _half_factors, _factor_q6_k, _offsets_q6_k),
 }
-"""By layout: what stands for `four`, `factors`, `factor` and `with_offsets`."""
+"""By layout: what stands for `four`, `head`, `factors`, `factor` and `with_offsets`."""
 
 SIZES: dict[type, int] = {
     layouts.Q2K: 84,
@@ -232,20 +246,27 @@ def _four_of(parts: Any, row: int, block: int, half: int) -> Callable[..., Any]:
     return CODES[parts.instance_class][0]
 
 
-def _factors_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
+def _head_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][1]
 
 
-def _factor_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
+def _factors_of(parts: Any, found: Any) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][2]
 
 
-def _offsets_of(parts: Any, row: int, block: int, x: Any, offset: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _factor_of(parts: Any, row: int, block: int) -> Callable[..., Any]:  # noqa: ARG001
     return CODES[parts.instance_class][3]
+
+
+def _offsets_of(
+    parts: Any, row: int, block: int, found: Any, x: Any, offset: Any  # noqa: ARG001
+) -> Callable[..., Any]:  # fmt: skip
+    return CODES[parts.instance_class][4]
 
 
 overload(bytes_of_a_block)(_size_of)
 overload(four)(_four_of)
+overload(head)(_head_of)
 overload(factors)(_factors_of)
 overload(factor)(_factor_of)
 overload(with_offsets)(_offsets_of)
