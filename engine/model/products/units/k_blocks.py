@@ -15,7 +15,6 @@ from engine.model.products.units.fields import (
     fields,
     joined,
     short_at,
-    six_bits,
     spread,
     store_bytes,
     word_at,
@@ -89,8 +88,14 @@ def _prepare_q3_k(parts: Any, row: int, at: int, scales: Array, own: int) -> Non
 
 @compiled
 def scales_k4(line: Array, i: int, scales: Array, own: int) -> None:
-    """Write the factors and offsets of a Q4_K or Q5_K block that begins at a byte."""
-    found = six_bits(line, i)
+    """Write the factors and offsets of a Q4_K or Q5_K block that begins at a byte.
+
+    As `fields.six_bits` finds them, but in words: where these are written vectors are what a processor waits for.
+    """
+    begin, middle, end = word_at(line, i + 4), word_at(line, i + 8), word_at(line, i + 12)
+    factors = end & 0x0F0F0F0F | begin >> 2 & 0x30303030
+    offsets = end >> 4 & 0x0F0F0F0F | middle >> 2 & 0x30303030
+    found = stacked(np.int32(begin & 0x3F3F3F3F), np.int32(factors), np.int32(middle & 0x3F3F3F3F), np.int32(offsets))
     store(scales, own, times(first(found), spread_half(line, i)))
     store(scales, own + OFFSETS, times(last(found), _negative(spread_half(line, i + 2))))
 
