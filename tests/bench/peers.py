@@ -52,6 +52,8 @@ PLAIN_TOKENS = {"memory": 16, "disk": 5}  # of who writes one token a pass: its 
 def main() -> None:
     """Measure, and print a table or one JSON document."""
     arguments = _parser().parse_args()
+    if not (_names(arguments.chains) and _names(arguments.budgets)):
+        raise SystemExit("--chains and --budgets: name at least one size of each")
     try:
         import xllamacpp  # noqa: F401
     except ImportError:

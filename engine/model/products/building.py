@@ -130,6 +130,6 @@ def twice(builder: Any, bytes_: Any) -> Any:
 
 
 def settled(builder: Any, vector: Any) -> Any:
-    """The same, which LLVM finds as it is: it would do what led there again for every part that is read otherwise."""
+    """The same in a register of x86 with AVX: LLVM would find it anew for every part that is read otherwise."""
     form = ir.FunctionType(vector.type, [vector.type])
     return builder.asm(form, "", "=x,0", [vector], False)
