@@ -189,19 +189,7 @@ def shares_of(products: Sequence[tuple[int, ...]], threads: int, more_follow: bo
     whole = loop.shares.costs(numbers)
     worth = min(WORTH_A_THREAD, WORTH_A_SHARE) if more_follow else WORTH_A_THREAD
     count = max(1, min(SHARES_OF_A_BATCH * threads, whole // worth)) if threads > 1 else 1
-    table: layouts.Array = loop.shares.table_of(numbers, whole, count)
-    return table if threads == 1 else table[_in_turns(len(table), threads)]
-
-
-@lru_cache(maxsize=256)
-def _in_turns(count: int, threads: int) -> layouts.Array:
-    """Numbers up to a count: the first of as many parts as there are threads, one of each, and then the second ones.
-
-    Threads that are as fast as each other read what lies one behind the other then: memory that is asked for ahead, by
-    loops and by processors, is memory that the same thread reads.
-    """
-    step = -(-count // threads)
-    return np.array([at for begin in range(step) for at in range(begin, count, step)])
+    return loop.shares.table_of(numbers, whole, count, threads)  # type: ignore[no-any-return]
 
 
 Work = Callable[[int, int], object]

@@ -1,5 +1,7 @@
 """Shares of products: lines of numbers that threads take one by one."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from engine.model.products.compiling import compiled
@@ -10,14 +12,26 @@ SHARE = 10  # numbers of a share: rows of x, columns, rows of the matrix, number
 DECODED = 4  # rows of x whose products take about as long as decoding a matrix does; of more, two take as long as one
 
 
-def table_of(products: Array, whole: int, count: int) -> Array:
+def table_of(products: Array, whole: int, count: int, threads: int) -> Array:
     """Lines of shares for all rows of the matrices of `products`, int64 [products, `BEGIN`], about `count` of them.
 
     `whole`: what they cost, see `cost`. Each share is for a multiple of so many rows of a matrix as lie together, but
     for the last one of each matrix.
     """
     table = np.empty((count + len(products), SHARE), np.int64)
-    return table[: lay_out(products, whole, count, table)]
+    table = table[: lay_out(products, whole, count, table)]
+    return table if threads == 1 else table[_in_turns(len(table), threads)]
+
+
+@lru_cache(maxsize=256)
+def _in_turns(count: int, threads: int) -> Array:
+    """Numbers up to a count: the first of as many parts as there are threads, one of each, and then the second ones.
+
+    Threads that are as fast as each other read what lies one behind the other then: memory that is asked for ahead, by
+    loops and by processors, is memory that the same thread reads.
+    """
+    step = -(-count // threads)
+    return np.array([at for begin in range(step) for at in range(begin, count, step)])
 
 
 @compiled
