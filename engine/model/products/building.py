@@ -129,7 +129,7 @@ def twice(builder: Any, bytes_: Any) -> Any:
     return chosen(builder, bytes_, undefined(bytes_), [*range(BYTES)] * 2)
 
 
-def settled(builder: Any, vector: Any) -> Any:
-    """The same in a register of x86 with AVX: LLVM would find it anew for every part that is read otherwise."""
+def opaque(builder: Any, vector: Any) -> Any:
+    """The same, opaque to LLVM's optimizer, which would compute it anew for each part that is read; x86 with AVX."""
     form = ir.FunctionType(vector.type, [vector.type])
     return builder.asm(form, "", "=x,0", [vector], False)

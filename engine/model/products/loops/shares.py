@@ -20,11 +20,11 @@ def table_of(products: Array, whole: int, count: int, threads: int) -> Array:
     """
     table = np.empty((count + len(products), SHARE), np.int64)
     table = table[: lay_out(products, whole, count, table)]
-    return table if threads == 1 else table[_in_turns(len(table), threads)]
+    return table if threads == 1 else table[_interleaved(len(table), threads)]
 
 
 @lru_cache(maxsize=256)
-def _in_turns(count: int, threads: int) -> Array:
+def _interleaved(count: int, threads: int) -> Array:
     """Numbers up to a count: the first of as many parts as there are threads, one of each, and then the second ones.
 
     Threads that are as fast as each other read what lies one behind the other then: memory that is asked for ahead, by

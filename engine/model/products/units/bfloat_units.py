@@ -259,34 +259,39 @@ def _with_offsets(factors: Any, scales: Array, at: int, less: int) -> None:
 
 @compiled
 def _write_pair(found: Any, scales: Array, group: int, gap: int, factors: int, out: Array, i: int) -> None:
-    """A unit and one so many behind it, from their 64 codes, each with one or two `factors` and offsets."""
+    """A unit of a block and one so many behind it, from their 64 codes, each with one or two `factors` and offsets.
+
+    The block is written from i on.
+    """
     place = codes_at(0, group)
     _store_pair(scales, place, found)
     for unit in range(2):
-        first = (group + gap * unit) * factors
+        at = group + gap * unit
+        first = at * factors
         last, codes = first + factors - 1, place + 8 * unit
         low = many_fused(_unsigned(scales, codes), many_splat(scales[first]), many_splat(scales[first + OFFSETS]))
         high = many_fused(_unsigned(scales, codes + 4), many_splat(scales[last]), many_splat(scales[last + OFFSETS]))
-        store_bfloats(out, i + 32 * gap * unit, bfloats_of(low, high))
+        store_bfloats(out, i + UNIT * at, bfloats_of(low, high))
+
+
+@compiled
+def _write_block(parts: Any, row: int, begin: int, scales: Array, gap: int, factors: int, out: Array, i: int) -> None:
+    """Eight units, whose codes come in pairs so far apart: without a branch, see `_q4_k`."""
+    block, other = begin >> 3, 3 - gap
+    first, second = k_codes.four(parts, row, block, 0)
+    _write_pair(first, scales, 0, gap, factors, out, i)
+    _write_pair(second, scales, other, gap, factors, out, i)
+    first, second = k_codes.four(parts, row, block, 1)
+    _write_pair(first, scales, 4, gap, factors, out, i)
+    _write_pair(second, scales, 4 + other, gap, factors, out, i)
 
 
 def _q5_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    """Without a branch, see `_q4_k`."""
-    first, second = k_codes.four(parts, row, begin >> 3, 0)
-    _write_pair(first, scales, 0, 2, 1, out, i)
-    _write_pair(second, scales, 1, 2, 1, out, i + 32)
-    first, second = k_codes.four(parts, row, begin >> 3, 1)
-    _write_pair(first, scales, 4, 2, 1, out, i + 128)
-    _write_pair(second, scales, 5, 2, 1, out, i + 160)
+    _write_block(parts, row, begin, scales, 2, 1, out, i)
 
 
 def _q6_k(parts: Any, row: int, begin: int, end: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001
-    first, second = k_codes.four(parts, row, begin >> 3, 0)
-    _write_pair(first, scales, 0, 1, 2, out, i)
-    _write_pair(second, scales, 2, 1, 2, out, i + 64)
-    first, second = k_codes.four(parts, row, begin >> 3, 1)
-    _write_pair(first, scales, 4, 1, 2, out, i + 128)
-    _write_pair(second, scales, 6, 1, 2, out, i + 192)
+    _write_block(parts, row, begin, scales, 1, 2, out, i)
 
 
 def _levels(parts: Any, row: int, at: int, scales: Array, out: Array, i: int) -> None:  # noqa: ARG001

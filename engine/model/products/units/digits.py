@@ -26,8 +26,8 @@ from engine.model.products.building import (
     Vector,
     chosen,
     eight,
+    opaque,
     operation,
-    settled,
     undefined,
 )
 from engine.model.products.vectors import filled, looked_up
@@ -161,7 +161,7 @@ def _shorts_of(places: list[int]) -> Any:
 def _turned_factors(builder: Any, some: Any) -> Any:
     places = [0, 2, 1, 3, 4, 6, 5, 7] * 2
     control = ir.Constant(some.type, [at for place in places for at in (place, 128)])  # 128: no byte
-    return settled(builder, builder.bitcast(looked_up(builder, some, control), SIXTEEN_SHORTS.llvm))
+    return opaque(builder, builder.bitcast(looked_up(builder, some, control), SIXTEEN_SHORTS.llvm))
 
 
 turned_factors = operation(SIXTEEN_SHORTS, (SIXTEEN_BYTES,), _turned_factors)

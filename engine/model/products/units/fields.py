@@ -28,9 +28,9 @@ from engine.model.products.building import (
     constant,
     eight,
     load,
+    opaque,
     operation,
     place_of,
-    settled,
     twice,
     undefined,
     with_arguments,
@@ -76,7 +76,7 @@ def _six_bits(builder: Any, loaded: Any) -> Any:
     In both halves of a register from the beginning, as all who read it want it there.
     """
     kind = eight(I32)
-    words = builder.bitcast(settled(builder, twice(builder, loaded)), kind)
+    words = builder.bitcast(opaque(builder, twice(builder, loaded)), kind)
     low, high = (
         chosen(builder, words, undefined(words), [at + place for at in (0, 4) for place in places])
         for places in ([1, 3, 2, 3], [1, 1, 2, 2])
@@ -84,7 +84,7 @@ def _six_bits(builder: Any, loaded: Any) -> Any:
     whole, four, two = 0x3F3F3F3F, 0x0F0F0F0F, 0x30303030
     low = builder.and_(builder.lshr(low, ir.Constant(kind, [0, 0, 0, 4] * 2)), ir.Constant(kind, [whole, four] * 4))
     high = builder.and_(builder.lshr(high, constant(kind, 2)), ir.Constant(kind, [0, two] * 4))
-    return builder.bitcast(settled(builder, builder.or_(low, high)), MANY_BYTES.llvm)
+    return builder.bitcast(opaque(builder, builder.or_(low, high)), MANY_BYTES.llvm)
 
 
 six_bits = load(SIXTEEN_BYTES, ir.VectorType(I8, BYTES), _six_bits)
