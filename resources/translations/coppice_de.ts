@@ -6832,6 +6832,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
+            <source>What the draft, a small model, guesses in every round, and what of it the target accepts in one pass: green is accepted.</source>
+            <translation>Was das Entwurfsmodell, ein kleines Modell, in jeder Runde rät, und was das Zielmodell davon in einem Durchlauf annimmt: Grün ist angenommen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/tour/tour.py" />
             <source>Why it is fast</source>
             <translation>Warum es schnell ist</translation>
         </message>

@@ -98,6 +98,21 @@ def test_three_steps_with_the_numbers_of_what_is_shown(told: MainWindow, qtbot: 
     assert told.focusWidget() is told.chat_panel.composer.field
 
 
+def test_while_the_next_answer_is_written_it_tells_no_numbers_of_the_last_one(
+    told: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    qtbot.waitUntil(lambda: told.tree_panel.shown_tree is not None)
+    told.actions_.tour.trigger()
+    before = callout(told).text
+    ask(told, "And now?")
+    link.say("Good")
+    assert "in every round" in callout(told).text
+    link.say(" day")
+    link.finish()
+    assert "in every round" not in callout(told).text
+    assert callout(told).text.split(".")[0] == before.split(".")[0]
+
+
 def test_it_comes_by_itself_once_and_leaves_the_keys_alone(
     window: MainWindow, link: FakeLink, settings: SettingsFile, qtbot: QtBot
 ) -> None:

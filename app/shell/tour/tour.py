@@ -63,7 +63,7 @@ class Tour(QObject):
             Step(lambda: tr("Why it is fast"), self._of_figures, self._figures),
             Step(lambda: tr("Now a bigger model"), self._of_models, self._models),
         )
-        self._is_offered = False
+        self._is_offered = self._is_of_answer = False  # whether the words tell of an answer that is under way
 
     @property
     def is_shown(self) -> bool:
@@ -115,8 +115,8 @@ class Tour(QObject):
     # ---- when it comes by itself ------------------------------------------------------------------------------------
 
     def _on_answer_changed(self, answer: Message, _added: str) -> None:
-        if self.is_shown and answer.ending.is_final:
-            self._show(self._step)  # with the figures of this answer
+        if self.is_shown and (answer.ending.is_final or not self._is_of_answer):
+            self._show(self._step)  # with the figures of this answer, as soon as it has them
         if self._is_offered and answer.ending in _WELL and answer.text:
             self._quiet.start()
 
@@ -137,6 +137,7 @@ class Tour(QObject):
         is_new, self._step = step != self._step, step
         if self._steps[step].targets == self._figures and is_new:
             self._window.chat_panel.view.scroll_to_bottom()
+        self._is_of_answer = self._window.chat.is_answering
         self._share_escape()
         self._place()
         if is_new and self._callout is not None:
@@ -225,6 +226,11 @@ class Tour(QObject):
 
     def _of_tree(self) -> str:
         tree = self._window.tree_panel.shown_tree
+        if self._window.chat.is_answering:  # no numbers: the next tree is there in a moment
+            return tr(
+                "What the draft, a small model, guesses in every round, and what of it the target accepts in one pass: "
+                "green is accepted."
+            )
         if tree is None or not tree.has_bonus:
             return tr(
                 "Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, "
