@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
+from operator import truediv
 from statistics import fmean, median, median_low
 
 import numpy as np
@@ -14,11 +15,11 @@ from engine.speculation.trees.arrays import Numbers, State, figures, isotonic, s
 WINDOW = 8  # the last measurements of a size that an estimate rests on
 ENOUGH = 2  # measurements of a size that it is judged by, and that are kept for another start
 UNUSUAL = 1.4  # by this factor a measurement must differ to be an outlier, or three in a row to mean a change
+PRIOR = 3.0  # measurements that count as much as what is expected of a size, beside the other sizes
 STEP = 4  # so many times the largest size measured, an estimate goes on along its last slope
 HIDING_PENALTY = 15.0  # ridge penalty on the hidden share of drafting, in variances of what it leaves unexplained
 
-Measurement = tuple[float, float, float]
-"""Of a pass: its rows, its seconds, and those of the drafting before it."""
+Measurement = tuple[float, float, float]  # of a pass: its rows, its seconds, and those of the drafting before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class MeasuredPasses:
         return passes
 
     def expect(self, expected: PassTime | None) -> None:
-        """How passes should compare by their rows: so the estimate goes on beyond those that were measured."""
+        """How passes should compare by their rows: it goes on so beyond those measured, which are drawn towards it."""
         self.expected = expected
         self._fit()
 
@@ -122,7 +123,8 @@ class MeasuredPasses:
         """Isotonic regression over the bins.
 
         A first measurement counts as no more than passes over more rows, or than in proportion to those over fewer: if
-        it was slow, its size must be tried again.
+        it was slow, its size must be tried again. What is `expected` has a say, too: else a size that was fast by luck
+        makes all larger ones look dear.
         """
         found = [each for _, each in sorted(self._bins.items())] or [[(1.0, 0.0, 0.0)]]
         self.hidden = _hidden_share([each for each in found if len(each) >= ENOUGH])
@@ -131,7 +133,12 @@ class MeasuredPasses:
         for index, each in enumerate(found):
             if len(each) < ENOUGH:
                 values[index] = min(values[i] * max(rows[index] / rows[i], 1.0) for i in range(len(rows)))
-        self.time = _with_corners(rows, isotonic(values, [float(len(each)) for each in found]), self.expected)
+        counts = [float(len(each)) for each in found]
+        if self.expected:
+            told = [self.expected(size) for size in rows]
+            scale = PRIOR * median(map(truediv, values, told))
+            values = [(n * one + scale * like) / (n + PRIOR) for n, one, like in zip(counts, values, told, strict=True)]
+        self.time = _with_corners(rows, isotonic(values, counts), self.expected)
 
 
 def _bin(rows: float) -> int:
@@ -143,12 +150,8 @@ def _usual(measured: Sequence[Measurement], hidden: float) -> float:
 
 
 def _hidden_share(bins: Sequence[Sequence[Measurement]]) -> float:
-    """Regression within bins of the seconds of passes on those of drafting, shrunk to 0 where that explains little.
-
-    In plain numbers: every round asks for it, and these are too few for arrays to be faster.
-    """
-    square = both = squares = 0.0
-    count = 1
+    """Regression within bins of the seconds of passes on those of drafting, shrunk to 0 where that explains little."""
+    square, both, squares, count = 0.0, 0.0, 0.0, 1  # no arrays: these would be too short to be faster
     for measured in bins:
         usual, drafting = median(each[1] for each in measured), fmean(each[2] for each in measured)
         least, most = (1 / UNUSUAL - 1) * usual, (UNUSUAL - 1) * usual
@@ -174,8 +177,7 @@ def _with_corners(rows: Sequence[float], seconds: Sequence[float], expected: Pas
         corner = high * least / most if most else low
         points += [(low, least), (corner, least)] if low < corner < high else [(low, least)]
     slopes = [(longest - one) / (last - at) for at, one in zip(rows, seconds, strict=True) if 1.9 * at <= last]
-    farther = STEP * last - last
-    beyond = [(last + farther, longest + (slopes[-1] if slopes else 0.0) * farther)]
+    beyond = [(STEP * last, longest + (slopes[-1] if slopes else 0.0) * (STEP - 1) * last)]
     if expected:
         beyond = _scaled(expected, lambda at: at > last, longest / expected(last))
     points += [(last, longest), *beyond]
