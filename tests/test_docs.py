@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "resources/docs").glob("*.md"),
+    *(ROOT / "resources/docs").rglob("*.md"),
     ROOT / ".github/CONTRIBUTING.md",
     ROOT / "packaging/README.md",
 ]
