@@ -51,10 +51,11 @@ class Answering:
         target, draft = loaded.guarded(options.conversation)
         if state is not None:
             target, draft = constrained(target, draft, state, len(tokens), forgets)
-        inputs = replace(_inputs(loaded, tokens, begun, options, watcher), draft=draft, is_trial=is_trial)
+        end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
+        made = _inputs(loaded, tokens, begun, options, watcher)
+        inputs = replace(made, draft=draft, is_trial=is_trial, end_tokens=end_tokens)
         self._chosen = choose_method(options, inputs, AUTO_BUDGET)
         strategy = strategy_for(self._chosen, inputs, AUTO_BUDGET)
-        end_tokens, room = frozenset() if options.ignore_eos else tokenizer.eos_ids, loaded.context_tokens - len(tokens)
         answer = Answer(text, end_tokens, min(options.max_new_tokens, room))
         loaded.limit.begin()
         reach = partial(getattr, loaded.target, "reach")

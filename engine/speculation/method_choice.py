@@ -1,6 +1,6 @@
 """Chooses what drafts for one answer: the method with its settings, and the strategy that sizes its trees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -76,7 +76,7 @@ class MethodInputs:
     only for a method that needs them. `routing`: what the target's routers chose in its last pass, None where it is no
     mixture; `mixture`: what such a target is, as far as that is known. `expected`: seconds of its passes by their rows,
     None where they were not planned by what was measured. `is_trial`: the pair answers to learn about itself.
-    `likeliest`: see `SpecExec`.
+    `likeliest`: see `SpecExec`. `end_tokens` end the answer; none where it is to be written on past them.
     """
 
     sampling: Sampling
@@ -95,6 +95,7 @@ class MethodInputs:
     expected: PassTime | None = None
     is_trial: bool = False
     likeliest: Likeliest = lambda *_: None
+    end_tokens: Set[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def choose_method(options: GenerateOptions, inputs: MethodInputs, budget: int) -
     if speculation.method == "none":
         return ChosenMethod(plain, options, say("Speculation is switched off."))
     if speculation.method == "lookup":
-        return ChosenMethod(Lookup(plain, "lookup"), options)
+        return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens), options)
     if inputs.draft is None:
         if speculation.method != "auto":
             raise InputError(
@@ -125,12 +126,12 @@ def choose_method(options: GenerateOptions, inputs: MethodInputs, budget: int) -
             )
         if speculation.lookup:
             note = say("No draft model is loaded: the text alone suggests.")
-            return ChosenMethod(Lookup(plain, "lookup"), options, note)
+            return ChosenMethod(Lookup(plain, "lookup", inputs.end_tokens), options, note)
         return ChosenMethod(plain, options, say("No draft model is loaded."))
     if speculation.method in SAMPLED:
         return _fitted(_sampled(options, inputs, inputs.draft), inputs, budget)
     method = _specexec(options, inputs, inputs.draft)
-    return ChosenMethod(Lookup(method, method.name) if speculation.lookup else method, options)
+    return ChosenMethod(Lookup(method, method.name, inputs.end_tokens) if speculation.lookup else method, options)
 
 
 def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Strategy:
@@ -148,7 +149,7 @@ def strategy_for(chosen: ChosenMethod, inputs: MethodInputs, budget: int) -> Str
     if speculation.method == "auto":
         plain = Autoregression(inputs.sampling)
         if speculation.lookup and method.name != "lookup":
-            methods.append(Lookup(plain, "lookup"))
+            methods.append(Lookup(plain, "lookup", inputs.end_tokens))
     largest = min(LARGEST, inputs.largest_tree)
     throughput = inputs.learned().throughput
     return Auto(
@@ -163,15 +164,15 @@ def _specexec(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> 
     ranks = inputs.counts if options.sampling.temperature == 0 else None
     return kind(
         draft, inputs.sampling, options.speculation, inputs.vocabulary, calibration, inputs.observer, ranks,
-        inputs.likeliest,
+        inputs.likeliest, inputs.end_tokens,
     )  # fmt: skip
 
 
 def _sampled(options: GenerateOptions, inputs: MethodInputs, draft: Scorer) -> ChosenMethod:
     """The method among `SAMPLED`, with its own random numbers."""
     rng, sampling = Rng(options.sampling.seed, inputs.device), options.sampling
-    prompt, vocabulary = inputs.prompt, inputs.vocabulary
-    drafting = Drafting(draft, inputs.sampling, sampling, prompt, vocabulary, rng, inputs.observer)
+    prompt, vocabulary, ends = inputs.prompt, inputs.vocabulary, inputs.end_tokens
+    drafting = Drafting(draft, inputs.sampling, sampling, prompt, vocabulary, rng, inputs.observer, ends)
     speculation = options.speculation
     if speculation.method == "sequoia":
         return _sequoia(drafting, options, inputs)

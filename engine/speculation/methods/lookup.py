@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -74,7 +74,9 @@ class NgramIndex:
     token shorter, so that tokens behind long matches are likely, and among them the frequent ones.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, end_tokens: Set[int] = frozenset()) -> None:
+        """`end_tokens` end the answer: nothing is suggested behind them, whatever came there in the text."""
+        self._end_tokens = end_tokens
         self._text: list[int] = []
         self._behind: list[dict[tuple[int, ...], list[int]]] = [{} for _ in range(INDEXED)]
         self._right = [trust * TRUST_TRIALS for trust in TRUST]
@@ -102,7 +104,8 @@ class NgramIndex:
             tokens.append(guess.token)
             parents.append(guess.parent)
             log_probs.append(-cost)
-            for token, probability, places in self._next(guess.places) if guess.depth < depth else ():
+            goes_on = guess.depth < depth and (node == 0 or guess.token not in self._end_tokens)
+            for token, probability, places in self._next(guess.places) if goes_on else ():
                 if (longer := cost - math.log(probability)) <= -least:
                     heapq.heappush(frontier, (longer, next(order), _Guess(node, token, guess.depth + 1, places)))
         return Tree(tuple(tokens), tuple(parents), tuple(log_probs))
@@ -158,11 +161,11 @@ class Lookup:
     plain decoding do; with plain decoding the text alone drafts (prompt lookup decoding).
     """
 
-    def __init__(self, method: Method, name: str) -> None:
-        """`name`: what the two together are called."""
+    def __init__(self, method: Method, name: str, end_tokens: Set[int] = frozenset()) -> None:
+        """`name`: what the two together are called; `end_tokens`: see `NgramIndex`."""
         self.name = name
         self._method = method
-        self._index = NgramIndex()
+        self._index = NgramIndex(end_tokens)
         self._merged: Merged | None = None
 
     def prefill(self, tokens: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
 """Trees that are sampled from the draft: its passes, its draws, and how they are verified."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -39,9 +39,12 @@ class SampledTokens:
 class TreeBuilder:
     """A tree that grows by what was drawn behind some of its nodes at a time; node 0 is the root."""
 
-    def __init__(self, root_token: int, grown: Callable[[Callable[[], Tree]], None]) -> None:
-        """`grown` is told of every growth."""
+    def __init__(
+        self, root_token: int, grown: Callable[[Callable[[], Tree]], None], end_tokens: Set[int] = frozenset()
+    ) -> None:
+        """`grown` is told of every growth; `end_tokens` end the answer, so that nothing is to be drawn behind them."""
         self._grown = grown
+        self._end_tokens = end_tokens
         self.tokens = [root_token]
         self.parents = [-1]
         self._log_probs = [0.0]
@@ -58,6 +61,10 @@ class TreeBuilder:
                 self._log_probs.append(self._log_probs[node] + log_prob)
         self._grown(self.tree)
         return children
+
+    def goes_on(self, node: int) -> bool:
+        """Whether anything may follow a node; something always follows the root."""
+        return node == 0 or self.tokens[node] not in self._end_tokens
 
     def path(self, node: int) -> list[int]:
         """The tokens behind the root, down to `node`."""
@@ -88,12 +95,14 @@ class Drafting:
         vocabulary: int,
         rng: Rng,
         observer: Observer | None = None,
+        end_tokens: Set[int] = frozenset(),
     ) -> None:
         """`sampling` draws from the target by `options`; `vocabulary` is the target's, which the draft's may exceed.
 
-        `observer` is told of every draft pass.
+        `observer` is told of every draft pass; `end_tokens` end the answer.
         """
         self.rng = rng
+        self._end_tokens = end_tokens
         self._draft = draft
         self._sampling = sampling
         self._is_greedy = options.temperature == 0
@@ -105,7 +114,7 @@ class Drafting:
         self._vocabulary = vocabulary
         self._observer = observer or NullObserver()
         self._text: Sequence[int] = ()
-        self._builder = TreeBuilder(-1, self._observer.grown)
+        self._builder = TreeBuilder(-1, self._observer.grown, end_tokens)
         self._draws: list[Draws] = []  # of every pass for the tree
         self._pending: dict[int, int] = {}  # node of the tree -> the draft's pending node
         self._unread = 0  # pending nodes of the draft that are no nodes of the tree: text it had not read yet
@@ -116,7 +125,7 @@ class Drafting:
 
     def new_tree(self, tokens: Sequence[int]) -> TreeBuilder:
         """Begin a tree: only its root, the last of `tokens`."""
-        self._text, self._builder = tokens, TreeBuilder(tokens[-1], self._observer.grown)
+        self._text, self._builder = tokens, TreeBuilder(tokens[-1], self._observer.grown, self._end_tokens)
         self._pending, self._unread, self._draws = {}, 0, []
         return self._builder
 

@@ -87,7 +87,7 @@ class Sequoia(SampledTreeMethod):
         self._shapes = shapes or PlannedShapes(PRIOR)
 
     def grow(self, tokens: Sequence[int], bounds: TreeBounds) -> Tree:
-        """The best shape of this size; without a node and what is below it where the draft has too few tokens."""
+        """The best shape of this size; without what is below an end, and where the draft has too few tokens."""
         levels = min(bounds.depth + 1, MOST_LEVELS)  # with the root's
         shape = self._shapes(min(bounds.budget + 1, MOST_NODES), levels)
         builder = self._drafting.new_tree(tokens)
@@ -98,6 +98,7 @@ class Sequoia(SampledTreeMethod):
             level = {}
             for place, children in zip(places, builder.branch(nodes, sampled), strict=True):
                 level |= zip(children, shape.children[place], strict=False)
+            level = {node: place for node, place in level.items() if builder.goes_on(node)}
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:

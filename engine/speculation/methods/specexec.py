@@ -1,6 +1,6 @@
 """SpecExec (Svirschevski et al., NeurIPS 2024, arXiv 2406.02532): the K best prefixes, in batched passes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -67,13 +67,15 @@ class SpecExec:
         observer: Observer | None = None,
         ranks: AcceptanceCounts | None = None,
         likeliest: Likeliest = lambda *_: None,
+        end_tokens: Set[int] = frozenset(),
     ) -> None:
         """`vocabulary`: the target's; a draft with a larger, padded one must not propose what the target lacks.
 
         Without `calibration` the draft's own probability ranks the nodes, as published. `observer` sees them come.
         `ranks` counts which of the draft's likeliest tokens the target said, for other methods. `likeliest` finds these
-        faster than torch does, where it can.
+        faster than torch does, where it can. `end_tokens` end the answer: nothing is guessed behind them.
         """
+        self._end_tokens = end_tokens
         self._likeliest = likeliest
         self._ranks = ranks
         self._draft = draft
@@ -145,7 +147,7 @@ class SpecExec:
         while self._search is not None and (root := self._draft.length + self._unread) < len(tokens) - 1:
             self._go_on([0], tokens[root + 1])  # the text went farther than the tree of this method
         if self._search is None:
-            self._search = BestFirst(tokens[-1], self._options.decay)
+            self._search = BestFirst(tokens[-1], self._options.decay, self._end_tokens)
             self._pending, self._appended, self._unread = {}, 0, 0
         return self._search
 

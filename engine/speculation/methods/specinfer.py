@@ -25,6 +25,8 @@ class Chain(SampledTreeMethod):
             if not children:
                 break
             [node] = children
+            if not builder.goes_on(node):
+                break
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:
@@ -85,6 +87,7 @@ class SpecInfer(SampledTreeMethod):
                 child: said.count(builder.tokens[child])
                 for said, children in zip(sampled.tokens, builder.branch(nodes, sampled), strict=True)
                 for child in children
+                if builder.goes_on(child)
             }
         return builder.tree()
 
@@ -96,7 +99,7 @@ class SpecInfer(SampledTreeMethod):
             if room < 0 or not nodes:
                 break
             sampled = self._drafting.independent(nodes, [children] * len(nodes))
-            nodes = [child for each in builder.branch(nodes, sampled) for child in each]
+            nodes = [child for each in builder.branch(nodes, sampled) for child in each if builder.goes_on(child)]
         return builder.tree()
 
     def accept(self, tree: Tree, logits: Tensor, answer: Sequence[int]) -> Path:

@@ -5,7 +5,7 @@ There are dozens of calls for every pass of a draft that may take a millisecond,
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
 
@@ -27,14 +27,16 @@ class BestFirst:
     The search may go on past the budget, and begin again at one of its nodes with all that is known below it.
     """
 
-    def __init__(self, root_token: int, decay: float) -> None:
+    def __init__(self, root_token: int, decay: float, end_tokens: Set[int] = frozenset()) -> None:
+        """`end_tokens`: nothing follows them, so they are never in a frontier; the root's token may be one."""
         self._log_decay = math.log(decay)
+        self._end_tokens: Integers = np.array(sorted(end_tokens), dtype=np.int64)
         self._tokens: Integers = np.array([root_token], dtype=np.int64)
         self._parents: Integers = np.array([-1], dtype=np.int64)
         self._depths: Integers = np.array([0], dtype=np.int64)
         self._log_probs: Numbers = np.zeros(1)  # cumulative, like the scores
         self._scores: Numbers = np.zeros(1)
-        self._expanded = np.zeros(1, dtype=np.bool_)
+        self._expanded = np.zeros(1, dtype=np.bool_)  # or with nothing to be expanded
         # Children too low for the budget of the moment: of each expansion the parents, and [parents, width] their
         # cumulative log-probabilities, tokens, cumulative scores, and which of them are too low.
         self._spare: list[tuple[Integers, Numbers, Integers, Numbers, Flags]] = []
@@ -71,6 +73,8 @@ class BestFirst:
 
     def child(self, node: int, token: int) -> int | None:
         """The child of `node` that carries `token` and is expanded, or None."""
+        if token in self._end_tokens:
+            return None
         found = ((self._parents == node) & (self._tokens == token) & self._expanded).nonzero()[0]
         return int(found[0]) if len(found) else None
 
@@ -127,13 +131,13 @@ class BestFirst:
 
     def _append(self, nodes: Integers, log_probs: Numbers, tokens: Integers, scores: Numbers, chosen: Flags) -> None:
         """The chosen children of `nodes`; all but these are [len(nodes), width]."""
-        parents = nodes[chosen.nonzero()[0]]
-        self._tokens = np.concatenate([self._tokens, tokens[chosen]])
+        parents, tokens = nodes[chosen.nonzero()[0]], tokens[chosen]
+        self._tokens = np.concatenate([self._tokens, tokens])
         self._parents = np.concatenate([self._parents, parents])
         self._depths = np.concatenate([self._depths, self._depths[parents] + 1])
         self._log_probs = np.concatenate([self._log_probs, log_probs[chosen]])
         self._scores = np.concatenate([self._scores, scores[chosen]])
-        self._expanded = np.concatenate([self._expanded, np.zeros(len(parents), dtype=np.bool_)])
+        self._expanded = np.concatenate([self._expanded, (tokens[:, None] == self._end_tokens).any(axis=1)])
 
     def _places(self, nodes: Integers) -> Integers:
         place = np.full(len(self), -1, dtype=np.int64)

@@ -71,7 +71,8 @@ def write(
     sampler = Sampler(sampling, prompt, uniforms or Uniforms(sampling.seed))
     method: Method = Autoregression(sampler)
     if draft:
-        method = SpecExec(Context(draft, capacity=512), sampler, speculation, target.vocabulary)
+        context_of_draft = Context(draft, capacity=512)
+        method = SpecExec(context_of_draft, sampler, speculation, target.vocabulary, end_tokens=end_tokens)
     context.prefill(prompt[:-1])
     method.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)

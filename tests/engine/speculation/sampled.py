@@ -40,7 +40,7 @@ def write_sampled(
     """Answer a prompt by a method; `rng` None is that of the sampling's seed."""
     rng = rng or Rng(sampling.seed, torch.device("cpu"))
     sampler = Sampler(sampling, prompt, Uniforms(sampling.seed))
-    method = make(Drafting(draft, sampler, sampling, prompt, vocabulary, rng))
+    method = make(Drafting(draft, sampler, sampling, prompt, vocabulary, rng, end_tokens=end_tokens))
     target.prefill(prompt[:-1])
     method.prefill(prompt[:-1])
     answer = Answer(Silent(), end_tokens, max_new_tokens)

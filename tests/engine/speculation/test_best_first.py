@@ -60,6 +60,22 @@ def test_the_tree_is_the_brute_force_top_k_of_draft_prefixes(budget: int) -> Non
         assert found[prefix] == pytest.approx(log_prob, abs=1e-4)
 
 
+def test_behind_what_ends_the_answer_nothing_is_searched() -> None:
+    """All other prefixes have the budget for themselves."""
+    vocabulary, depth, ends = 6, 3, frozenset({1, 4})
+    network = tiny_network("llama", vocab_size=vocabulary, num_hidden_layers=2)
+    prompt = [*random_prompt(4, seed=2, vocabulary=vocabulary), 1]  # what ended something before goes on all the same
+    sampler = Sampler(SamplingOptions(), prompt, Uniforms(0))
+    options = SpeculationOptions(batch=64, width=vocabulary, depth=depth)
+    drafter = SpecExec(Context(network, 64), sampler, options, vocabulary, end_tokens=ends)
+    drafter.prefill(prompt[:-1])
+    tree = drafter.grow(prompt, TreeBounds(40, depth))
+    everything = brute_force(network.model, prompt, vocabulary, depth, 1000)
+    possible = [prefix for prefix in everything if not ends & {*prefix[:-1]}]
+    assert prefixes_of(tree).keys() == {*possible[:41]}
+    assert any(token in ends for token in tree.tokens[1:])
+
+
 @settings(max_examples=choose(12, 60), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
