@@ -33,8 +33,9 @@ def explain_steps(tree: Snapshot) -> tuple[Step, ...]:
         steps += _guesses(tree)
         steps.append(Step(_check(tree.drafted), partial(tree, len(tree.pieces))))
         steps += _acceptance(tree)
-    bonus = f"‘{visible(tree.bonus_piece, tree.bonus)}’"
-    steps.append(Step(_bonus(tree).format(token=bonus), tree))
+    if tree.has_bonus:
+        bonus = f"‘{visible(tree.bonus_piece, tree.bonus)}’"
+        steps.append(Step(_bonus(tree).format(token=bonus), tree))
     steps.append(Step(_sum(tree), tree))
     return tuple(steps)
 
@@ -59,7 +60,7 @@ def _bonus(tree: Snapshot) -> str:
 
 def _sum(tree: Snapshot) -> str:
     """What the round gave, and what it would have taken otherwise."""
-    count = len(tree.accepted)
+    count = tree.new_tokens
     one, more = (
         tr("The answer has grown by one token in one pass."),
         tr("The answer has grown by {count} tokens in one pass."),
@@ -67,7 +68,9 @@ def _sum(tree: Snapshot) -> str:
     parts = [one if count == 1 else more.format(count=count)]
     if count > 1:
         parts.append(tr("Token by token, that would have taken {count} passes.").format(count=count))
-    if tree.drafted:
+    if not tree.has_bonus:
+        parts.append(tr("With the last of these guesses the answer ends."))
+    elif tree.drafted:
         parts.append(tr("The other guesses are cut, and it starts anew."))
     return " ".join(parts)
 

@@ -11,6 +11,7 @@ from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.tree.picture.canvas import CHIPS, ICICLE
 from app.tree.rounds.snapshot import Snapshot
+from app.tree.rounds.text import tokens_in_words
 from app.tree.widgets import News, tool_button
 from app.ui.widgets import fill, row_of
 
@@ -25,7 +26,7 @@ class Figure:
 
 def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
     """What to say about a tree of which `shown` drafted nodes are in the picture; the most telling figures first."""
-    if not tree.has_bonus:
+    if not tree.is_verified:
         return (_round(tree), _nodes(tree, shown), *_state(tree))
     if not tree.drafted:
         return (_round(tree), _tokens(tree), _nothing_drafted())
@@ -75,14 +76,13 @@ def _round(tree: Snapshot) -> Figure:
 
 
 def _tokens(tree: Snapshot) -> Figure:
-    one, more = tr("{accepted} accepted + 1 bonus = 1 token"), tr("{accepted} accepted + 1 bonus = {count} tokens")
-    words = one if tree.new_tokens == 1 else more
     return Figure(
-        words.format(accepted=len(tree.accepted) - 1, count=f"{Number(tree.new_tokens):,}"),
+        tokens_in_words(tree),
         tr(
             "What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose "
             "too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted "
-            "token matched it. Without a draft every pass gives just the bonus token."
+            "token matched it; none where the answer ends with a guess. Without a draft every pass gives just the "
+            "bonus token."
         ),
     )
 

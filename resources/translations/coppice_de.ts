@@ -6789,6 +6789,14 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
                 <numerusform>Der Entwurf, ein kleines Modell, hat einen Baum aus %n Token geraten.</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour/tour.py" />
+            <source>The target checked all of them in one pass and accepted %n (green): there it ended.</source>
+            <translation>
+                <numerusform>Das Zielmodell hat alle in einem Durchlauf geprüft und eines angenommen (grün): Dort endete die Antwort.</numerusform>
+                <numerusform>Das Zielmodell hat alle in einem Durchlauf geprüft und %n angenommen (grün): Dort endete die Antwort.</numerusform>
+            </translation>
+        </message>
         <message>
             <location filename="../../app/shell/tour/tour.py" />
             <source>The target checked all of them in one pass and accepted none; it added a token of its own.</source>
@@ -7587,6 +7595,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/explainer.py" />
+            <source>With the last of these guesses the answer ends.</source>
+            <translation>Mit dem letzten dieser geratenen Token endet die Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/explainer.py" />
             <source>{token} and the other guesses here are out, with all behind them.</source>
             <translation>{token} und die anderen hier scheiden aus, mit allem dahinter.</translation>
         </message>
@@ -7774,16 +7787,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/exports/animations/scene.py" />
             <source>not checked yet</source>
             <translation>noch nicht geprüft</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports/animations/scene.py" />
-            <source>{accepted} accepted + 1 bonus = 1 token</source>
-            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/exports/animations/scene.py" />
-            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
-            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/animations/scene.py" />
@@ -8082,8 +8085,8 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
-            <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it. Without a draft every pass gives just the bonus token.</source>
-            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
+            <source>What the answer grew by in this pass of the target model. Accepted: drafted tokens that the target chose too, one behind the other from the root. Bonus: one more token, the target's own choice where no drafted token matched it; none where the answer ends with a guess. Without a draft every pass gives just the bonus token.</source>
+            <translation>Worum die Antwort in diesem Durchlauf des Zielmodells gewachsen ist. Angenommen: geratene Token, die auch das Ziel gewählt hat, eines hinter dem anderen von der Wurzel an. Bonus: noch ein Token, die eigene Wahl des Ziels, wo kein geratenes passte; keines, wo die Antwort mit einem geratenen endet. Ohne Entwurf ergibt jeder Durchlauf nur das Bonus-Token.</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />
@@ -8187,11 +8190,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/picture/explanation.py" />
-            <source>Chosen by the target too; it ends the answer and is counted as the bonus token.</source>
-            <translation>Auch vom Ziel gewählt; es beendet die Antwort und zählt als Bonus-Token.</translation>
-        </message>
-        <message>
-            <location filename="../../app/tree/picture/explanation.py" />
             <source>Depth</source>
             <translation>Tiefe</translation>
         </message>
@@ -8207,6 +8205,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/picture/explanation.py" />
+            <source>Of no use: the answer ended before it.</source>
+            <translation>Ohne Nutzen: Die Antwort endete davor.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/explanation.py" />
             <source>Rejected: it stands behind a token that the target did not choose.</source>
             <translation>Abgelehnt: Es steht hinter einem Token, das das Ziel nicht gewählt hat.</translation>
         </message>
@@ -8219,6 +8222,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/picture/explanation.py" />
             <source>Root: the last token of the answer so far.</source>
             <translation>Wurzel: das bisher letzte Token der Antwort.</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/picture/explanation.py" />
+            <source>The answer ends with it.</source>
+            <translation>Die Antwort endet damit.</translation>
         </message>
         <message>
             <location filename="../../app/tree/picture/explanation.py" />
@@ -8547,8 +8555,28 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/tree/rounds/text.py" />
+            <source>1 accepted = 1 token</source>
+            <translation>1 angenommen = 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/text.py" />
             <source>Round {number}: {count} nodes, {accepted} accepted</source>
             <translation>Runde {number}: {count} Knoten, {accepted} angenommen</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/text.py" />
+            <source>{accepted} accepted + 1 bonus = 1 token</source>
+            <translation>{accepted} angenommen + 1 Bonus = 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/text.py" />
+            <source>{accepted} accepted + 1 bonus = {count} tokens</source>
+            <translation>{accepted} angenommen + 1 Bonus = {count} Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/rounds/text.py" />
+            <source>{accepted} accepted = {count} tokens</source>
+            <translation>{accepted} angenommen = {count} Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/widgets.py" />

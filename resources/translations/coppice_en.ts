@@ -165,6 +165,14 @@
         </message>
         <message numerus="yes">
             <location filename="../../app/shell/tour/tour.py" />
+            <source>The target checked all of them in one pass and accepted %n (green): there it ended.</source>
+            <translation>
+                <numerusform>The target checked all of them in one pass and accepted %n (green): there it ended.</numerusform>
+                <numerusform>The target checked all of them in one pass and accepted %n (green): there it ended.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/shell/tour/tour.py" />
             <source>The target checked all of them in one pass, accepted %n (green), and added one.</source>
             <translation>
                 <numerusform>The target checked all of them in one pass, accepted %n (green), and added one.</numerusform>

@@ -231,7 +231,7 @@ class Tour(QObject):
                 "What the draft, a small model, guesses in every round, and what of it the target accepts in one pass: "
                 "green is accepted."
             )
-        if tree is None or not tree.has_bonus:
+        if tree is None or not tree.is_verified:
             return tr(
                 "Ask something, and the tree is here (Ctrl+T): what the draft, a small model, guesses in every round, "
                 "and what of it the target accepts in one pass."
@@ -246,6 +246,8 @@ class Tour(QObject):
         checked = tr("The target checked all of them in one pass and accepted none; it added a token of its own.")
         if count:
             checked = tr("The target checked all of them in one pass, accepted %n (green), and added one.", n=count)
+        if not tree.has_bonus:
+            checked = tr("The target checked all of them in one pass and accepted %n (green): there it ended.", n=count)
         place = "" if self._window.tree_dock.isVisible() else tr("This button shows the tree (Ctrl+T).")
         return " ".join(filter(None, (begin, checked, _sum(tree.new_tokens), place)))
 

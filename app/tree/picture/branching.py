@@ -60,7 +60,7 @@ class Branching(QObject):
 
     def _offer(self, node: int | None, where: QPoint) -> None:
         tree = self._canvas.picture.tree if self._canvas.picture else None
-        if tree is None or node is None or node == BONUS_NODE or not tree.has_bonus or node in tree.accepted:
+        if tree is None or node is None or node == BONUS_NODE or not tree.is_verified or node in tree.accepted:
             return
         text = branch_text(tree, node)
         if not text:

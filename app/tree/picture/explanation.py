@@ -50,18 +50,20 @@ def _fate(tree: Snapshot, node: int) -> str:
     if node == 0:
         return tr("Root: the last token of the answer so far.")
     if node in tree.accepted:
-        return tr("Accepted: the target chose this token too.")
-    if not tree.has_bonus:
+        accepted = tr("Accepted: the target chose this token too.")
+        ends = tree.is_verified and not tree.has_bonus and node == tree.tip
+        return f"{accepted} {tr('The answer ends with it.')}" if ends else accepted
+    if not tree.is_verified:
         ahead = tr("Guessed ahead, while the target checks the others: it may be of use in the next round.")
         return ahead if 0 < tree.checking <= node else tr("A guess: the target has not checked it yet.")
     parent = int(tree.parents[node])
+    if parent == tree.tip and not tree.has_bonus:
+        return tr("Of no use: the answer ended before it.")
     if parent not in tree.accepted:
         return tr("Rejected: it stands behind a token that the target did not choose.")
     if parent != tree.tip:
         following = tree.accepted[tree.accepted.index(parent) + 1]
         choice = _token(tree.pieces[following], int(tree.tokens[following]))
-    elif int(tree.tokens[node]) == tree.bonus:
-        return tr("Chosen by the target too; it ends the answer and is counted as the bonus token.")
     else:
         choice = _token(tree.bonus_piece, tree.bonus)
     return tr("Rejected: the target chose {token} here.").format(token=choice)
@@ -118,7 +120,7 @@ class Inspection:
     def explain(self, picture: Picture, node: int) -> str:
         """Rich text about a node or the bonus token."""
         tree = picture.tree
-        alternatives = self._told.get(_before(tree, node)) if tree.has_bonus else None
+        alternatives = self._told.get(_before(tree, node)) if tree.is_verified else None
         if node == BONUS_NODE:
             return explain_bonus(tree, alternatives)
         return explain_node(tree, node, picture.folded(node), alternatives)
@@ -126,7 +128,7 @@ class Inspection:
     def question(self, node: int) -> int | None:
         """The node behind which the target's alternatives to this one are; None if that cannot be asked, or was."""
         tree = self._tree
-        if tree is None or not tree.has_bonus or tree.ranks is None or node == 0:
+        if tree is None or not tree.is_verified or tree.ranks is None or node == 0:
             return None
         before = _before(tree, node)
         if before in self._asked:

@@ -43,7 +43,7 @@ class IcicleItem(pg.GraphicsObject):  # type: ignore[misc]
         self, tree: Snapshot, letters: Lettering, view: Size, zoom: float, _opened: tuple[int, ...] = ()
     ) -> IciclePicture:
         """Lay a tree out and show it; too thin bands have no counts that could be opened."""
-        held = self._picture if self._picture and not tree.has_bonus and self._picture.view == view else None
+        held = self._picture if self._picture and not tree.is_verified and self._picture.view == view else None
         most = self._letters.type.line if held else math.inf  # what grows does not begin large only to shrink
         picture, letters = _fitted(tree, letters, view, zoom, most)
         self.prepareGeometryChange()

@@ -41,7 +41,7 @@ def node_styles(tree: Snapshot) -> NDArray[np.intp]:
     """Per node: what became of it; where it was not accepted, or is not decided yet, the step of its probability."""
     least = -np.log(STEPS[:-1])
     steps = np.searchsorted(least, -tree.log_probs)
-    if tree.has_bonus:
+    if tree.is_verified:
         steps += REJECTED
     elif tree.checking:
         steps[tree.checking :] = AHEAD

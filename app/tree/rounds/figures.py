@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.tree.rounds.snapshot import ends_with_a_guess
 from engine.protocol.messages import Round
 
 UNKNOWN, KNOWN, LOST = range(3)
@@ -88,7 +89,7 @@ class Figures:
         row = self._rows[place]
         row["request"] = min(max(of.id, -_LARGEST_ID), _LARGEST_ID)
         row["index"], row["tokens"], row["nodes"] = _count(of.index), _count(of.new_tokens), _count(nodes)
-        row["accepted"] = _count(min(len(of.accepted) - 1, of.new_tokens))
+        row["accepted"] = _count(min(len(of.accepted) - 1 + ends_with_a_guess(of), of.new_tokens))
         row["budget"] = _count(of.budget or nodes)
         row["seconds"] = min(of.seconds.decode, _LONGEST_SECONDS) if of.seconds.decode > 0 else 0.0
         row["method"], row["state"] = self._method(of.method), KNOWN

@@ -21,9 +21,11 @@ class Snapshot:
     """One verified tree. Node 0 is the root, the last committed token; a parent stands before its children.
 
     `tokens`, `parents` and `depths` are int32 [nodes], `log_probs` is float32 [nodes] and cumulative. `accepted` is the
-    accepted path, root first; the bonus token hangs behind its last node. `number` counts the answer's rounds from 1.
-    As long as the target has not verified it all, `has_bonus` is False and `accepted` ends where it has got to; so many
-    of its first nodes as `checking` says are being verified, 0 while the draft is still at work on these.
+    accepted path, root first; the bonus token hangs behind its last node, if the tree `has_bonus`: where an answer ends
+    with a guess, that is accepted and nothing is behind it. `number` counts the answer's rounds from 1.
+    As long as the target has not verified it all, `is_verified` and `has_bonus` are False and `accepted` ends where it
+    has got to; so many of its first nodes as `checking` says are being verified, 0 while the draft is still at work on
+    these.
     `target_log_probs` and `ranks` [nodes + 1] are what the target thinks of every node behind its parent, and last of
     the bonus token; None where they were not asked for.
     """
@@ -39,6 +41,7 @@ class Snapshot:
     bonus_piece: str
     new_tokens: int
     has_bonus: bool = True
+    is_verified: bool = True
     checking: int = 0
     target_log_probs: NDArray[np.float32] | None = None
     ranks: NDArray[np.int32] | None = None
@@ -55,7 +58,7 @@ class Snapshot:
 
     @property
     def tip(self) -> int:
-        """The last accepted node, behind which the bonus token stands."""
+        """The last accepted node, behind which the bonus token stands, if there is one."""
         return self.accepted[-1]
 
     def path_probability(self, node: int) -> float:
@@ -78,6 +81,7 @@ def snapshot(of: Round) -> Snapshot:
     log_probs = _array(tree.log_probs, np.dtype("<f4"), "probabilities")
     _check_tree(tree, tokens, parents, log_probs)
     _check_path(of.accepted, parents)
+    last = _last_guess(tokens, parents, of.accepted[-1], of.bonus)
     return Snapshot(
         number=of.index + 1,
         tokens=tokens,
@@ -85,7 +89,8 @@ def snapshot(of: Round) -> Snapshot:
         log_probs=log_probs,
         depths=_depths(parents),
         pieces=tree.pieces,
-        accepted=of.accepted,
+        accepted=(*of.accepted, *last),
+        has_bonus=not last,
         bonus=of.bonus,
         bonus_piece=of.bonus_piece,
         new_tokens=of.new_tokens,
@@ -99,10 +104,22 @@ def unverified(of: Drafted) -> Snapshot:
     grown = snapshot(Round(id=of.id, index=of.index, tree=of.tree, accepted=(0,), **no_tokens))  # type: ignore[arg-type]
     if not 0 <= of.checking <= len(grown.pieces):
         raise MalformedTreeError(f"{of.checking} of its {len(grown.pieces)} nodes are being verified")
-    return replace(grown, has_bonus=False, checking=of.checking)
+    return replace(grown, has_bonus=False, is_verified=False, checking=of.checking)
 
 
-def partial(tree: Snapshot, nodes: int, accepted: int = 0, *, has_bonus: bool = False) -> Snapshot:
+def ends_with_a_guess(of: Round) -> bool:
+    """Whether the answer ended with a token that was guessed; the round counts it as its bonus token all the same.
+
+    False where the tree is damaged.
+    """
+    size = np.dtype("<i4").itemsize
+    if not of.accepted or len(of.tree.tokens) != len(of.tree.parents) or len(of.tree.tokens) % size:
+        return False
+    tokens, parents = (np.frombuffer(part, np.dtype("<i4")) for part in (of.tree.tokens, of.tree.parents))
+    return bool(_last_guess(tokens, parents, of.accepted[-1], of.bonus))
+
+
+def partial(tree: Snapshot, nodes: int, accepted: int = 0) -> Snapshot:
     """The tree as it was with its first `nodes` nodes, verified up to `accepted` tokens behind the root."""
     assert 1 <= nodes <= len(tree.pieces), "there is a root, and no more than all"
     return replace(
@@ -113,7 +130,8 @@ def partial(tree: Snapshot, nodes: int, accepted: int = 0, *, has_bonus: bool = 
         depths=tree.depths[:nodes],
         pieces=tree.pieces[:nodes],
         accepted=tree.accepted[: accepted + 1],
-        has_bonus=has_bonus,
+        has_bonus=False,
+        is_verified=False,
         target_log_probs=None,
         ranks=None,
     )
@@ -134,6 +152,15 @@ def same_node(old: Snapshot | None, node: int | None, new: Snapshot | None) -> i
             return None
         place = int(below[0])
     return place if place >= 0 or new.has_bonus else None
+
+
+def _last_guess(tokens: NDArray[Any], parents: NDArray[Any], tip: int, bonus: int) -> list[int]:
+    """The child of the last accepted node that is the bonus token: only where the answer ended there is there one.
+
+    Elsewhere the target says something else than what was guessed, or it would have been accepted.
+    """
+    found: list[int] = np.flatnonzero((parents == tip) & (tokens == bonus))[:1].tolist()
+    return found
 
 
 def _target_scores(given: TargetLogProbs | None, count: int) -> dict[str, Any]:

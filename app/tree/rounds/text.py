@@ -47,6 +47,15 @@ def _character(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def tokens_in_words(tree: Snapshot) -> str:
+    """What a verified round gave; where the answer ends with a guess there is no bonus token."""
+    one, more = tr("{accepted} accepted + 1 bonus = 1 token"), tr("{accepted} accepted + 1 bonus = {count} tokens")
+    if not tree.has_bonus:
+        one, more = tr("1 accepted = 1 token"), tr("{accepted} accepted = {count} tokens")
+    words = one if tree.new_tokens == 1 else more
+    return words.format(accepted=len(tree.accepted) - 1, count=f"{Number(tree.new_tokens):,}")
+
+
 def as_text(tree: Snapshot) -> str:
     """One line per node, likeliest siblings first; `*` stands before what was accepted, `+` before the bonus token."""
     children: dict[int, list[int]] = {}

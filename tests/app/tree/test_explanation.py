@@ -49,8 +49,11 @@ def test_node_behind_a_rejected_one_says_so() -> None:
 
 
 def test_drafted_token_that_ends_the_answer_is_not_called_rejected() -> None:
-    tree = snapshot(round_of([1, 2], [-1, 0], [0.0, -0.1], (0,), bonus=2))
-    assert "it ends the answer" in explain_node(tree, 1, folded=0)
+    tree = snapshot(round_of([1, 2, 3, 4], [-1, 0, 0, 1], [0.0, -0.1, -2.0, -0.4], (0,), bonus=2))
+    assert "Accepted" in explain_node(tree, 1, folded=0)
+    assert "The answer ends with it." in explain_node(tree, 1, folded=0)
+    assert "the answer ended before it" in explain_node(tree, 3, folded=0)
+    assert "Rejected" in explain_node(tree, 2, folded=0)
 
 
 def test_root_bonus_and_folded_nodes_are_explained() -> None:

@@ -86,10 +86,10 @@ def test_all_of_64_nodes_are_seen_in_a_dock_and_in_a_window() -> None:
 
 
 def test_what_grows_turns_downwards_where_it_would_be_folded_and_never_back() -> None:
-    growing = replace(bush(5), has_bonus=False, number=2)
+    growing = replace(bush(5), has_bonus=False, is_verified=False, number=2)
     begun = composed(growing, DOCK)
     assert not begun.layout.is_downward
-    deep = composed(replace(chain(30, 1), has_bonus=False, number=2), DOCK, begun)
+    deep = composed(replace(chain(30, 1), has_bonus=False, is_verified=False, number=2), DOCK, begun)
     assert deep.layout.is_downward
     assert composed(growing, DOCK, deep).layout.is_downward
 

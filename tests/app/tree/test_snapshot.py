@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.tree.rounds.snapshot import MalformedTreeError, snapshot
+from app.tree.picture.styles import ACCEPTED, node_styles
+from app.tree.rounds.snapshot import MalformedTreeError, ends_with_a_guess, snapshot
+from app.tree.rounds.text import as_text, tokens_in_words
 from engine.protocol.messages import Round, Tree
 from tests.app.tree.trees import round_of
 
@@ -24,6 +26,18 @@ def test_arrays_come_back_as_they_were_packed() -> None:
     assert tree.parents.tolist() == [-1, 0, 0, 1]
     assert tree.depths.tolist() == [0, 1, 1, 2]
     assert (tree.number, tree.drafted, tree.depth, tree.tip, tree.bonus) == (5, 3, 2, 1, 9)
+
+
+def test_a_guess_that_ends_the_answer_is_accepted_and_no_bonus() -> None:
+    of = round_of([1, 2, 3, 4], [-1, 0, 0, 1], [0.0, -0.1, -2.0, -0.4], (0, 1), bonus=4)
+    tree = snapshot(of)
+    assert (tree.accepted, tree.has_bonus, tree.is_verified) == ((0, 1, 3), False, True)
+    assert ends_with_a_guess(of)
+    assert tokens_in_words(tree) == f"2 accepted = {of.new_tokens} tokens"
+    assert node_styles(tree).tolist()[3] == ACCEPTED
+    assert "+ " not in as_text(tree)
+    assert (snapshot(FORK).has_bonus, ends_with_a_guess(FORK)) == (True, False)
+    assert not ends_with_a_guess(with_tree(parents=b""))
 
 
 def test_snapshot_cannot_be_written_to() -> None:

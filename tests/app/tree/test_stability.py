@@ -43,7 +43,7 @@ def growths(draw: st.DrawFn) -> list[Snapshot]:
         ranked = sorted(range(1, len(tokens)), key=lambda node: (-log_probs[node], node))
         kept = [0, *sorted(ranked[:budget])]  # a parent is never behind its child, so its ancestors are there
         open_nodes = [node for node in open_nodes if node in kept]
-        found.append(replace(_tree(tokens, parents, log_probs, kept, (0,), number), has_bonus=False))
+        found.append(replace(_tree(tokens, parents, log_probs, kept, (0,), number), has_bonus=False, is_verified=False))
         if not open_nodes:
             break
     last = found[-1]
@@ -173,11 +173,11 @@ def test_next_round_begins_with_the_size_of_the_one_before_and_may_grow_once_it_
         return compose_chips(tree, widths, 30, view=Size(700, 700), zoom=1.0, text=TEXT, before=picture)
 
     first = composed(crowded, None)
-    growing = composed(replace(few, has_bonus=False), first)
+    growing = composed(replace(few, has_bonus=False, is_verified=False), first)
     assert growing.grid.scale <= first.grid.scale < growing.natural.scale
     verified = composed(few, growing)
     assert verified.grid.scale == growing.natural.scale, "letters have room"
-    again = composed(replace(few, number=3, has_bonus=False), verified)
+    again = composed(replace(few, number=3, has_bonus=False, is_verified=False), verified)
     assert again.grid.scale == verified.grid.scale
     assert composed(replace(few, number=3), again).grid.row == again.grid.row, "rows jump as the tree is verified"
     alone = composed(replace(few, number=5), verified)

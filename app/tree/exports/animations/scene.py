@@ -23,6 +23,7 @@ from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.tree.exports.animations.story import Frame
 from app.tree.picture.canvas import TreeCanvas
+from app.tree.rounds.text import tokens_in_words
 from app.ui.colors import Ink, TreeColors
 
 _AREA = 960 * 540  # logical pixels: of larger pictures letters are larger, too
@@ -149,14 +150,12 @@ def _words(frame: Frame) -> str:
     """The round, and what comes of it as far as that is decided."""
     tree = frame.tree
     words = [tr("Round {number}").format(number=f"{Number(tree.number):,}")]
-    if not tree.has_bonus:
+    if not tree.is_verified:
         nodes = tr("1 node") if tree.drafted == 1 else tr("{count} nodes")
         words += [nodes.format(count=f"{Number(tree.drafted):,}")]
         words += [tr("being checked") if tree.checking else tr("not checked yet")]
     else:
-        one, more = tr("{accepted} accepted + 1 bonus = 1 token"), tr("{accepted} accepted + 1 bonus = {count} tokens")
-        tokens = one if tree.new_tokens == 1 else more
-        words += [tokens.format(accepted=len(tree.accepted) - 1, count=f"{Number(tree.new_tokens):,}")]
+        words += [tokens_in_words(tree)]
     return " · ".join(words)
 
 

@@ -163,7 +163,7 @@ def compose_chips(
     fitting = Fitting(tree, widths, bonus_width, view, zoom, text, opened)
     was = _Was(before.layout.shape, before.tree, before.view) if before else None
     held = _held(before, tree, view) if before and zoom == before.zoom == 1.0 else None
-    is_free = before is None or (before.tree is not tree and tree.has_bonus)
+    is_free = before is None or (before.tree is not tree and tree.is_verified)
     found = _turned(fitting if is_free or not held else replace(fitting, most=held.scale), was)
     layout, grid = _spread(found, fitting, held if held and found.size <= held.scale else None)
     fits = text.lead + bonus_width * grid.scale + MARGIN <= view.width
@@ -194,7 +194,7 @@ def _turned(fitting: Fitting, before: _Was | None) -> _Found:
         found = _WAYS[shape](fitting)
         if before.tree is tree or (shape is not Shape.ROWS and found.is_whole):
             return found
-        if not tree.has_bonus and not found.layout.folded and found.size >= 1.0:
+        if not tree.is_verified and not found.layout.folded and found.size >= 1.0:
             return found
     if _is_costly(fitting):
         return _large(fitting, shape)
@@ -211,7 +211,7 @@ def _turned(fitting: Fitting, before: _Was | None) -> _Found:
 
 def _is_same_round(before: Snapshot, tree: Snapshot) -> bool:
     """Whether one is the other, or grew to it; two verified trees are two rounds."""
-    return before is tree or (before.number == tree.number and not (before.has_bonus and tree.has_bonus))
+    return before is tree or (before.number == tree.number and not (before.is_verified and tree.is_verified))
 
 
 def _large(fitting: Fitting, shape: Shape) -> _Found:
@@ -262,6 +262,6 @@ def picture_size(layout: Layout, grid: Grid, gap: float) -> Size:
 def _held(before: ChipsPicture, tree: Snapshot, view: Size) -> Grid | None:
     if before.view != view:
         return None
-    if before.tree is tree or (before.tree.number == tree.number and not before.tree.has_bonus):
+    if before.tree is tree or (before.tree.number == tree.number and not before.tree.is_verified):
         return before.grid
-    return None if tree.has_bonus else before.natural
+    return None if tree.is_verified else before.natural

@@ -130,8 +130,8 @@ class Motion(QObject):
     def _is_worth(self, picture: Picture, before: Snapshot | None) -> bool:
         """Verified trees with guesses, if they were not seen verified just before."""
         tree = picture.tree
-        is_new = before is None or before.number != tree.number or not before.has_bonus
-        is_whole = bool(tree.has_bonus and tree.drafted)
+        is_new = before is None or before.number != tree.number or not before.is_verified
+        is_whole = bool(tree.is_verified and tree.drafted)
         return self.is_wanted and is_new and is_whole and self._canvas.isVisible() and self.cost.allows(picture.shown)
 
     def _on_composed(self) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from enum import Enum
 
-from app.tree.rounds.snapshot import Snapshot
+from app.tree.rounds.snapshot import Snapshot, partial
 
 
 class Part(Enum):
@@ -20,6 +20,5 @@ class Part(Enum):
 
 def guesses(tree: Snapshot) -> Snapshot:
     """A verified tree as it was while the target checked it."""
-    return replace(
-        tree, accepted=(0,), has_bonus=False, checking=len(tree.pieces), target_log_probs=None, ranks=None
-    )  # fmt: skip
+    whole = partial(tree, len(tree.pieces))
+    return replace(whole, checking=len(tree.pieces))
