@@ -6793,7 +6793,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/shell/tour/tour.py" />
             <source>The target checked all of them in one pass and accepted %n (green): there it ended.</source>
             <translation>
-                <numerusform>Das Zielmodell hat alle in einem Durchlauf geprüft und eines angenommen (grün): Dort endete die Antwort.</numerusform>
+                <numerusform>Das Zielmodell hat alle in einem Durchlauf geprüft und %n angenommen (grün): Dort endete die Antwort.</numerusform>
                 <numerusform>Das Zielmodell hat alle in einem Durchlauf geprüft und %n angenommen (grün): Dort endete die Antwort.</numerusform>
             </translation>
         </message>
