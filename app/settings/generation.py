@@ -132,6 +132,14 @@ _MAX_NEW_TOKENS = Whole(
     smallest=1,
     largest=1_000_000,
 )
+_STOP_STRINGS = LongText(
+    title=mark("Stop at"),
+    help=mark(
+        "The answer ends before any of these texts, one in each line, and does not show it. \\n in it is a line break."
+    ),
+    empty_means=mark("Nothing: the model ends its answers itself"),
+    lines=2,
+)
 _SYSTEM_PROMPT = LongText(
     title=mark("System prompt"),
     help=mark("Told to the model before the conversation, such as 'Answer briefly.'"),
@@ -157,7 +165,7 @@ _WHEN_FULL_IN_CHAT = replace(
 
 FORM_ORDER = (
     "speculates", "method", "budget", "temperature", "top_p", "top_k", "min_p", "repetition_penalty",
-    "presence_penalty", "seed", "max_new_tokens", "when_full", "system_prompt",
+    "presence_penalty", "seed", "max_new_tokens", "stop_strings", "when_full", "system_prompt",
 )  # fmt: skip
 """The settings from top to bottom, as the form of a chat shows them. Files keep the order of the fields below."""
 
@@ -167,7 +175,7 @@ class GenerationSettings:
     """How answers are drawn and speculated on. `seed` -1 draws a new seed for every answer; `budget` 0 is automatic.
 
     `speculates` False switches speculation off and remembers `method`. `when_full` is what happens when the context is
-    full: `stop` answering, `drop` the oldest turns, or `summarise` them.
+    full: `stop` answering, `drop` the oldest turns, or `summarise` them. `stop_strings`: one a line.
     """
 
     method: str = option("auto", METHOD, form=METHOD)
@@ -183,6 +191,7 @@ class GenerationSettings:
     presence_penalty: float = option(0.0, form=_PRESENCE_PENALTY)
     speculates: bool = option(True, form=_SPECULATES)
     when_full: str = option(STOP, WHEN_FULL, form=_WHEN_FULL_IN_CHAT)
+    stop_strings: str = option("", form=_STOP_STRINGS)
 
     def options(self) -> GenerateOptions:
         """The options of the next answer; a random seed is drawn here."""
@@ -198,6 +207,7 @@ class GenerationSettings:
             ),
             speculation=SpeculationOptions(method=self.method if self.speculates else "none", budget=self.budget),
             max_new_tokens=self.max_new_tokens,
+            stop=tuple(line.replace("\\n", "\n") for line in self.stop_strings.splitlines() if line),
         )
 
     def check(self) -> None:

@@ -116,9 +116,10 @@ class Text(Option):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongText(Option):
-    """Any text of several lines; an empty one is shown as `empty_means`."""
+    """Any text of several lines; an empty one is shown as `empty_means`, and so many `lines` are seen at once."""
 
     empty_means: str = ""
+    lines: int = 3
 
     def allows(self, value: object) -> bool:
         """Any text."""

@@ -5734,6 +5734,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Nothing: the model ends its answers itself</source>
+            <translation>Nichts: Das Modell beendet seine Antworten selbst</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>On</source>
             <translation>Ein</translation>
         </message>
@@ -5794,6 +5799,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>Stop at</source>
+            <translation>Halt bei</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Stop, and say so</source>
             <translation>Aufhören und es sagen</translation>
         </message>
@@ -5811,6 +5821,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/settings/generation.py" />
             <source>Temperature</source>
             <translation>Temperatur</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
+            <source>The answer ends before any of these texts, one in each line, and does not show it. \n in it is a line break.</source>
+            <translation>Die Antwort endet vor jedem dieser Texte, einer je Zeile, und zeigt ihn nicht. \n darin ist ein Zeilenumbruch.</translation>
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />

@@ -13,8 +13,6 @@ from app.settings.kinds import Choice, Decimal, LongText, Option, Seed, Switch, 
 from app.ui.widgets import WheellessDecimal, WheellessWhole
 from engine.errors import InputError
 
-_LONG_TEXT_LINES = 3
-
 
 @dataclass(frozen=True, slots=True)
 class _Field:
@@ -118,7 +116,7 @@ def _long_text(declared: LongText, parent: QWidget) -> _Field:
     text = QPlainTextEdit(parent)
     text.setPlaceholderText(tr(declared.empty_means))
     text.setTabChangesFocus(True)
-    text.setFixedHeight(parent.fontMetrics().lineSpacing() * _LONG_TEXT_LINES + 16)
+    text.setFixedHeight(parent.fontMetrics().lineSpacing() * declared.lines + 16)
     return _Field(text, text.textChanged, text.setPlainText, text.toPlainText)
 
 

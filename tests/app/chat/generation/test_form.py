@@ -14,7 +14,8 @@ from app.settings.store import SettingsFile
 from app.ui.theme import Theme
 from tests.app.fake_link import FakeLink
 
-FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop")
+STOPS = "User:\n\\n\\n"
+FULL = GenerationSettings("specexec", 128, 0.8, 0.95, 40, 0.05, 1.1, 7, 64, "Be brief.", 0.5, False, "drop", STOPS)
 
 
 @pytest.fixture
@@ -48,9 +49,16 @@ def test_every_field_is_kept_at_once(popover: GenerationPopover, chat: ChatContr
     form.field("max_new_tokens").setValue(64)
     form.field("system_prompt").setPlainText("Be brief.")
     form.field("presence_penalty").setValue(0.5)
+    form.field("stop_strings").setPlainText(STOPS)
     form.field("speculates").setChecked(False)
     form.field("when_full").setCurrentIndex(form.field("when_full").findData("drop"))
     assert chat.generation == FULL
+
+
+def test_an_answer_stops_at_every_line_of_its_field() -> None:
+    assert FULL.options().stop == ("User:", "\n\n")
+    assert GenerationSettings(stop_strings="\n\n").options().stop == ()
+    assert GenerationSettings(stop_strings=" a \n").options().stop == (" a ",), "spaces count"
 
 
 def test_what_is_kept_is_shown(popover: GenerationPopover, chat: ChatController) -> None:
