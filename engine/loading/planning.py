@@ -412,16 +412,17 @@ def _codec(sizes: ModelSizes, weights: str, dtype: torch.dtype) -> Codec:
 
 
 def _layer(layer: LayerSizes, codec: Codec, dtype: torch.dtype, of_linear: bool = True) -> Layer:
+    has_experts = any(map(is_expert, layer.weights))
     return Layer(
         stored_bytes=round_up(_kept_bytes(layer.weights, codec, dtype)),
         run_bytes=layer.elements * dtype.itemsize,
         elements=layer.elements,
         active_elements=layer.active_elements,
-        expert_bytes=_kept_bytes(_bound_alone(layer.weights, codec), codec, dtype),
+        expert_bytes=_kept_bytes(_bound_alone(layer, codec), codec, dtype),
         attends=layer.kv_width > 0 or not layer.state,
         experts=layer.experts,
         chosen=layer.chosen,
-        matrix_bytes=0 if layer.experts or not of_linear else _largest_matrix(layer.weights) * dtype.itemsize,
+        matrix_bytes=_largest_matrix(layer.weights) * dtype.itemsize if of_linear and not has_experts else 0,
     )
 
 
@@ -442,9 +443,9 @@ def _kept_bytes(weights: Sequence[StoredWeight], codec: Codec, dtype: torch.dtyp
     return sum(stored_bytes(shape, codec, name, dtype) for name, shape in _stacked(weights))
 
 
-def _bound_alone(weights: Sequence[StoredWeight], codec: Codec) -> list[StoredWeight]:
+def _bound_alone(layer: LayerSizes, codec: Codec) -> list[StoredWeight]:
     """The experts' weights, if each expert can be brought alone: packed ones where they are stacks, or all alike."""
-    experts = [weight for weight in weights if is_expert(weight)]
+    experts = [weight for weight in layer.weights if is_expert(weight)] if layer.experts else []
     return experts if codec != "packed" or _are_alike(experts) else []
 
 

@@ -17,6 +17,7 @@ from engine.model.families.one_pass_families import carried_width
 from engine.model.families.state_families import STATE_FAMILIES, may_keep
 from engine.model.families.state_sizes import StateSizes, has_attention, state_sizes
 from engine.model.families.text_tensors import FURTHER_TOKENS
+from engine.model.families.whole_experts import experts_come_alone, multiplies_all_experts
 from engine.model.formats.packed import PackedFormat, PackedWeight
 from engine.model.safe_config import CHOSEN, EXPERTS
 from engine.model.safetensors_header import TensorInfo
@@ -130,10 +131,11 @@ class LayerSizes:
     """One decoder layer.
 
     `weights` are all that it computes with; `stored_bytes` what they take in the checkpoint; `active_elements` the
-    numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the numbers
-    that one token leaves in the cache, key and value together; `state` what is kept in place of them. `experts`, of
-    which a token is routed to `chosen`: 0 where there are none. `kv_scales`: how many scales come with keys and values
-    in 8 bits; `index_width`: the numbers of `kv_width` that an indexer keeps, which stay as they are.
+    numbers that one token is multiplied with (of a mixture of experts, only its own experts'); `kv_width` the
+    numbers that one token leaves in the cache, key and value together; `state` what is kept in place of them.
+    `experts`, of which a token is routed to `chosen`: 0 where there are none, or none that come one by one.
+    `kv_scales`: how many scales come with keys and values in 8 bits; `index_width`: the numbers of `kv_width` that
+    an indexer keeps, which stay as they are.
     """
 
     weights: tuple[StoredWeight, ...]
@@ -317,6 +319,8 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     routed = sum(weight.elements for weight in weights if is_expert(weight))
     experts = _number(text, *EXPERTS) or 1
     chosen = min(experts, _number(text, *CHOSEN) or experts)
+    active = experts if multiplies_all_experts(text) else chosen
+    has_experts = routed > 0 and experts_come_alone(text)
     shapes = {weight.name: weight.shape for weight in weights}
     hybrid = text.get("model_type") in STATE_FAMILIES
     state = state_sizes(shapes, text) if hybrid else None
@@ -329,11 +333,11 @@ def _layer_sizes(name: str, weights: list[StoredWeight], text: Mapping[str, obje
     return LayerSizes(
         weights=tuple(weight for weight in weights if weight.elements),
         stored_bytes=sum(weight.nbytes for weight in weights),
-        active_elements=elements - routed + -(-routed * chosen // experts),
+        active_elements=elements - routed + -(-routed * active // experts),
         kv_width=kv_width + index_width,
         state=state,
-        experts=experts if routed else 0,
-        chosen=chosen if routed else 0,
+        experts=experts if has_experts else 0,
+        chosen=chosen if has_experts else 0,
         kv_scales=_kv_scales(kv_width, text),
         index_width=index_width,
     )
