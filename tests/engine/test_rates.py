@@ -22,6 +22,7 @@ from engine.model.products.product import Woven
 from engine.protocol.messages import Loading
 from engine.protocol.options import EMBEDDED, LoadOptions
 from tests.engine.gguf_files import write_gguf
+from tests.engine.packed_models import packed_model
 from tests.engine.tiny_models import tiny_model
 
 CPU = torch.device("cpu")
@@ -104,6 +105,22 @@ def test_packed_samples_are_multiplied_as_the_models_weights_are(family: str, ki
     assert 1e-30 < float(some.min()) <= float(some.max()) < 1e6, "numbers of usual size"
     x = torch.ones(1, sample.shape[1])
     torch.testing.assert_close(product(x), x @ (decoded.view(weight.shape) if is_turned else decoded.t()))
+
+
+def test_experts_of_gpt_oss_as_it_is_published_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "SMALLEST", 1)
+    checkpoint, _ = packed_model(tmp_path / "model", "gpt_oss", "mxfp4")
+    bench = benchmark_of(checkpoint, "auto", CPU, tmp_path)
+    weight = bench.packed[0][1][samples.PACKED_SIZES[0]]
+    sample = samples.packed_sample(weight)
+    multiply = sample.decoder.product(sample.stored, sample.name, sample.shape)
+    assert multiply is not None
+    decoded = torch.empty(weight.shape)
+    sample.decoder.decode(sample.stored, sample.name, decoded)
+    x = torch.ones(1, sample.shape[1])
+    torch.testing.assert_close(multiply(x), x @ decoded)
+    seconds, _ = replace(bench, device=torch.device("cuda"))._on_host(lambda: None)
+    assert seconds, "beside a GPU"
 
 
 def test_another_number_of_threads_is_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,9 +44,11 @@ class Mxfp4:
         return "MXFP4"
 
     def decode(self, parts: Mapping[str, Tensor], out: Tensor) -> None:
-        """See `PackedFormat.decode`: number times power of two."""
-        _, rows, groups, _ = parts[BLOCKS].shape
-        for codes, scales, target in zip(parts[BLOCKS], parts[SCALES], out, strict=True):
+        """See `PackedFormat.decode`: number times power of two; also of one expert, without its dimension."""
+        *_, rows, groups, _ = parts[BLOCKS].shape
+        all_codes, all_scales = parts[BLOCKS].view(-1, rows, groups, BLOCK_BYTES), parts[SCALES].view(-1, rows, groups)
+        targets = out.view(len(all_codes), groups * BLOCK, rows)
+        for codes, scales, target in zip(all_codes, all_scales, targets, strict=True):
             inputs = target.view(groups, BLOCK_BYTES, 2, rows)
 
             def decode(some: slice, codes: Tensor = codes, scales: Tensor = scales, inputs: Tensor = inputs) -> None:

@@ -85,9 +85,9 @@ class PackedWeight:
         return replace(self, shape=(end - begin, *self.shape[1:]), parts=parts)
 
     def member(self, index: int) -> "PackedWeight":
-        """One member of a stack: a matrix, where each part of it is one, else a stack of one."""
+        """One member of a stack: a matrix, where no part of it is a vector, else a stack of one."""
         found = self.rows(index, index + 1)
-        if len(self.shape) != 3 or any(len(part.shape) != 3 for part in self.parts.values()):
+        if len(self.shape) != 3 or any(len(part.shape) < 3 for part in self.parts.values()):
             return found
         parts = {role: replace(part, shape=part.shape[1:]) for role, part in found.parts.items()}
         return replace(found, shape=found.shape[1:], parts=parts)

@@ -144,12 +144,14 @@ def test_shapes_that_fill_no_block(variant: str, rows: int, columns: int, tmp_pa
 
 
 def test_a_member_of_a_stack_of_matrices_is_a_matrix(tmp_path: Path) -> None:
-    """What is measured of it holds for a mixture's experts; a stack in parts of more dimensions stays one."""
+    """What is measured of it holds for a mixture's experts; a stack with a part that is a vector stays one."""
     shard = tmp_path / "shard"
     codes = TensorInfo("U8", (4, 8, 34), shard, 0, 4 * 8 * 34)
     stack = PackedWeight("experts", (4, 8, 32), {"blocks": codes}, Mxfp4())
     member = stack.member(2)
     assert (member.shape, member.parts["blocks"].shape) == ((8, 32), (8, 34))
     assert (member.parts["blocks"].begin, member.nbytes) == (2 * 8 * 34, 8 * 34)
-    deep = replace(stack, parts={"blocks": replace(codes, shape=(4, 8, 2, 17))})
-    assert deep.member(2).shape == (1, 8, 32)
+    deep = replace(stack, parts={"blocks": replace(codes, shape=(4, 8, 2, 17))}).member(2)
+    assert (deep.shape, deep.parts["blocks"].shape) == ((8, 32), (8, 2, 17))
+    scaled = replace(stack, parts={"blocks": codes, "scales": TensorInfo("U8", (4, 8), shard, 0, 4 * 8)})
+    assert scaled.member(2).shape == (1, 8, 32)
