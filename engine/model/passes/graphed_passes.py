@@ -13,7 +13,7 @@ whatever it guesses.
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -27,6 +27,7 @@ from engine.model.shape import INDEXED
 
 MOST_ROWS = 128  # of a pass; the rows of one fill a GPU by themselves
 SLOTS = 512  # a graph attends to a multiple of so many slots, and the text grows by as many before others are recorded
+SIZES = 3  # numbers of slots that graphs are kept of: chats take turns, and so do parts of a text that is replayed
 WARM_UPS = 2  # plain passes of a shape before it is recorded: libraries choose kernels and take workspaces meanwhile
 CHECKS = 2  # replays of a shape that are compared, the first one with what was recorded
 TOLERANCE = {torch.float32: 1e-3}  # of the logits' deviation
@@ -90,18 +91,24 @@ class Shape:
     slots: int
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The graphs of one number of slots, and how often each was asked for, by their rows; `masks` they read, flat."""
+
+    masks: dict[Span, Tensor]
+    replays: dict[int, Callable[[], None]] = field(default_factory=dict)
+    seen: Counter[int] = field(default_factory=Counter)
+
+
 class GraphedPasses:
     """The passes of one context, as graphs where they are small and have been seen before."""
 
     def __init__(self, network: Network, cache: TreeCache, masks: TreeMasks, backend: GraphBackend, run: Run) -> None:
         self._network, self._cache, self._masks, self._run = network, cache, masks, run
         self._backend: GraphBackend | None = backend
-        self._seen: Counter[Shape] = Counter()
-        self._replays: dict[Shape, Callable[[], None]] = {}
+        self._recorded: dict[int, Recorded] = {}  # by slots, the size that was used last at the end
         self._memory: list[Tensor] = []  # of the cache, which graphs write into
-        self._slots = 0  # of all graphs
         self._inputs = torch.zeros(3, MOST_ROWS, dtype=torch.int64, device=network.device)  # tokens, positions, slots
-        self._masks_of: dict[Span, Tensor] = {}  # flat, for the most rows
         self._logits: Tensor | None = None
         self._type = torch.float32
         if reason := why_not(network):
@@ -120,10 +127,11 @@ class GraphedPasses:
         shape = self._shape(sight)
         if shape is None:
             return plain()
-        self._seen[shape] += 1
-        if self._seen[shape] <= WARM_UPS:
+        seen = self._recorded[shape.slots].seen
+        seen[shape.rows] += 1
+        if seen[shape.rows] <= WARM_UPS:
             return plain()
-        if self._seen[shape] <= WARM_UPS + CHECKS:
+        if seen[shape.rows] <= WARM_UPS + CHECKS:
             return self._checked(shape, tokens, sight, plain)
         self._replay(shape, tokens, sight)
         for layer in self._cache.attention:
@@ -139,23 +147,35 @@ class GraphedPasses:
         memory = [layer.keys for layer in self._cache.attention if layer.is_initialized]
         if not memory or len(memory) < len(self._cache.attention):
             return None
-        is_moved = [*map(id, memory)] != [*map(id, self._memory)]
-        if is_moved or not sight.slots <= self._slots < sight.slots + 2 * SLOTS:  # a tree's first levels need fewer
-            self._slots = min(-(-sight.slots // SLOTS) * SLOTS, self._cache.attention[0].capacity)
-            self._forget(memory)
-        return Shape(1 << (sight.rows - 1).bit_length(), self._slots) if sight.slots <= self._slots else None
+        if [*map(id, memory)] != [*map(id, self._memory)]:
+            self._begin(memory)
+        slots = self._size_for(sight.slots)
+        return Shape(1 << (sight.rows - 1).bit_length(), slots) if sight.slots <= slots else None
 
-    def _forget(self, memory: list[Tensor]) -> None:
-        """Begin anew for other memory or more slots."""
-        self._replays.clear()
-        self._seen.clear()
+    def _begin(self, memory: list[Tensor]) -> None:
+        """Record for other memory than before."""
+        self._recorded.clear()
         self._memory = memory
         for layer in self._cache.attention:
             for stored in layer.stored:
                 stored[:, :, layer.length :] = 0  # what is masked is multiplied by 0: it must not be NaN
+
+    def _size_for(self, slots: int) -> int:
+        """The slots of the graphs for a pass that sees so many; of more than `SIZES` sizes the oldest is forgotten."""
+        # A tree's first levels need fewer than its last.
+        fitting = (size for size in reversed(self._recorded) if slots <= size < slots + 2 * SLOTS)
+        size = next(fitting, min(-(-slots // SLOTS) * SLOTS, self._cache.attention[0].capacity))
+        known = self._recorded.pop(size) if size in self._recorded else Recorded(self._new_masks(size))
+        self._recorded[size] = known
+        if len(self._recorded) > SIZES:
+            del self._recorded[next(iter(self._recorded))]
+        return size
+
+    def _new_masks(self, slots: int) -> dict[Span, Tensor]:
+        """Of every span that attends, for the most rows."""
         spans = [span for span in self._masks.spans if span.attends]
         like = self._masks.form(torch.ones(1, 1, 1, 1, dtype=torch.bool, device=self._network.device))
-        self._masks_of = {span: like.new_zeros(MOST_ROWS * self._slots) for span in spans}
+        return {span: like.new_zeros(MOST_ROWS * slots) for span in spans}
 
     def _checked(self, shape: Shape, tokens: Sequence[int], sight: Sight, plain: Callable[[], Tensor]) -> Tensor:
         """Compare a graph, which is recorded if it is not there, with what a plain pass gives; returns the latter.
@@ -177,14 +197,15 @@ class GraphedPasses:
     def _replay(self, shape: Shape, tokens: Sequence[int], sight: Sight) -> None:
         """Run a pass from the buffers; the cache is not moved on."""
         self._fill(shape, tokens, sight)
-        if shape not in self._replays:
+        replays = self._recorded[shape.slots].replays
+        if shape.rows not in replays:
             assert self._backend is not None
             if self._logits is None:
                 width = self._compute(shape).shape[-1]
                 self._logits = torch.empty(MOST_ROWS, width, dtype=self._network.dtype, device=self._network.device)
             self._work(shape)  # once without a graph: its kernels are others than a plain pass's, and so are workspaces
-            self._replays[shape] = self._backend.record(lambda: self._work(shape))
-        self._replays[shape]()
+            replays[shape.rows] = self._backend.record(lambda: self._work(shape))
+        replays[shape.rows]()
 
     def _fill(self, shape: Shape, tokens: Sequence[int], sight: Sight) -> None:
         """Write a pass into the buffers, its last row once more for every padding row."""
@@ -193,7 +214,7 @@ class GraphedPasses:
         rows = [[*each, *[each[-1]] * padding] for each in (tokens, positions, slots)]
         self._inputs[:, : shape.rows].copy_(torch.tensor(rows), non_blocking=True)
         there = sight.on(self._network.device)
-        for span in self._masks_of:
+        for span in self._recorded[shape.slots].masks:
             mask = there.mask(0)
             if span.is_bounded:
                 mask &= span.reaches(there.query_positions, there.slot_positions(0))
@@ -203,7 +224,8 @@ class GraphedPasses:
             self._mask(span, shape).copy_(self._masks.form(padded[None, None]))
 
     def _mask(self, span: Span, shape: Shape) -> Tensor:
-        return self._masks_of[span][: shape.rows * shape.slots].view(1, 1, shape.rows, shape.slots)
+        masks = self._recorded[shape.slots].masks
+        return masks[span][: shape.rows * shape.slots].view(1, 1, shape.rows, shape.slots)
 
     def _work(self, shape: Shape) -> None:
         assert self._logits is not None
@@ -211,7 +233,8 @@ class GraphedPasses:
 
     def _compute(self, shape: Shape) -> Tensor:
         tokens, positions, slots = self._inputs[:, : shape.rows]
-        masks = self._masks.argument({span: self._mask(span, shape) for span in self._masks_of}, self._cache)
+        spans = self._recorded[shape.slots].masks
+        masks = self._masks.argument({span: self._mask(span, shape) for span in spans}, self._cache)
         for layer in self._cache.attention:
             layer.fixed = FixedSlots(slots, shape.slots)
         try:
@@ -232,7 +255,6 @@ class GraphedPasses:
 
     def _give_up(self, reason: str) -> None:
         self._backend = None
-        self._replays.clear()
-        self._masks_of.clear()
+        self._recorded.clear()
         self._logits = None
         _log.warning("Passes of the draft are not recorded as graphs: %s", reason)

@@ -97,6 +97,28 @@ def test_more_slots_are_recorded_once_while_trees_reach_over_the_limit(monkeypat
     assert backend.replayed >= 4 * (8 - 2 * WARM_UPS - 2)
 
 
+def test_texts_of_different_lengths_that_take_turns_are_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphed_passes, "SLOTS", 16)
+    network = tiny_network("llama")
+    graphed, plain = with_graphs(network, backend := StandIn(), capacity=256), Context(network, 256)
+    texts = [[3 + (token * 7) % 90 for token in range(length)] for length in (10, 90, 200)]
+    recorded = []
+    for _ in range(PLAIN + 2):
+        for text in texts:
+            for context in (graphed, plain):
+                context.prefill(text)
+            assert graphed.score([5], [-1]).argmax() == plain.score([5], [-1]).argmax()
+            for context in (graphed, plain):
+                context.rewind(context.length)
+        recorded.append(backend.recorded)
+    assert recorded[WARM_UPS] == recorded[-1] > 0
+    for length in (40, 60):  # of five sizes the two that were used longest ago are forgotten
+        graphed.prefill(texts[2][:length])
+        graphed.score([5], [-1])
+    assert graphed._graphs
+    assert sorted(graphed._graphs._recorded) == [48, 64, 208]
+
+
 def test_a_cache_that_moves_has_its_passes_recorded_anew() -> None:
     network = tiny_network("llama")
     graphed = with_graphs(network, backend := StandIn(), capacity=24)
