@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from torch import nn
 
 from engine.loading.measurements.benchmark import machine_key
 from engine.own_thread import in_all_threads, in_own_thread, threads_allowed, threads_for
+from engine.weights.streaming.experts.slots import ExpertSlots
+from engine.weights.streaming.prefetch_ring import PrefetchRing
 from engine.weights.streaming.stored_weight import LIGHT, LIGHT_PRODUCTS, NarrowWeight, light_rows, share_out_head
 
 
@@ -68,6 +71,19 @@ def test_a_thread_that_begins_meanwhile_may_use_as_many_threads() -> None:
         assert torch.get_num_threads() == 1
     threads[1].start()
     threads[1].join()
+    assert found == [3, 3]
+
+
+def test_threads_that_bring_weights_copy_in_as_many_threads_though_one_computes_alone() -> None:
+    """A copy from pageable memory at the rate of one core would hold the device up for good."""
+    found: list[int] = []
+    pool = ExpertSlots._pool(SimpleNamespace(_copy_stream=None))  # type: ignore[arg-type]
+    with in_own_thread():
+        ring = PrefetchRing("layers", [0], 1, lambda _layer, _slot: found.append(torch.get_num_threads()))
+        ring.acquire(0)
+        found.append(pool.submit(torch.get_num_threads).result())
+    ring.close()
+    pool.shutdown()
     assert found == [3, 3]
 
 

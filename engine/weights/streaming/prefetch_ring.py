@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from engine.errors import Cancelled
+from engine.own_thread import threads_allowed
 
 Fill = Callable[[int, int], None]
 """(layer, slot): bring the layer's bytes into the slot; runs on the ring's thread, may take long, may raise."""
@@ -96,6 +97,7 @@ class PrefetchRing:
         return self._closed or self._has_room()
 
     def _run(self) -> None:
+        threads_allowed()  # else it may copy in one thread for good, see `own_thread`
         while True:
             with self._changed:
                 self._changed.wait_for(self._may_fill)

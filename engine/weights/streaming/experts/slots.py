@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from engine.own_thread import threads_allowed
 from engine.weights.store.disk import DiskReader
 from engine.weights.streaming.copy_stream import CopyStream
 from engine.weights.streaming.experts.cache import ExpertCache
@@ -222,7 +223,9 @@ class ExpertSlots:
 
     def _pool(self) -> ThreadPoolExecutor:
         """The staging buffer on the way to a device holds one at a time."""
-        return ThreadPoolExecutor(1 if self._copy_stream else READERS, "experts to their slots")
+        threads = 1 if self._copy_stream else READERS
+        # A thread takes over torch's number of threads at its first use, which may be 1 for a moment: so it asks first.
+        return ThreadPoolExecutor(threads, "experts to their slots", initializer=threads_allowed)
 
     def _tell(self, transfers: Sequence[Transfer], split: SplitLayout, is_timed: bool) -> None:
         """The meter counts how long they took, from the first one's begin to the last one's end."""
