@@ -173,7 +173,9 @@ class Benchmark:
         """The same of a mixture's experts that stay in RAM beside a GPU."""
         if self.device.type == "cpu" or not self._mixture[0] or self._is_odd:
             return None, FEW_ROWS
-        return stored_product_time(self._samples, DeviceTimer(torch.device("cpu"), torch.float32, check))
+        cpu = torch.device("cpu")
+        cold = cold_cache(cpu, sum(layer.expert_bytes for layer in self.needs.layers))
+        return stored_product_time(self._samples, DeviceTimer(cpu, torch.float32, check), cold)
 
     @property
     def _is_odd(self) -> bool:

@@ -46,7 +46,7 @@ from engine.weights.streaming.host_memory import HostArena
 from engine.weights.streaming.pinning import pinning_for
 from engine.weights.streaming.stored_weight import Products, StoredWeight
 
-LOOPS = 19  # which loops multiply weights as they are stored: with others all is measured anew
+LOOPS = 20  # which loops multiply weights as they are stored: with others all is measured anew
 
 MIB = 1 << 20
 READ_BYTES, READ_SECONDS = 64 * MIB, 0.3  # at once, and after which no further read begins
