@@ -114,7 +114,7 @@ class GroupedExperts:
         of_a_group = -(-np.where(kinds[:, loop.UNITS] > 0, kinds[:, loop.UNITS], rows) // kinds[:, loop.STEP])
         packs = int(np.ceil(pairs * (of_a_group / rows).max()))
         lines = self._scratch(pairs * pieces * native().shares.BEGIN)
-        told[[loop.LINES, loop.MOST, loop.WORTH]] = lines.ctypes.data, most, worth
+        told[[loop.LINES, loop.MOST, loop.WORTH, loop.THREADS]] = lines.ctypes.data, most, worth, threads
         fields = (packs, loop.PACKS, loop.PACK_COUNT), (most + pairs * pieces, loop.TABLE, loop.TABLE_COUNT)
         for count, place, told_count in fields:
             table = self._scratch(count * share)

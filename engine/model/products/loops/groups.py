@@ -25,6 +25,7 @@ from engine.model.products.loops.shares import (
     X,
     Y,
     cost,
+    interleave,
     lay_out,
 )
 from engine.model.products.pointers import floats, integers
@@ -45,8 +46,8 @@ STACK_X, STACK_SOURCES, STACK_COLUMNS, PIECES = range(4)
 PLACES, KINDS, LOOPS, FOUND = range(4, 8)
 PACKED = 8  # where rows are packed
 PACKS, PACK_COUNT, LINES, TABLE, TABLE_COUNT = range(9, 14)  # tables, and where their counts are told
-MOST, WORTH = 14, 15  # shares; products of numbers that one is worth
-STACK = 16
+MOST, WORTH, THREADS = range(14, 17)  # shares; products of numbers that one is worth; that take shares
+STACK = 17
 
 # How rows of a group are packed, by their number:
 PACKING, FIELD, BYTES, UNITS, STEP = range(5)  # loop, 0 for none; at `WIDTH`; of a row; what is packed, and how much
@@ -108,7 +109,9 @@ def _share_out(place: int, owners: Array, most_rows: int) -> None:
         begin = end
     shares = max(1, min(told[MOST], whole // told[WORTH]))
     table = numba.carray(integers(told[TABLE]), (told[MOST] + pairs * pieces, SHARE))
-    _tell(told[TABLE_COUNT], lay_out(lines[:count], whole, shares, table))
+    written = lay_out(lines[:count], whole, shares, table)
+    interleave(table, written, told[THREADS])
+    _tell(told[TABLE_COUNT], written)
     _tell(told[PACK_COUNT], packs)
 
 
