@@ -18,12 +18,17 @@ _ABOUT_AS_FAST = 1.05  # two runs of the same answer differ by a few percent on 
 
 def how(statistics: Statistics | None) -> str:
     """The method and the budget of an answer; empty where it is not known."""
-    if statistics is None or not statistics.method:
+    if statistics is None or not statistics.method or _is_unknown(statistics):
         return ""
     name = tr(dict(METHOD.choices).get(statistics.method, statistics.method))
     if statistics.method == "none" or not statistics.budget:
         return name
     return tr("{method}, %n nodes", n=statistics.budget).format(method=name)
+
+
+def _is_unknown(told: Statistics) -> bool:
+    """Whether the method was not kept, as of answers that were interrupted in older versions."""
+    return told.method == "none" and not told.is_plain
 
 
 def speed_words(one: Transcript, other: Transcript) -> str:

@@ -194,7 +194,7 @@ class FiguresRow(QWidget):
 
     def _open(self) -> None:
         if self.popup is None and self._statistics is not None and self._statistics.seconds.decode:
-            self.popup = TimePopup(self._statistics, self._colors, self)
+            self.popup = TimePopup(plausible(self._statistics), self._colors, self)
             self.popup.show_above(self.mapToGlobal(QPoint(0, -6)))
 
     def _close(self) -> None:
@@ -304,8 +304,15 @@ class TimePopup(QFrame):
 
 def _told(statistics: Statistics) -> list[str]:
     """How it was speculated, and what the engine says about that; nothing of an engine that counts no passes."""
-    method = tr("No speculation") if statistics.passes else ""
-    if statistics.method != "none":
-        words = tr("Speculation: {method}, {budget} nodes a pass") if statistics.budget else tr("Speculation: {method}")
-        method = words.format(method=statistics.method, budget=statistics.budget)
-    return [each for each in (method, translated(statistics.note)) if each]
+    return [each for each in (_method_words(statistics), translated(statistics.note)) if each]
+
+
+def _method_words(told: Statistics) -> str:
+    """Empty where the method is not known: older versions kept none of answers that were interrupted."""
+    if told.is_plain:
+        return tr("No speculation") if told.passes else ""
+    if told.method in ("", "none"):
+        return ""
+    if not told.budget:
+        return tr("Speculation: {method}").format(method=told.method)
+    return tr("Speculation: {method}, %n nodes a pass", n=told.budget).format(method=told.method)

@@ -83,6 +83,7 @@ def test_what_an_answer_was_written_with() -> None:
         "",
     ]
     assert how(Statistics("draft", passes=3)) == "draft"
+    assert how(Statistics(new_tokens=30, passes=4)) == "", "broken off in an older version, which kept no method"
 
 
 def test_figures_that_cannot_be_are_cut_of_what_was_run_too() -> None:

@@ -138,3 +138,18 @@ def test_the_welcome_is_honest_about_the_demo_and_only_about_it(qtbot: QtBot) ->
     assert "often wrong" in welcome._about.text()
     welcome.show_engine_state(EngineState(Phase.READY, pair=loaded(1, "/models/big")))
     assert "often wrong" not in welcome._about.text()
+
+
+@pytest.mark.usefixtures("english")
+def test_how_it_was_speculated_is_told_where_it_is_known(qtbot: QtBot) -> None:
+    parent = QLabel()
+    qtbot.addWidget(parent)
+
+    def told(statistics: Statistics) -> str:
+        return TimePopup(statistics, LIGHT, parent).text.rpartition("100%")[2].removeprefix(" · ")
+
+    spent = Seconds(decode=2.0)
+    assert told(Statistics("none", new_tokens=9, passes=9, seconds=spent)) == "No speculation"
+    assert told(Statistics("none", new_tokens=90, passes=12, seconds=spent)) == "", "an older version kept no method"
+    assert told(Statistics("specexec", 64, new_tokens=9, passes=9, seconds=spent)).endswith("specexec, 64 nodes a pass")
+    assert told(Statistics("draft", new_tokens=90, passes=12, seconds=spent)) == "Speculation: draft"
