@@ -58,14 +58,27 @@ def difference_words(one: Transcript, other: Transcript, temperature: float | No
 
 
 def _where(one: Transcript, other: Transcript, found: Parting) -> str:
+    if min(one.times.begin, other.times.begin):
+        return _where_in_characters(one, other, found)
     count = min(found.tokens)
     first, second = token_words(one, found.tokens[0]), token_words(other, found.tokens[1])
     if not first or not second:
         there_a_ends = tr("The same for %n tokens; there A ends.", n=count)
         return tr("The same for %n tokens; there B ends.", n=count) if first else there_a_ends
-    if not found.character:
+    if not count:
         return tr("They part with the first token: {first} in A, {second} in B.").format(first=first, second=second)
     words = tr("The same for %n tokens; then {first} in A, {second} in B.", n=count)
+    return words.format(first=first, second=second)
+
+
+def _where_in_characters(one: Transcript, other: Transcript, found: Parting) -> str:
+    """Where of neither text it is known how many tokens its beginning has."""
+    count = found.character
+    first, second = token_words(one, found.tokens[0]), token_words(other, found.tokens[1])
+    if not first or not second:
+        there_a_ends = tr("The same for %n characters; there A ends.", n=count)
+        return tr("The same for %n characters; there B ends.", n=count) if first else there_a_ends
+    words = tr("The same for %n characters; then {first} in A, {second} in B.", n=count)
     return words.format(first=first, second=second)
 
 
