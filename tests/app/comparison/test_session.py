@@ -16,7 +16,7 @@ from app.comparison.session import ComparisonSession
 from app.comparison.transcript import Transcript
 from app.engine.side_run import CANCELLED, OTHER_RUNS
 from app.shell.window import MainWindow
-from app.telemetry.comparison import STILL_ANSWERING
+from app.telemetry.comparison import NOTHING_ASKED, STILL_ANSWERING
 from engine.protocol.messages import Cancel, Failed, Finished, Round, Seconds, Statistics
 from engine.protocol.options import LoadOptions
 from tests.app.fake_engine import round_of
@@ -389,3 +389,21 @@ def test_an_answer_that_goes_on_from_a_guess_is_compared_with_where_it_began(
     assert link.last_question.chat[-1].content == "A larch was"
     write(link, (" old", "!"))
     qtbot.waitUntil(lambda: "same for 15 characters" in dialog.difference.text())
+
+
+def test_telemetry_compares_the_last_answer_of_a_chat_of_another_day(window: MainWindow, link: FakeLink) -> None:
+    comparison = window.telemetry.comparison
+    comparison.start()
+    assert comparison.words == NOTHING_ASKED
+    answer(window, link)
+    opened, asked = window.chat.conversation, link.last_question
+    window.chat.start_new_chat()
+    window.chat.show_conversation(opened)
+    assert comparison.can_be_shown
+    comparison.start()
+    assert comparison.words == ""
+    assert link.last_question.id != asked.id
+    assert link.last_question.chat == asked.chat
+    write(link)
+    assert comparison.outcome is not None
+    assert comparison.outcome.texts == ("".join(WORDS),) * 2
