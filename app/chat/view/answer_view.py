@@ -294,6 +294,10 @@ class AnswerView(QWidget):
         """Only the last answer can be generated again."""
         self._regenerate.setVisible(is_last)
 
+    def set_names_model(self, names_model: bool) -> None:
+        """Whether to name its model beside the figures, as other models wrote other answers of the chat."""
+        self.figures.set_names_model(names_model)
+
     def set_look(self, look: Look) -> None:
         """Show everything in other colours or another size."""
         rewritten = look.writing != self._look.writing

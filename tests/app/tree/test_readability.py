@@ -66,9 +66,7 @@ def test_fonts_of_any_size_stay_readable_and_keep_their_order(view: TreeCanvas, 
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_letters_that_a_person_has_set_large_are_large_in_the_tree_too(
-    view: TreeCanvas, room: tuple[int, int]
-) -> None:
+def test_letters_that_a_person_has_set_large_are_large_in_the_tree_too(view: TreeCanvas, room: tuple[int, int]) -> None:
     before = {name: measured(view, recorded_trees()[name], room, CHIPS).pixels for name in NAMES}
     font = QFont(view.font())
     font.setPixelSize(round(1.75 * QFontInfo(font).pixelSize()))

@@ -295,3 +295,23 @@ def test_messages_that_are_shown_anew_stand_as_near_as_ever(view: ConversationVi
         assert len(built) > 1
         for (_, above), (_, below) in pairwise(built):
             assert below.y() == above.y() + above.height() + GAP
+
+
+def test_every_answer_names_its_model_where_several_wrote(view: ConversationView) -> None:
+    conversation = Conversation()
+    for answerer in ("oak-7b + acorn-1b", "oak-7b + acorn-3b"):
+        _, answer = conversation.ask("Which tree?")
+        written = replace(answer, text="A larch.", ending=AnswerEnding.COMPLETE, statistics=FIGURES, answerer=answerer)
+        conversation.change(written)
+    view.show_conversation(conversation)
+    assert not any("oak" in each.figures.text for each in view.answers), "another draft writes the same words"
+    again = replace(conversation.answer_again(), ending=AnswerEnding.OPEN, statistics=FIGURES)
+    conversation.change(again)
+    view.show_path(conversation, 3)
+    assert not any("oak" in each.figures.text for each in view.answers)
+    view.change_answer(replace(again, answerer="elm-9b"), "")
+    view.change_answer(replace(again, answerer="elm-9b", text="An elm.", ending=AnswerEnding.COMPLETE), "An elm.")
+    assert ["oak-7b" in view.answers[0].figures.text, "elm-9b" in view.answers[1].figures.text] == [True, True]
+    view.show_conversation(Conversation())
+    add_turn(view, "Which tree?", "A larch.")
+    assert "oak" not in view.answers[0].figures.text
