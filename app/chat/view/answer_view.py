@@ -68,7 +68,7 @@ class Reveal:
 class AnswerView(QWidget):
     """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
 
-    regenerate_requested = Signal()
+    regenerate_requested = Signal(object)  # id
     compare_requested = Signal(object)  # id
     cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
@@ -103,7 +103,7 @@ class AnswerView(QWidget):
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
-        self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
+        self._regenerate = quiet_tool(self, tr("Regenerate answer"), self._on_regenerate)
         self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
         self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
@@ -291,8 +291,11 @@ class AnswerView(QWidget):
             self.editor.set_answering(answering)
 
     def set_last(self, is_last: bool) -> None:
-        """Only the last answer can be generated again."""
-        self._regenerate.setVisible(is_last)
+        """What follows an answer stays with it, and is not seen behind a new one."""
+        name = tr("Regenerate answer")
+        told = name if is_last else tr("Regenerate answer: what follows stays with this version")
+        self._regenerate.setToolTip(tip(told))
+        self._regenerate.setAccessibleDescription("" if is_last else told)
 
     def set_names_model(self, names_model: bool) -> None:
         """Whether to name its model beside the figures, as other models wrote other answers of the chat."""
@@ -331,6 +334,9 @@ class AnswerView(QWidget):
         self.compare_tool.setIcon(icon("compare", muted))
         self.delete_tool.setIcon(icon("delete", muted))
         self.versions.set_theme(self._look.colors)
+
+    def _on_regenerate(self) -> None:
+        self.regenerate_requested.emit(self._message.id)
 
     def _on_delete(self) -> None:
         self.delete_requested.emit(self._message.id)

@@ -38,7 +38,7 @@ _SLICE_SECONDS = 0.012  # of building views, one of which takes about 20 ms on a
 class ConversationView(QScrollArea):
     """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
 
-    regenerate_requested = Signal()
+    regenerate_requested = Signal(object)  # id of an answer
     edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
     version_chosen = Signal(object, int)  # id of a message, index
     delete_requested = Signal(object)  # id of a message

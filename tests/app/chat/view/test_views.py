@@ -242,12 +242,19 @@ def test_what_was_being_written_when_an_answer_began_waits_for_its_end(
         QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
 
 
-def test_only_the_last_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
+def test_every_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
     add_turn(view, "one", "eins")
     add_turn(view, "two", "zwei")
-    assert not view.answers[0]._regenerate.isVisible()
-    with qtbot.waitSignal(view.regenerate_requested):
-        view.answers[1]._regenerate.click()
+    earlier, last = view.answers
+    for answer in (earlier, last):
+        assert answer._regenerate.isVisible()
+        with qtbot.waitSignal(view.regenerate_requested) as wanted:
+            answer._regenerate.click()
+        assert wanted.args == [answer.message.id]
+    assert "what follows stays with this version" in earlier._regenerate.toolTip()
+    assert "what follows" not in last._regenerate.toolTip()
+    view.set_answering(True)
+    assert not earlier._regenerate.isEnabled()
 
 
 def test_an_answer_is_copied_as_markdown(view: ConversationView) -> None:
