@@ -72,6 +72,7 @@ class WindowWiring(QObject):
         window.chat.answering_changed.connect(self._on_answering_changed)
         window.chat.conversation_replaced.connect(lambda _: self._on_answering_changed(window.chat.is_answering))
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
+        window.chat_panel.view.branch_requested.connect(window.conversations.branch)
         autosave = window.conversations.autosave
         autosave.forward_wanted.connect(window.come_forward)
         for changed in (autosave.conversations_changed, autosave.current_changed):

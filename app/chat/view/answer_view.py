@@ -70,6 +70,7 @@ class AnswerView(QWidget):
 
     regenerate_requested = Signal(object)  # id
     compare_requested = Signal(object)  # id
+    branch_requested = Signal(object)  # id
     cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
@@ -105,6 +106,7 @@ class AnswerView(QWidget):
         self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
         self._regenerate = quiet_tool(self, tr("Regenerate answer"), self._on_regenerate)
         self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
+        self.branch_tool = quiet_tool(self, tr("Branch from here into a new chat"), self._on_branch)
         self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
         self._lay_out()
@@ -167,7 +169,7 @@ class AnswerView(QWidget):
 
     @property
     def _tools(self) -> Sequence[QToolButton]:
-        return self._copy, self.edit_tool, self._regenerate, self.compare_tool, self.delete_tool
+        return self._copy, self.edit_tool, self._regenerate, self.compare_tool, self.branch_tool, self.delete_tool
 
     @property
     def texts(self) -> list[MessageText]:
@@ -285,7 +287,7 @@ class AnswerView(QWidget):
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, none can be changed."""
-        for tool in (self.edit_tool, self.versions, self._regenerate, self.delete_tool):
+        for tool in (self.edit_tool, self.versions, self._regenerate, self.branch_tool, self.delete_tool):
             tool.setEnabled(not answering)
         if self.editor is not None:
             self.editor.set_answering(answering)
@@ -332,6 +334,7 @@ class AnswerView(QWidget):
         self.edit_tool.setIcon(icon("edit", muted))
         self._regenerate.setIcon(icon("regenerate", muted))
         self.compare_tool.setIcon(icon("compare", muted))
+        self.branch_tool.setIcon(icon("branch", muted))
         self.delete_tool.setIcon(icon("delete", muted))
         self.versions.set_theme(self._look.colors)
 
@@ -340,6 +343,9 @@ class AnswerView(QWidget):
 
     def _on_delete(self) -> None:
         self.delete_requested.emit(self._message.id)
+
+    def _on_branch(self) -> None:
+        self.branch_requested.emit(self._message.id)
 
     def _on_compare(self) -> None:
         self.compare_requested.emit(self._message.id)

@@ -47,6 +47,7 @@ class ConversationView(QScrollArea):
     zoom_requested = Signal(int)  # steps
     texts_changed = Signal()  # a text came to be, also one of thinking
     compare_requested = Signal(object)  # id of an answer
+    branch_requested = Signal(object)  # id of an answer: the chat up to there as a new one
     cause_chosen = Signal(object)  # CausePlace in telemetry that shows why an answer was fast or not
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
@@ -287,6 +288,7 @@ class ConversationView(QScrollArea):
             view.set_names_model(len(self._models) > 1)
             view.regenerate_requested.connect(self.regenerate_requested)
             view.compare_requested.connect(self.compare_requested)
+            view.branch_requested.connect(self.branch_requested)
             view.cause_chosen.connect(self.cause_chosen)
             view.origins.token_hovered.connect(self.token_hovered)
             view.origins.token_chosen.connect(self.token_chosen)
