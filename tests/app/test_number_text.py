@@ -180,3 +180,13 @@ def test_an_axis_of_time_has_one_form(times: tuple[float, ...], step: float, sho
     assert numbers.clocks(times, step) == shown
     axis = SpanAxis(numbers.clocks, lambda _value: step)
     assert axis.tickStrings(list(times), 1.0, step) == shown
+
+
+def test_a_moment_after_the_beginning_is_told_in_hundredths() -> None:
+    assert [numbers.clock(each) for each in (0.000118, 0.447, 3.42, 12.7, 3700.0)] == [
+        "0:00",
+        "0.45 s",
+        "3.42 s",
+        "0:12",
+        "1:01:40",
+    ]

@@ -43,6 +43,7 @@ def percent(share: float) -> str:
 
 def clock(seconds: float) -> str:
     """Such as `0:07` or `1:02:33`; parts of a second below ten, such as `3.4 s`."""
+    seconds = round(seconds, 2)
     if seconds < 10 and seconds != int(seconds):
         return f"{Number(seconds):.3g} s"
     minutes, rest = divmod(int(seconds), 60)
