@@ -72,8 +72,9 @@ class Answering:
 
         Raises `OutOfMemory` where not even a pass without a tree is possible.
         """
-        loaded, watcher, piece = self._loaded, self._watcher, self._loaded.pair.tokenizer.piece
-        told = watcher.take_target_log_probs, loaded.complaints
+        loaded, watcher, tokenizer = self._loaded, self._watcher, self._loaded.pair.tokenizer
+        piece = tokenizer.piece
+        told = watcher.take_target_log_probs, loaded.complaints, tokenizer.is_silent
         events = RoundEvents(request, piece, self._parts, self._stream, *told)
         is_complete = False
         try:

@@ -134,6 +134,10 @@ class Conversations(QObject):
             self.deleted.emit(conversation)
             self._offer_undo()
 
+    def branch(self, message: int) -> None:
+        """Add a copy of the conversation that is shown, up to this message, to the list, and show it."""
+        self.autosave.duplicate(self.autosave.current, message)
+
     def undo_delete(self) -> None:
         """Bring back what was deleted last; then what was deleted before it can be brought back."""
         if self._deleted:

@@ -47,7 +47,7 @@ class GenerationActions(QObject):
         actions.register(
             new_chat=chat.start_new_chat,
             stop=chat.stop,
-            regenerate=chat.regenerate,
+            regenerate=lambda _checked: chat.regenerate(),
             continue_answer=chat.continue_answer,
             begin_answer=composer.beginning.toggle,
             previous_version=lambda: self._show_version(-1),

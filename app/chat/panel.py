@@ -34,7 +34,7 @@ class ChatPanel(QWidget):
 
     question_asked = Signal(str, tuple, str)  # text, attachments, how the answer begins
     stop_requested = Signal()
-    regenerate_requested = Signal()
+    regenerate_requested = Signal(object)  # id of an answer
 
     def __init__(self, colors: Colors, notices: NoticeStack, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -64,6 +64,6 @@ def first_pair(candidates: Sequence[Candidate], shown: int) -> tuple[Candidate, 
     left = next(each for each in versions if each.message and each.message.id == shown)
     others = [each for each in versions if each is not left]
     statistics = left.message.statistics if left.message else None
-    method = "specexec" if statistics and statistics.method == "none" else "none"
+    method = "specexec" if statistics and statistics.is_plain else "none"
     asked = next(each for each in candidates if each.method == method and each.message is None)
     return left, others[-1] if others else asked

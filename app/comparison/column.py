@@ -124,13 +124,14 @@ class AnswerColumn(QWidget):
         if side is None or side.transcript is None:
             self.standing.setText("–")
             return
+        times = side.transcript.times
         if seconds is None or side.is_running:
             self.pane.show_tokens(None)
-            self.standing.setText(tr("%n tokens so far", n=side.transcript.times.count))
+            self.standing.setText(tr("%n tokens so far", n=times.count - times.given))
             return
         now = standing(side.transcript, seconds)
-        self.pane.show_tokens(None if now.is_through else now.tokens)
-        self.newest = None if now.is_through else now.tokens
+        self.newest = None if now.is_through else times.given + now.tokens
+        self.pane.show_tokens(self.newest)
         words = tr("%n tokens", n=now.tokens)
         if now.rate:
             words += " · " + tr("{rate:.1f} tokens/s").format(rate=Number(now.rate))

@@ -1,6 +1,7 @@
 """The window that shows two answers side by side."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QHideEvent
@@ -11,7 +12,7 @@ from app.comparison.figures_table import FiguresTable
 from app.comparison.playback import Playback
 from app.comparison.race_bar import RaceBar
 from app.comparison.session import ComparisonSession
-from app.comparison.transcript import Parting, Transcript, parting
+from app.comparison.transcript import Parting, Transcript, aligned, parting
 from app.comparison.words import NAMES, as_text, difference_words, figure_rows, speed_words, token_words
 from app.engine.token_times import TokenTimes
 from app.i18n.number_text import Number
@@ -33,6 +34,7 @@ class ComparisonDialog(QDialog):
         super().__init__(parent)
         self._session = session
         self._parting: Parting | None = None
+        self._transcripts: tuple[Transcript | None, ...] = (None, None)  # as they are shown: tokens agree
         self._pointed = -1
         self.setWindowTitle(tr("Compare answers"))
         self.playback = Playback(self)
@@ -133,12 +135,17 @@ class ComparisonDialog(QDialog):
         if not session.sides:
             return
         session.catch_up()
-        for column, side in zip(self.columns, session.sides, strict=True):
+        one, other = (side.transcript for side in session.sides)
+        if one and other:
+            one, other = aligned(one, other)
+        self._transcripts = (one, other)
+        for column, side, shown in zip(self.columns, session.sides, self._transcripts, strict=True):
             if column.candidates != session.candidates:
                 column.show_candidates(session.candidates)
-            refusal = translated(session.refusal(side.candidate))
-            column.show_side(side, Running(session.tokens, session.total, refusal, session.has_same_seed))
-        one, other = (side.transcript for side in session.sides)
+            now = Running(
+                session.tokens, session.total, translated(session.refusal(side.candidate)), session.has_same_seed
+            )
+            column.show_side(replace(side, transcript=shown), now)
         running = any(side.is_running for side in session.sides)
         self.figures.show_rows(figure_rows(one, other))
         self._show_words(one, other, running)
@@ -179,9 +186,8 @@ class ComparisonDialog(QDialog):
         self._pointed, said = token, []
         if not self._session.sides:
             return  # the mouse leaves a text of a comparison that was closed
-        for column, side in zip(self.columns, self._session.sides, strict=True):
+        for column, shown in zip(self.columns, self._transcripts, strict=True):
             column.pane.point_at(token)
-            shown = side.transcript
             if shown is not None and 0 <= token < shown.times.count and shown.times.duration:
                 words = tr("{column}: {token} after {seconds:.2f} s")
                 seconds = Number(shown.times.seconds_of(token))

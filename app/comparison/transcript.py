@@ -1,6 +1,6 @@
 """An answer as a column shows it, and where two of them part."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chat.history.message import Message
 from app.engine.side_run import SideAnswer
@@ -43,10 +43,32 @@ def of_message(message: Message, times: TokenTimes | None = None) -> Transcript:
 
 
 def of_run(answer: SideAnswer, answerer: str) -> Transcript:
-    """What was asked for beside the conversation, as far as it is there."""
+    """What was asked for beside the conversation, as far as it is there, behind what it was to begin with."""
     told = plausible(answer.statistics) if answer.statistics else None
     times = answer.times if answer.times.count else _even_times(answer.text, told)
-    return Transcript(answer.text, times, told, answerer)
+    last = answer.chat[-1] if answer.chat else None
+    begun = last.content if last and last.role == "assistant" and answer.text else ""
+    return Transcript(begun + answer.text, times.behind(len(begun)), told, answerer)
+
+
+def aligned(one: Transcript, other: Transcript) -> tuple[Transcript, Transcript]:
+    """Both with tokens from the same character on, so that tokens of the same number stand for the same place.
+
+    What an answer that was continued had before counts as the tokens of the other one, as far as the texts agree; the
+    rest of it counts as one token.
+    """
+    return _with_beginning_of(other, one), _with_beginning_of(one, other)
+
+
+def _with_beginning_of(earlier: Transcript, later: Transcript) -> Transcript:
+    times, known = later.times, earlier.times
+    if not known.count or known.begin >= times.begin:
+        return later
+    same = min(common_length(earlier.text, later.text), times.begin)
+    ends = tuple(end for end in known.ends if end <= same)
+    if not ends or ends[-1] < times.begin:
+        ends = (*ends, times.begin)
+    return replace(later, times=times.with_given(known.begin, ends))
 
 
 def _even_times(text: str, told: Statistics | None) -> TokenTimes:
@@ -92,7 +114,7 @@ def common_length(one: str, other: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far an answer was at a time: tokens and passes, and tokens per second up to then."""
+    """How far an answer was at a time: tokens that it had written, passes, and tokens per second up to then."""
 
     tokens: int
     passes: int
@@ -103,9 +125,10 @@ class Standing:
 def standing(transcript: Transcript, seconds: float) -> Standing:
     """Where a transcript stands at this time of the race."""
     times = transcript.times
-    tokens, through = times.tokens_by(seconds), seconds >= times.duration
+    tokens, through = times.tokens_by(seconds) - times.given, seconds >= times.duration
     if through:
         passes = transcript.statistics.passes if transcript.statistics else len(times.seconds)
         spent = transcript.seconds
-        return Standing(times.count, passes, transcript.rate or (times.count / spent if spent else 0.0), True)
+        count = times.count - times.given
+        return Standing(count, passes, transcript.rate or (count / spent if spent else 0.0), True)
     return Standing(tokens, times.passes_by(seconds), tokens / seconds if seconds > 0 else 0.0, False)

@@ -18,12 +18,17 @@ _ABOUT_AS_FAST = 1.05  # two runs of the same answer differ by a few percent on 
 
 def how(statistics: Statistics | None) -> str:
     """The method and the budget of an answer; empty where it is not known."""
-    if statistics is None or not statistics.method:
+    if statistics is None or not statistics.method or _is_unknown(statistics):
         return ""
     name = tr(dict(METHOD.choices).get(statistics.method, statistics.method))
     if statistics.method == "none" or not statistics.budget:
         return name
     return tr("{method}, %n nodes", n=statistics.budget).format(method=name)
+
+
+def _is_unknown(told: Statistics) -> bool:
+    """Whether the method was not kept, as of answers that were interrupted in older versions."""
+    return told.method == "none" and not told.is_plain
 
 
 def speed_words(one: Transcript, other: Transcript) -> str:
@@ -53,14 +58,27 @@ def difference_words(one: Transcript, other: Transcript, temperature: float | No
 
 
 def _where(one: Transcript, other: Transcript, found: Parting) -> str:
+    if min(one.times.begin, other.times.begin):
+        return _where_in_characters(one, other, found)
     count = min(found.tokens)
     first, second = token_words(one, found.tokens[0]), token_words(other, found.tokens[1])
     if not first or not second:
         there_a_ends = tr("The same for %n tokens; there A ends.", n=count)
         return tr("The same for %n tokens; there B ends.", n=count) if first else there_a_ends
-    if not found.character:
+    if not count:
         return tr("They part with the first token: {first} in A, {second} in B.").format(first=first, second=second)
     words = tr("The same for %n tokens; then {first} in A, {second} in B.", n=count)
+    return words.format(first=first, second=second)
+
+
+def _where_in_characters(one: Transcript, other: Transcript, found: Parting) -> str:
+    """Where of neither text it is known how many tokens its beginning has."""
+    count = found.character
+    first, second = token_words(one, found.tokens[0]), token_words(other, found.tokens[1])
+    if not first or not second:
+        there_a_ends = tr("The same for %n characters; there A ends.", n=count)
+        return tr("The same for %n characters; there B ends.", n=count) if first else there_a_ends
+    words = tr("The same for %n characters; then {first} in A, {second} in B.", n=count)
     return words.format(first=first, second=second)
 
 

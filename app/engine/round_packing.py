@@ -14,6 +14,7 @@ _FORM = b"\x01"  # another one would be read in another way
 _FAST = 1  # zlib's level: a round is packed between two frames
 _LARGEST = 64 << 20  # bytes of an unpacked round; more is a damaged one
 _BYTES = "bytes"  # the key of bytes that are written as text
+_SILENT = "silent"  # the key of `Tree.silent` among the round's own values, where older versions pass over it
 _KEPT = 64  # packed rounds: more than come before they are saved
 _APART = ("id", "tree", "verdicts", "text")  # arrays, what the conversation has already, and a number of this session
 
@@ -29,6 +30,7 @@ def pack(of: Round) -> bytes:
     What the history has packed as it came is not packed again for the file: both threads would want the interpreter.
     """
     values = {each.name: getattr(of, each.name) for each in fields(of) if each.name not in _APART}
+    values[_SILENT] = of.tree.silent
     verdicts = of.verdicts or TargetLogProbs(b"", b"")
     parts = (of.tree.tokens, of.tree.parents, of.tree.log_probs, verdicts.log_probs, verdicts.ranks)
     head = json.dumps([values, [len(each) for each in parts], of.tree.pieces], default=_plain)
@@ -47,9 +49,10 @@ def unpack(packed: bytes, request: int) -> Round:
         values, lengths, pieces = json.loads(head)
         tokens, parents, log_probs, target, ranks = _cut(body, lengths)
         known = {each.name for each in fields(Round)} - set(_APART)
+        silent = values.get(_SILENT)
         return Round(
             id=request,
-            tree=Tree(tokens, parents, log_probs, tuple(pieces)),
+            tree=Tree(tokens, parents, log_probs, tuple(pieces), None if silent is None else tuple(silent)),
             text="",
             verdicts=TargetLogProbs(target, ranks) if ranks else None,
             **{name: _value(name, value) for name, value in values.items() if name in known},

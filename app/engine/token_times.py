@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.protocol.messages import Round
 
@@ -14,7 +14,8 @@ class TokenTimes:
 
     `ends`: the character of the text behind each one; `passes`: tokens that were there behind each pass; `seconds`: of
     decoding, when each pass was through, from the first on. `is_measured` False: nobody told, and they are spread
-    evenly.
+    evenly. `begin`: the character that the first token begins with; `given`: so many of the tokens were there before
+    the first pass.
     """
 
     begin: int = 0
@@ -22,6 +23,7 @@ class TokenTimes:
     passes: tuple[int, ...] = ()
     seconds: tuple[float, ...] = ()
     is_measured: bool = True
+    given: int = 0
 
     @property
     def count(self) -> int:
@@ -51,12 +53,24 @@ class TokenTimes:
     def tokens_by(self, seconds: float) -> int:
         """How many tokens were there at this time."""
         done = self.passes_by(seconds)
-        return self.passes[done - 1] if done else 0
+        return self.passes[done - 1] if done else self.given
 
     def seconds_of(self, token: int) -> float:
         """When this token was there; the end for those behind the last."""
+        if token < self.given:
+            return 0.0
         number = bisect_left(self.passes, token + 1)
         return self.seconds[number] if number < len(self.seconds) else self.duration
+
+    def behind(self, length: int) -> "TokenTimes":
+        """The same tokens behind a text of so many characters."""
+        return replace(self, begin=self.begin + length, ends=tuple(end + length for end in self.ends))
+
+    def with_given(self, begin: int, ends: tuple[int, ...]) -> "TokenTimes":
+        """The same behind tokens that were there before: where the first one begins, and where each of them ends."""
+        passes = tuple(len(ends) + tokens for tokens in self.passes)
+        given = len(ends) + self.given
+        return replace(self, begin=begin, ends=(*ends, *self.ends), passes=passes, given=given)
 
 
 class TokenClock:

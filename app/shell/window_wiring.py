@@ -8,7 +8,10 @@ from PySide6.QtCore import QObject, Qt
 from app.engine.state import EngineState
 from app.i18n.translation import tr
 from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.telemetry.comparison import KeptAnswer
 from app.ui.motion import may_move
+from engine.protocol.messages import ChatMessage
+from engine.protocol.options import GenerateOptions
 
 if TYPE_CHECKING:
     from app.tree.exports.exports import Exports
@@ -69,6 +72,7 @@ class WindowWiring(QObject):
         window.chat.answering_changed.connect(self._on_answering_changed)
         window.chat.conversation_replaced.connect(lambda _: self._on_answering_changed(window.chat.is_answering))
         window.conversations.panel.shown_wanted.connect(window.chats_dock.show)
+        window.chat_panel.view.branch_requested.connect(window.conversations.branch)
         autosave = window.conversations.autosave
         autosave.forward_wanted.connect(window.come_forward)
         for changed in (autosave.conversations_changed, autosave.current_changed):
@@ -119,6 +123,7 @@ class WindowWiring(QObject):
         telemetry.figures_wanted.connect(rounds.bring_figures)
         window.chat.asked.connect(telemetry.on_asked)
         window.chat.conversation_replaced.connect(telemetry.clear)
+        telemetry.comparison.kept = self._kept_answer
         telemetry.follow(window.actions_.telemetry, window.tree.show_round_of)
         window.chat_panel.view.cause_chosen.connect(telemetry.show_cause)
         window.chat_panel.view.compare_requested.connect(window.comparison.open)
@@ -201,6 +206,18 @@ class WindowWiring(QObject):
         moves = may_move(window.settings.current.reduce_motion)
         window.tree.set_motion(moves)
         window.setAnimated(moves)  # panes that are dragged
+
+    def _kept_answer(self) -> KeptAnswer | None:
+        """The last answer of a conversation of another day, to be compared."""
+        chat = self._window.chat
+        answer = chat.conversation.last_answer
+        if answer is None or not answer.ending.is_final or answer.statistics is None:
+            return None
+
+        def question() -> tuple[tuple[ChatMessage, ...], GenerateOptions]:
+            return chat.conversation.prompt_of(answer.id, chat.generation.system_prompt), chat.next_options
+
+        return KeptAnswer(answer.statistics, answer.text.removeprefix(answer.beginning), answer.answerer, question)
 
     def _show_round_in_answer(self, request: int, index: int) -> None:
         if not self._window.chat_panel.view.show_round(request, index):

@@ -1,6 +1,6 @@
 """Runs the last question once more without speculation, and measures what speculation gave."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -18,6 +18,7 @@ NOTHING_ASKED = say("Ask something first: the comparison repeats the last questi
 NOT_MEASURED = say("The last answer has no figures to compare with. Regenerate it, then compare.")
 NOT_ASKED = say("This engine speculates as it was started: it cannot be asked to write without.")
 NOT_SPECULATED = say("The last answer was written without speculation. Choose a method, regenerate it, then compare.")
+OTHERS_WROTE = say("The last answer was written by other models. Regenerate it, then compare.")
 STILL_ANSWERING = say("Wait for the end of the answer.")
 ENGINE_BUSY = say("Wait until a model is loaded.")
 
@@ -40,13 +41,26 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The last answer of a conversation of another day: figures, what the model wrote, and the models that wrote it.
+
+    `question`: what it would be asked for with now. How it was drawn, with which seed, is not kept.
+    """
+
+    statistics: Statistics
+    text: str
+    answerer: str
+    question: Callable[[], tuple[tuple[ChatMessage, ...], GenerateOptions]]
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """The same answer, measured twice: figures, texts, and the temperature of both."""
+    """The same answer, measured twice: figures, texts, and the temperature of both, None where it is not known."""
 
     speculated: Statistics
     plain: Statistics
     texts: tuple[str, str] = ("", "")
-    temperature: float = 0.0
+    temperature: float | None = 0.0
 
     @property
     def has_same_text(self) -> bool:
@@ -78,7 +92,9 @@ class Comparison(QObject, EventListener):
         self._request = 0
         self._against = Statistics()
         self._answer_text = self._against_text = ""
-        self._temperature = 0.0
+        self._temperature: float | None = 0.0
+        self.kept: Callable[[], KeptAnswer | None] = lambda: None
+        """The last answer of the conversation as it was kept, for one in which nothing has been asked since."""
         self.stage = Stage.NONE
         self.tokens = 0
         self.outcome: Outcome | None = None
@@ -87,14 +103,17 @@ class Comparison(QObject, EventListener):
     @property
     def refusal(self) -> str:
         """Why nothing can be compared now; empty if it can."""
-        answer = self._answer or Statistics()
+        kept = self._kept_answer
+        answer = (kept.statistics if kept else self._answer) or Statistics()
+        by_others = kept is not None and kept.answerer not in ("", self._engine.answerer)
         reasons = (
             (self._answering, STILL_ANSWERING),
-            (self._asked is None, NOTHING_ASKED),
+            (self._asked is None and kept is None, NOTHING_ASKED),
             (not self._engine.ready, ENGINE_BUSY),
             (not self._engine.speculates_as_asked, NOT_ASKED),
+            (by_others, OTHERS_WROTE),
             (not answer.passes, NOT_MEASURED),
-            (not answer.drafted_nodes, NOT_SPECULATED),
+            (not answer.drafted_nodes and answer.new_tokens <= answer.passes, NOT_SPECULATED),
             (self.run.is_running and self.stage is not Stage.RUNNING, OTHER_RUNS),
         )
         return next((words for holds, words in reasons if holds), "")
@@ -107,7 +126,7 @@ class Comparison(QObject, EventListener):
     @property
     def can_be_shown(self) -> bool:
         """Whether there is an answer, whose text could stand beside another."""
-        return not self._answering and self._answer is not None
+        return not self._answering and (self._answer is not None or self._kept_answer is not None)
 
     @property
     def total(self) -> int:
@@ -117,13 +136,26 @@ class Comparison(QObject, EventListener):
     def start(self) -> None:
         """Ask again without speculation, for as many tokens as the answer has; or say why not."""
         self.words = self.refusal
-        if self.stage is not Stage.RUNNING and not self.words and self._asked and self._answer:
-            options = self._asked.options
-            self._against, self._against_text = self._answer, self._answer_text
-            self._temperature = options.sampling.temperature
+        if self.stage is not Stage.RUNNING and not self.words:
+            chat, options = self._take_question()
             self.tokens, self.outcome, self.stage = 0, None, Stage.RUNNING
-            self._request = self.run.start(self._asked.chat, with_method(options, "none", self._answer.new_tokens))
+            self._request = self.run.start(chat, with_method(options, "none", self._against.new_tokens))
         self.changed.emit()
+
+    @property
+    def _kept_answer(self) -> KeptAnswer | None:
+        return self.kept() if self._asked is None else None
+
+    def _take_question(self) -> tuple[tuple[ChatMessage, ...], GenerateOptions]:
+        """What the answer was asked with; from now on the comparison is with that answer."""
+        if kept := self._kept_answer:
+            self._against, self._against_text, self._temperature = kept.statistics, kept.text, None
+            return kept.question()
+        assert self._asked is not None, "what is refused is not started"
+        assert self._answer is not None, "nor is anything without figures"
+        self._against, self._against_text = self._answer, self._answer_text
+        self._temperature = self._asked.options.sampling.temperature
+        return self._asked.chat, self._asked.options
 
     def cancel(self) -> None:
         """Stop the run, if there is one; it ends when the engine says so."""

@@ -123,7 +123,9 @@ def describe(outcome: Outcome) -> str:
         method=fast.method,
         slow=f"{Number(slow.tokens_per_second):.1f}",
     )
-    return f"{shown} {about_texts(outcome.has_same_text, outcome.temperature)}" if outcome.speed_up else shown
+    if not outcome.speed_up or (outcome.temperature is None and not outcome.has_same_text):
+        return shown
+    return f"{shown} {about_texts(outcome.has_same_text, outcome.temperature or 0.0)}"
 
 
 def about_texts(are_same: bool, temperature: float) -> str:

@@ -221,13 +221,13 @@ class TelemetryPanel(QWidget):
         if row is None:
             return tr(NOTHING_YET)
         number, values = self._history.first + row + 1, self._history.rows[row]
-        pointed = tr("Round {number} of {count}, {clock} into answering: {tokens} new tokens")
-        newest = tr("Round {number}, the newest, {clock} into answering: {tokens} new tokens")
+        tokens = int(values["tokens"])
+        pointed = tr("Round {number} of {count}, {clock} into answering: %n new tokens", n=tokens)
+        newest = tr("Round {number}, the newest, {clock} into answering: %n new tokens", n=tokens)
         return (pointed if self._scope.is_pointed else newest).format(
             number=f"{Number(number):,}",
             count=f"{Number(self._history.count):,}",
             clock=clock(float(values["begin"])),
-            tokens=f"{values['tokens']:.0f}",
         )
 
     def _lay_out(self) -> None:

@@ -18,10 +18,11 @@ from app.ui.widgets import fill, row_of
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A few words with a number in them, and what the number means."""
+    """A few words with a number in them, and what the number means; `short`: fewer words, for little room."""
 
     text: str
     definition: str
+    short: str = ""
 
 
 def figures(tree: Snapshot, shown: int) -> tuple[Figure, ...]:
@@ -76,6 +77,9 @@ def _round(tree: Snapshot) -> Figure:
 
 
 def _tokens(tree: Snapshot) -> Figure:
+    one, more = tr("{accepted} + 1 = 1 token"), tr("{accepted} + 1 = {count} tokens")
+    short = one if tree.new_tokens == 1 else more
+    told = {"accepted": len(tree.accepted) - 1, "count": f"{Number(tree.new_tokens):,}"}
     return Figure(
         tokens_in_words(tree),
         tr(
@@ -84,19 +88,21 @@ def _tokens(tree: Snapshot) -> Figure:
             "token matched it; none where the answer ends with a guess. Without a draft every pass gives just the "
             "bonus token."
         ),
+        short.format(**told) if tree.has_bonus else tokens_in_words(tree),
     )
 
 
 def _nodes(tree: Snapshot, shown: int) -> Figure:
-    words = tr("1 node") if tree.drafted == 1 else tr("{count} nodes")
+    words = (tr("1 node") if tree.drafted == 1 else tr("{count} nodes")).format(count=f"{Number(tree.drafted):,}")
     hidden = tr(", {count} shown").format(count=f"{Number(shown):,}") if shown < tree.drafted else ""
     return Figure(
-        words.format(count=f"{Number(tree.drafted):,}") + hidden,
+        words + hidden,
         tr(
             "Tokens that the draft model guessed in this round; the root is not counted, it is the last token of the "
             "answer so far. Unlikely nodes are folded: +3 at a token says that three are hidden behind it: "
             "click it, or zoom in."
         ),
+        words,
     )
 
 
@@ -105,8 +111,11 @@ def _depth(tree: Snapshot) -> Figure:
     return Figure(words, tr("Tokens in the longest continuation that was guessed."))
 
 
+_SEPARATOR = " · "
+
+
 class Caption(QWidget):
-    """Figures in a row; where the width does not do, the last ones are left out."""
+    """Figures in a row; where the width does not do, in fewer words, and where these do not, without the last ones."""
 
     told = Signal(str)
     """Something is to be read once."""
@@ -114,6 +123,7 @@ class Caption(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._labels: list[QLabel] = []
+        self._figures: tuple[Figure, ...] = ()
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(0)
@@ -126,7 +136,7 @@ class Caption(QWidget):
 
     def text(self) -> str:
         """The whole line, also what is left out."""
-        return "".join(label.text() for label in self._labels)
+        return _SEPARATOR.join(each.text for each in self._figures)
 
     def show_figures(self, shown: tuple[Figure, ...]) -> None:
         """Replace the line; an empty tuple clears it."""
@@ -135,26 +145,33 @@ class Caption(QWidget):
             label.setTextFormat(Qt.TextFormat.PlainText)
             self._labels.append(label)
             self._row.addWidget(label)
-        for place, label in enumerate(self._labels):
-            figure = shown[place] if place < len(shown) else Figure("", "")
-            label.setText(f" · {figure.text}" if place and figure.text else figure.text)
-            label.setToolTip(tip(figure.definition))
-        self._leave_out()
+        self._figures = shown
+        self._fit()
 
     def show_news(self, text: str) -> None:
         """Something to be read once, beside the figures."""
         self.told.emit(text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Leave out what does not fit any more."""
+        """Shorten and leave out what does not fit any more."""
         super().resizeEvent(event)
-        self._leave_out()
+        self._fit()
 
-    def _leave_out(self) -> None:
+    def _fit(self) -> None:
+        if self._set([each.text for each in self._figures]) > self.width():
+            self._set([each.short or each.text for each in self._figures])
         used = 0
         for place, label in enumerate(self._labels):
             used += label.sizeHint().width()
             label.setVisible(not place or used <= self.width())
+
+    def _set(self, words: list[str]) -> int:
+        """Give the labels these words; returns how wide they are together."""
+        for place, label in enumerate(self._labels):
+            is_used = place < len(words)
+            label.setText((_SEPARATOR if place else "") + words[place] if is_used else "")
+            label.setToolTip(tip(self._figures[place].definition) if is_used else "")
+        return sum(label.sizeHint().width() for label in self._labels)
 
 
 class Header(QWidget):

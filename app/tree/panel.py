@@ -123,7 +123,7 @@ class TreePanel(QWidget, EventListener):
     @takes(Finished, Failed)
     def _on_ended(self, event: Finished | Failed) -> None:
         self._throttle.request()  # what grew as the answer was stopped is never checked: back to the last round
-        if isinstance(event, Finished) and event.statistics:
+        if isinstance(event, Finished) and event.statistics and event.id in self._requests:
             self._advice.tell(event.statistics.note)
 
     def show_round(self, round: Round) -> None:

@@ -54,11 +54,13 @@ class RoundEvents:
         stream: Stream | None = None,
         take_target_log_probs: Callable[[], TargetLogProbs | None] = lambda: None,
         complaints: Callable[[], Iterable[str]] = tuple,
+        is_silent: Callable[[int], bool] | None = None,
     ) -> None:
         """`piece` gives the text of one token for display; `stream` None: nothing streams.
 
         `take_target_log_probs` gives what the target thinks of the newest round's nodes, None where nobody asked.
-        `complaints`, asked at the end, says what went wrong beside the answer.
+        `complaints`, asked at the end, says what went wrong beside the answer. `is_silent`: whether a token writes no
+        text of an answer.
         """
         self._passes = 0
         self._new_tokens = 0
@@ -73,6 +75,7 @@ class RoundEvents:
         self._stream = stream
         self._take_target_log_probs = take_target_log_probs
         self._complaints = complaints
+        self._is_silent = is_silent
         self._bytes_before = self._bytes_streamed
         self._experts_before = self._experts
         self._begin = time.perf_counter()
@@ -150,7 +153,7 @@ class RoundEvents:
         return Round(
             id=self._request,
             index=self._passes - 1,
-            tree=pack_tree(result.tree, self._piece),
+            tree=pack_tree(result.tree, self._piece, self._is_silent),
             accepted=result.path.nodes,
             bonus=result.path.bonus,
             bonus_piece=self._piece(result.path.bonus),

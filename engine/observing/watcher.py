@@ -31,13 +31,14 @@ Passed = Callable[[int, bool], None]
 """(layer, waits): a pass has come to this layer; its weights may have to be waited for, or are there."""
 
 
-def pack_tree(tree: Tree, piece: Callable[[int], str]) -> TreeMessage:
-    """The tree as it travels: arrays as bytes, and the tokens' texts, by `piece`."""
+def pack_tree(tree: Tree, piece: Callable[[int], str], is_silent: Callable[[int], bool] | None = None) -> TreeMessage:
+    """The tree as it travels: arrays as bytes, the tokens' texts, by `piece`, and which of them write nothing."""
     return TreeMessage(
         tokens=array("i", tree.tokens).tobytes(),
         parents=array("i", tree.parents).tobytes(),
         log_probs=array("f", tree.log_probs).tobytes(),
         pieces=tuple(piece(token) for token in tree.tokens),
+        silent=tuple(node for node, token in enumerate(tree.tokens) if is_silent(token)) if is_silent else None,
     )
 
 

@@ -307,6 +307,11 @@ class Statistics:
     experts_in_place: int = 0
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it was written without speculation, as far as is known: no pass gave more than its own token."""
+        return self.method == "none" and self.new_tokens <= self.passes
+
+    @property
     def tokens_per_pass(self) -> float:
         """Tokens the answer grew by, per target pass; 0 when there was no pass."""
         return self.new_tokens / self.passes if self.passes else 0.0

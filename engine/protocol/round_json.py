@@ -36,6 +36,7 @@ def round_to_json(of: Round) -> dict[str, Any]:
         "parents": array("i", of.tree.parents).tolist(),
         "log_probs": _finite(of.tree.log_probs),
         "pieces": list(of.tree.pieces),
+        "silent": None if of.tree.silent is None else list(of.tree.silent),
         "accepted": list(of.accepted),
         "bonus": of.bonus,
         "bonus_piece": of.bonus_piece,
@@ -165,8 +166,13 @@ def _tree(read: _Fields) -> Tree:
     _require(len(tokens) == len(parents) == len(log_probs) == len(pieces), "not every node has all it needs")
     stands_right = parents[0] == -1 and all(0 <= parent < node for node, parent in enumerate(parents[1:], start=1))
     _require(stands_right, "a node stands before its parent")
+    is_told = read.values.get("silent") is not None  # older versions did not say
     return Tree(
-        array("i", tokens).tobytes(), array("i", parents).tobytes(), array("f", log_probs).tobytes(), tuple(pieces)
+        array("i", tokens).tobytes(),
+        array("i", parents).tobytes(),
+        array("f", log_probs).tobytes(),
+        tuple(pieces),
+        tuple(read.integers("silent", largest=len(tokens) - 1)) if is_told else None,
     )
 
 

@@ -37,13 +37,16 @@ class Tree:
 
     `tokens` and `parents` are little-endian int32 arrays, `log_probs` float32 (the draft's cumulative
     log-probabilities, 0 at the root); a parent always stands before its children and `parents[0]` is -1.
-    `pieces` are the nodes' tokens as text (a lone byte of a longer character shows as U+FFFD).
+    `pieces` are the nodes' tokens as text (a lone byte of a longer character shows as U+FFFD). `silent` are the nodes
+    whose tokens write nothing: special tokens, and those that end an answer; their pieces are names. None: not known,
+    as in rounds that older versions kept.
     """
 
     tokens: bytes
     parents: bytes
     log_probs: bytes
     pieces: tuple[str, ...]
+    silent: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,10 @@ class Tokenizer:
         """Whether the token can appear in decoded text: it is in the vocabulary and not special."""
         return token in self._names
 
+    def is_silent(self, token: int) -> bool:
+        """Whether the token adds no text of its own to an answer: it is special, unknown, or ends the answer."""
+        return token not in self._names or token in self.eos_ids
+
     def piece(self, token: int) -> str:
         """One token as it looks inside a text: special ones by name, lone bytes as U+FFFD, unknown ids in brackets."""
         piece = self._pieces.get(token)

@@ -80,6 +80,11 @@
         </message>
         <message>
             <location filename="../../app/chat/archive/store.py" />
+            <source>{title} (branch)</source>
+            <translation>{title} (Zweig)</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/archive/store.py" />
             <source>{title} (copy)</source>
             <translation>{title} (Kopie)</translation>
         </message>
@@ -1156,10 +1161,13 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <source>Speculation: {method}</source>
             <translation>Spekulation: {method}</translation>
         </message>
-        <message>
+        <message numerus="yes">
             <location filename="../../app/chat/view/answer_figures.py" />
-            <source>Speculation: {method}, {budget} nodes a pass</source>
-            <translation>Spekulation: {method}, {budget} Knoten je Durchgang</translation>
+            <source>Speculation: {method}, %n nodes a pass</source>
+            <translation>
+                <numerusform>Spekulation: {method}, %n Knoten je Durchlauf</numerusform>
+                <numerusform>Spekulation: {method}, %n Knoten je Durchlauf</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
@@ -1228,6 +1236,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Written by {models}</source>
+            <translation>Geschrieben von {models}</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_figures.py" />
             <source>first token {seconds:.2f} s</source>
             <translation>erstes Token {seconds:.2f} s</translation>
         </message>
@@ -1250,6 +1263,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_view.py" />
             <source>Answer text</source>
             <translation>Text der Antwort</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Branch from here into a new chat</source>
+            <translation>Von hier in einen neuen Chat abzweigen</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/answer_view.py" />
@@ -1280,6 +1298,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/view/answer_view.py" />
             <source>Regenerate answer</source>
             <translation>Neu antworten</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/answer_view.py" />
+            <source>Regenerate answer: what follows stays with this version</source>
+            <translation>Neu antworten: Was folgt, bleibt bei dieser Version</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/conversation_view.py" />
@@ -1696,6 +1719,30 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/comparison/words.py" />
             <source>Seconds to the first token</source>
             <translation>Sekunden bis zum ersten Token</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n characters; then {first} in A, {second} in B.</source>
+            <translation>
+                <numerusform>%n Zeichen lang gleich; dann {first} in A, {second} in B.</numerusform>
+                <numerusform>%n Zeichen lang gleich; dann {first} in A, {second} in B.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n characters; there A ends.</source>
+            <translation>
+                <numerusform>%n Zeichen lang gleich; dort endet A.</numerusform>
+                <numerusform>%n Zeichen lang gleich; dort endet A.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n characters; there B ends.</source>
+            <translation>
+                <numerusform>%n Zeichen lang gleich; dort endet B.</numerusform>
+                <numerusform>%n Zeichen lang gleich; dort endet B.</numerusform>
+            </translation>
         </message>
         <message numerus="yes">
             <location filename="../../app/comparison/words.py" />
@@ -7170,6 +7217,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/telemetry/comparison.py" />
+            <source>The last answer was written by other models. Regenerate it, then compare.</source>
+            <translation>Die letzte Antwort wurde von anderen Modellen geschrieben. Erzeugen Sie sie neu, dann vergleichen Sie.</translation>
+        </message>
+        <message>
+            <location filename="../../app/telemetry/comparison.py" />
             <source>The last answer was written without speculation. Choose a method, regenerate it, then compare.</source>
             <translation>Die letzte Antwort wurde ohne Spekulation geschrieben. Wählen Sie ein Verfahren, erzeugen Sie sie neu, dann vergleichen Sie.</translation>
         </message>
@@ -7348,15 +7400,21 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <source>Reading the figures of {count} earlier rounds…</source>
             <translation>Die Zahlen von {count} früheren Runden werden gelesen …</translation>
         </message>
-        <message>
+        <message numerus="yes">
             <location filename="../../app/telemetry/panel.py" />
-            <source>Round {number} of {count}, {clock} into answering: {tokens} new tokens</source>
-            <translation>Runde {number} von {count}, nach {clock} des Antwortens: {tokens} neue Token</translation>
+            <source>Round {number} of {count}, {clock} into answering: %n new tokens</source>
+            <translation>
+                <numerusform>Runde {number} von {count}, nach {clock} des Antwortens: %n neues Token</numerusform>
+                <numerusform>Runde {number} von {count}, nach {clock} des Antwortens: %n neue Token</numerusform>
+            </translation>
         </message>
-        <message>
+        <message numerus="yes">
             <location filename="../../app/telemetry/panel.py" />
-            <source>Round {number}, the newest, {clock} into answering: {tokens} new tokens</source>
-            <translation>Runde {number}, die neueste, nach {clock} des Antwortens: {tokens} neue Token</translation>
+            <source>Round {number}, the newest, {clock} into answering: %n new tokens</source>
+            <translation>
+                <numerusform>Runde {number}, die neueste, nach {clock} des Antwortens: %n neues Token</numerusform>
+                <numerusform>Runde {number}, die neueste, nach {clock} des Antwortens: %n neue Token</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/tree/bars.py" />
@@ -8117,6 +8175,16 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/tree/header.py" />
             <source>nothing drafted</source>
             <translation>nichts geraten</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>{accepted} + 1 = 1 token</source>
+            <translation>{accepted} + 1 = 1 Token</translation>
+        </message>
+        <message>
+            <location filename="../../app/tree/header.py" />
+            <source>{accepted} + 1 = {count} tokens</source>
+            <translation>{accepted} + 1 = {count} Token</translation>
         </message>
         <message>
             <location filename="../../app/tree/header.py" />

@@ -60,6 +60,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/chat/view/answer_figures.py" />
+            <source>Speculation: {method}, %n nodes a pass</source>
+            <translation>
+                <numerusform>Speculation: {method}, %n node a pass</numerusform>
+                <numerusform>Speculation: {method}, %n nodes a pass</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/comparison/column.py" />
             <source>%n tokens so far</source>
             <translation>
@@ -73,6 +81,30 @@
             <translation>
                 <numerusform>It gets %n token, as many as the answer has.</numerusform>
                 <numerusform>It gets %n tokens, as many as the answer has.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n characters; then {first} in A, {second} in B.</source>
+            <translation>
+                <numerusform>The same for %n character; then {first} in A, {second} in B.</numerusform>
+                <numerusform>The same for %n characters; then {first} in A, {second} in B.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n characters; there A ends.</source>
+            <translation>
+                <numerusform>The same for %n character; there A ends.</numerusform>
+                <numerusform>The same for %n characters; there A ends.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/comparison/words.py" />
+            <source>The same for %n characters; there B ends.</source>
+            <translation>
+                <numerusform>The same for %n character; there B ends.</numerusform>
+                <numerusform>The same for %n characters; there B ends.</numerusform>
             </translation>
         </message>
         <message numerus="yes">
@@ -185,6 +217,22 @@
             <translation>
                 <numerusform>Token by token, that would have been %n pass.</numerusform>
                 <numerusform>Token by token, that would have been %n passes.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Round {number} of {count}, {clock} into answering: %n new tokens</source>
+            <translation>
+                <numerusform>Round {number} of {count}, {clock} into answering: %n new token</numerusform>
+                <numerusform>Round {number} of {count}, {clock} into answering: %n new tokens</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/telemetry/panel.py" />
+            <source>Round {number}, the newest, {clock} into answering: %n new tokens</source>
+            <translation>
+                <numerusform>Round {number}, the newest, {clock} into answering: %n new token</numerusform>
+                <numerusform>Round {number}, the newest, {clock} into answering: %n new tokens</numerusform>
             </translation>
         </message>
     </context>

@@ -1,5 +1,7 @@
 """A rejected guess of the tree becomes another version of the answer, in the whole window."""
 
+from dataclasses import replace
+
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
@@ -9,6 +11,7 @@ from app.shell.window import MainWindow
 from app.tree.picture.branching import branch_text
 from app.tree.picture.canvas import TreeCanvas
 from app.tree.rounds.snapshot import snapshot
+from tests.app.fake_engine import round_of as engine_round
 from tests.app.fake_link import FakeLink
 from tests.app.test_rounds_in_window import WORDS, converse, shown_round, text_of
 from tests.app.tree.trees import round_of
@@ -107,3 +110,32 @@ def test_a_branch_reads_from_behind_the_root_and_ends_before_half_a_character() 
         )
     )
     assert [branch_text(tree, node) for node in range(5)] == ["", " a", " ab", " ab", ""]
+
+
+def behind_an_end(silent: tuple[int, ...] | None, end: str = "<|end|>") -> list[str]:
+    """The branches of a tree in which node 2 ends the answer, and node 3 stands behind it."""
+    pieces = ("root", " a", end, "<|user|>", " <|b|>")
+    given = round_of([1, 2, 3, 4, 5], [-1, 0, 1, 2, 1], [0, -1, -2, -3, -4], (0,), pieces=pieces)
+    tree = snapshot(replace(given, tree=replace(given.tree, silent=silent)))
+    return [branch_text(tree, node) for node in range(1, 5)]
+
+
+def test_no_branch_leads_behind_a_token_that_writes_no_text() -> None:
+    assert behind_an_end((2, 3)) == [" a", "", "", " a <|b|>"]
+    assert behind_an_end((2,), "the end") == [" a", "", "", " a <|b|>"], "an end token may have any name"
+
+
+def test_in_rounds_of_older_versions_special_tokens_are_known_by_their_names() -> None:
+    for end in ("<|end|>", "<｜end▁of▁sentence｜>", "</s>", "<end_of_turn>"):
+        assert behind_an_end(None, end) == [" a", "", "", " a <|b|>"]
+
+
+def test_nothing_is_offered_behind_the_end_of_an_answer(qtbot: QtBot, window: MainWindow, link: FakeLink) -> None:
+    window.chat.ask("Count, please.")
+    request = link.last_question.id
+    told = engine_round(request, 0, "One ")
+    link.answer(replace(told, tree=replace(told.tree, silent=(2,))))
+    link.finish()
+    look_at_round(qtbot, window, 1)
+    QTest.mouseClick(canvas(window).viewport(), Qt.MouseButton.LeftButton, pos=middle_of(window, 2))
+    assert offered(window) == []

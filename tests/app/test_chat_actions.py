@@ -169,3 +169,31 @@ def test_an_ampersand_in_a_title_is_one_where_its_folder_is_asked_for(
     window.actions_.move_chat.trigger()
     assert len(asked) == 1
     assert "“Questions && answers”" in asked[0]
+
+
+def test_a_chat_is_branched_from_an_answer(window: MainWindow, link: FakeLink, qtbot: QtBot) -> None:
+    converse(window, link, "One")
+    for question in ("Two", "Three"):
+        ask(window, question)
+        link.say(f"Answer to {question}")
+        link.finish()
+    whole = window.chat.conversation.id
+    window.chat.change_settings(GenerationSettings(temperature=0.3))
+    window.conversations.autosave.move(whole, "Trees")
+    view = window.chat_panel.view.answers[1]
+    assert view.message.text == "Answer to Two"
+    with qtbot.waitSignal(window.chat.conversation_replaced):
+        view.branch_tool.click()
+    branch = window.chat.conversation
+    assert [each.text for each in branch.messages] == ["One", "Answer to One", "Two", "Answer to Two"]
+    record = window.conversations.autosave.record(branch.id)
+    assert record is not None
+    assert (record.shown_title, record.folder) == ("One (branch)", "Trees")
+    assert window.chat.generation.temperature == 0.3
+    ask(window, "And now?")
+    assert [each.content for each in link.last_question.chat][-1] == "And now?"
+    assert not window.chat_panel.view.answers[0].branch_tool.isEnabled(), "not while an answer is written"
+    link.finish()
+    window.conversations.autosave.open(whole)
+    qtbot.waitUntil(lambda: window.chat.conversation.id == whole)
+    assert len(window.chat.conversation.messages) == 6

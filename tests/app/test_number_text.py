@@ -26,7 +26,7 @@ from app.settings.kinds import Decimal
 from app.settings.preferences import APPEARANCE, MEMORY
 from app.settings.store import Settings, SettingsFile
 from app.system.paths import Folders
-from app.telemetry.charts.chart import ValueAxis
+from app.telemetry.charts.chart import SpanAxis, ValueAxis
 from app.telemetry.figures import numbers
 from app.ui.colors import LIGHT
 from engine.protocol.messages import Seconds, Statistics
@@ -162,3 +162,31 @@ def test_what_is_stored_knows_no_language(qtbot: QtBot, settings: SettingsFile, 
     stored = json.loads(folders.settings_file.read_text(encoding="utf-8"))
     assert stored["presets"]["calm"]["temperature"] == 0.6
     assert SettingsFile(folders.settings_file).current.presets["calm"].temperature == 0.6
+
+
+@pytest.mark.parametrize(
+    ("times", "step", "shown"),
+    [
+        ((0.0, 0.5, 1.0, 1.5, 2.0), 0.5, ["0.0 s", "0.5 s", "1.0 s", "1.5 s", "2.0 s"]),
+        ((0.0, 0.05, 0.1), 0.05, ["0.00 s", "0.05 s", "0.10 s"]),
+        ((0.2, 0.30000000000000004), 0.1, ["0.2 s", "0.3 s"]),
+        ((0.0, 1.0, 2.0), 1.0, ["0:00", "0:01", "0:02"]),
+        ((59.5, 60.0, 67.5), 0.5, ["0:59.5", "1:00.0", "1:07.5"]),
+        ((3600.0, 7200.0), 3600.0, ["1:00:00", "2:00:00"]),
+        ((59.999, 60.0), 0.001, ["0:59.999", "1:00.000"]),
+    ],
+)
+def test_an_axis_of_time_has_one_form(times: tuple[float, ...], step: float, shown: list[str]) -> None:
+    assert numbers.clocks(times, step) == shown
+    axis = SpanAxis(numbers.clocks, lambda _value: step)
+    assert axis.tickStrings(list(times), 1.0, step) == shown
+
+
+def test_a_moment_after_the_beginning_is_told_in_hundredths() -> None:
+    assert [numbers.clock(each) for each in (0.000118, 0.447, 3.42, 12.7, 3700.0)] == [
+        "0:00",
+        "0.45 s",
+        "3.42 s",
+        "0:12",
+        "1:01:40",
+    ]

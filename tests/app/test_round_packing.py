@@ -16,3 +16,10 @@ def test_of_rounds_alike_but_for_their_request_each_comes_back_as_its_own() -> N
     arrived = random_round(20, seed=1)
     for request in (3, 4):
         assert unpack(pack(replace(arrived, id=request)), request) == replace(arrived, id=request, text="")
+
+
+def test_what_writes_no_text_is_kept_with_a_round_and_may_be_missing() -> None:
+    arrived = random_round(20, seed=1)
+    told = replace(arrived, tree=replace(arrived.tree, silent=(3, 7)))
+    assert unpack(pack(told), told.id).tree.silent == (3, 7)
+    assert unpack(pack(arrived), arrived.id).tree.silent is None

@@ -260,3 +260,13 @@ def test_tokens_are_counted_as_they_will_be_read(loads: Loads) -> None:
     assert counted.tokens == len(loads.engine.prompt(STORY).tokens)
     assert counted.texts[0] > 0 == counted.texts[1]
     assert count_tokens(tokenizer, Count(8, ()), context_tokens).tokens == 0
+
+
+def test_every_round_says_which_of_its_nodes_write_nothing(loads: Loads) -> None:
+    events = answer(loads, STORY, replace(method("specexec"), max_new_tokens=400))
+    tokenizer = loads.engine.tokenizer
+    given = [event.tree for event in events if isinstance(event, Round)]
+    for tree in given:
+        tokens = memoryview(tree.tokens).cast("i")
+        assert tree.silent == tuple(node for node, token in enumerate(tokens) if tokenizer.is_silent(token))
+    assert {tree.pieces[node] for tree in given for node in tree.silent or ()}, "the end of the story was guessed"

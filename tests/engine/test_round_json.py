@@ -49,9 +49,10 @@ def rounds(draw: st.DrawFn) -> Round:
 
     new, written = len(accepted), [draw(TEXTS) for _ in accepted]
     pieces = tuple(draw(TEXTS) for _ in parents)
+    silent = draw(st.none() | st.lists(st.integers(0, nodes - 1), max_size=3).map(tuple))
     likeliest = st.lists(st.tuples(TEXTS, LOG_PROBS), max_size=3).map(tuple)
     return Round(
-        draw(COUNTS), draw(COUNTS), Tree(integers(nodes), array("i", parents).tobytes(), floats(nodes), pieces),
+        draw(COUNTS), draw(COUNTS), Tree(integers(nodes), array("i", parents).tobytes(), floats(nodes), pieces, silent),
         tuple(accepted), draw(TOKENS), draw(TEXTS), new, "".join(written), draw(SECONDS), draw(TEXTS), draw(COUNTS),
         draw(COUNTS), TargetLogProbs(floats(nodes + 1), integers(nodes + 1)) if draw(st.booleans()) else None,
         array("I", map(len, written)).tobytes(), floats(new),

@@ -129,11 +129,14 @@ class Autosave(QObject):
         """Put it into a folder; an empty name takes it out of any."""
         self._edit(conversation, folder=unsteered(" ".join(folder.split())))
 
-    def duplicate(self, conversation: int) -> None:
-        """Add a copy to the list, and show it, unless an answer would be stopped for it."""
+    def duplicate(self, conversation: int, last: int = 0) -> None:
+        """Add a copy to the list, and show it, unless an answer would be stopped for it.
+
+        `last`: the message with which the copy ends; 0 for all of the conversation.
+        """
         self._chats.flush_wanted.emit(conversation)
         if record := self._chats.record(conversation):
-            self._copying = self._archive.duplicate(record)
+            self._copying = self._archive.duplicate(record, last)
 
     def delete(self, conversation: int) -> None:
         """Take it out of the list; `restore` brings it back."""

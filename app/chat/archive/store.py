@@ -249,9 +249,14 @@ class Store:
             self._connection.execute("DELETE FROM conversations WHERE id = ?", (removal,))
         self._rounds.forget_sizes()
 
-    def duplicate(self, conversation: ConversationRecord) -> ConversationRecord:
-        """A copy with all branches, named as one; returns it."""
+    def duplicate(self, conversation: ConversationRecord, last: int = 0) -> ConversationRecord:
+        """A copy with all branches, named as one; returns it.
+
+        `last`: the message with which the copy ends, without what follows it; its other versions are copied whole.
+        """
         originals = self.messages(conversation.id)
+        if last:
+            originals = _without_what_follows(originals, last)
         number = {each.id: new_id() for each in originals}
         settings = dict(conversation.settings)
         if isinstance(first := settings.get("reads_from"), int):
@@ -260,8 +265,8 @@ class Store:
             conversation,
             id=new_id(),
             settings=settings,
-            title=tr("{title} (copy)").format(title=conversation.shown_title),
-            leaf=number.get(conversation.leaf, 0),
+            title=(tr("{title} (branch)") if last else tr("{title} (copy)")).format(title=conversation.shown_title),
+            leaf=number.get(last or conversation.leaf, 0),
             is_pinned=False,
             created=time.time(),
             updated=time.time(),
@@ -313,6 +318,18 @@ class Store:
     def read_rounds(self, keys: Sequence[RoundKey]) -> list[bytes | None]:
         """The rounds as they were packed; None for one that is not kept."""
         return self._noting(lambda: self._rounds.read(keys))
+
+
+def _without_what_follows(messages: Sequence[MessageRecord], last: int) -> list[MessageRecord]:
+    """The same, parents first, without those behind a message."""
+    behind = {last}
+    kept = []
+    for each in messages:
+        if each.parent in behind:
+            behind.add(each.id)
+        else:
+            kept.append(each)
+    return kept
 
 
 def _rows_of(conversation: ConversationRecord, messages: Sequence[MessageRecord]) -> _Rows:

@@ -165,13 +165,13 @@ class Archive(QThread):
         """Bring them back; they are ordered to be saved before, in case that they never were."""
         self._put_mark("restore messages", removal, lambda store: store.restore_messages(conversation, removal))
 
-    def duplicate(self, conversation: ConversationRecord) -> int:
-        """Ask for a copy, and for `duplicated`; returns the number it will carry."""
+    def duplicate(self, conversation: ConversationRecord, last: int = 0) -> int:
+        """Ask for a copy, and for `duplicated`; returns the number it will carry. `last`: the message that ends it."""
         number = self._next_number()
 
         def work(store: Store) -> None:
             self._write(conversation.id, store)  # a copy of a part of it would be none
-            self.duplicated.emit(number, store.duplicate(conversation))
+            self.duplicated.emit(number, store.duplicate(conversation, last))
 
         self._orders.put(_Order("duplicate", work, failure=_Failure.NOT_READ))
         return number

@@ -118,12 +118,13 @@ class ChatController(QObject):
         self.turn_added.emit(*self.conversation.ask(question, attachments, beginning))
         self._start()
 
-    def regenerate(self) -> None:
-        """Answer the last question again; the answer that is there stays as another version."""
-        if self.is_answering or self.conversation.is_empty:
+    def regenerate(self, message: int = 0) -> None:
+        """Give this answer again, 0 for the last one; it stays as another version, with what followed behind it."""
+        place = self._place(message or self.conversation.leaf)
+        if self.is_answering or place is None or self.conversation.messages[place].role != "assistant":
             return
-        self.conversation.answer_again()
-        self.path_changed.emit(len(self.conversation.messages) - 1)
+        self.conversation.answer_again(message)
+        self.path_changed.emit(place)
         self._start()
 
     def continue_answer(self) -> None:

@@ -59,7 +59,7 @@ def _as_asked(generation: GenerationSettings, pair: Loaded | None, last: Statist
     if pair.draft is None:
         said = tr("No draft model is loaded: only what the text repeats is guessed.")
         return SpeculationState(True, True, said + note)
-    if last and last.passes and last.method == "none":
+    if last and last.passes and last.is_plain:
         return SpeculationState(True, False, tr("The last answer was written without.") + note)
     said = tr("{name} guesses ahead.").format(name=pair.draft.name)
     if pair.common_tokens:

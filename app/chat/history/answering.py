@@ -57,13 +57,6 @@ def _after_words(answer: Message, event: Wrote) -> Message:
 
 
 def _after_round(answer: Message, event: Round) -> Message:
-    count = answer.statistics or Statistics()
-    count = replace(
-        count,
-        new_tokens=count.new_tokens + event.new_tokens,
-        passes=count.passes + 1,
-        seconds=replace(count.seconds, decode=count.seconds.decode + event.seconds.decode),
-    )
     text = answer.text + event.text
     probabilities = (
         (answer.probabilities or TokenProbabilities()).fit(len(answer.text))
@@ -73,10 +66,31 @@ def _after_round(answer: Message, event: Round) -> Message:
     return replace(
         answer,
         text=text,
-        statistics=count,
+        statistics=_counted(answer.statistics or Statistics(), event),
         thought_seconds=answer.thought_seconds + _thinking_seconds(answer, text, event),
         probabilities=with_round(probabilities, event),
     )
+
+
+def _counted(count: Statistics, event: Round) -> Statistics:
+    """The running count with one more round: what is left of the figures if nobody tells the end of the answer."""
+    method, budget = _method_so_far(count, event)
+    return replace(
+        count,
+        method=method,
+        budget=budget,
+        new_tokens=count.new_tokens + event.new_tokens,
+        passes=count.passes + 1,
+        drafted_nodes=count.drafted_nodes + max(0, len(event.tree.pieces) - 1),
+        bytes_streamed=count.bytes_streamed + event.bytes_streamed,
+        seconds=_combined_seconds(count.seconds, event.seconds),
+    )
+
+
+def _method_so_far(count: Statistics, event: Round) -> tuple[str, int]:
+    """Method and budget of the newest round that guessed anything; as long as none did, of the first one."""
+    is_telling = bool(event.method) and (len(event.tree.pieces) > 1 or not count.passes)
+    return (event.method, event.budget) if is_telling else (count.method, count.budget)
 
 
 def _thinking_seconds(answer: Message, text: str, event: Round) -> float:

@@ -121,11 +121,15 @@ class Conversation:
         assert self._all[message].role == "user", "only a question can be asked differently"
         return self._ask_behind(self._all[message].parent, question, self._all[message].attachments)
 
-    def answer_again(self) -> Message:
-        """Put a new answer, with no more than the beginning of the last one, beside that, and show it."""
+    def answer_again(self, message: int = 0) -> Message:
+        """Put a new answer, with no more than the beginning of this one, beside it, and show it; 0: of the last one.
+
+        What followed stays behind the answer that it followed.
+        """
         assert self._path, "there is no answer yet"
-        last = self._all[self.leaf]
-        return self._show_new(_begun(last.parent, last.beginning))
+        before = self._all[message or self.leaf]
+        assert before.role == "assistant", "only an answer can be given again"
+        return self._show_new(_begun(before.parent, before.beginning))
 
     def answer_differently(self, message: int, text: str) -> Message:
         """Put an answer in a person's own words beside one of the path, and show it; what followed stays behind.

@@ -112,6 +112,11 @@ class Message:
         """All that it says, attachments written out."""
         return with_attachments(self.text, self.attachments) if self.attachments else self.text
 
+    @property
+    def model(self) -> str:
+        """The model whose words it is in, without its draft; empty where it is not known."""
+        return self.answerer.partition(" + ")[0]
+
 
 SPEAKERS: dict[Role, str] = {"user": "You", "assistant": "Answer", "system": "System"}
 """Who says a message, as Markdown has it. The words are not translated: files are read again in any language."""

@@ -13,7 +13,7 @@ from app.i18n.number_text import Number, share_text
 from app.i18n.sentences import translated
 from app.i18n.translation import tr
 from app.i18n.wording import mark
-from app.system.plain_text import tip
+from app.system.plain_text import tip, unsteered
 from app.ui.flow_layout import FlowLayout
 from app.ui.theme import Colors
 from app.ui.widgets import claims_escape, label
@@ -30,6 +30,7 @@ _ENDINGS = {
 
 _BAR = QSize(260, 10)
 _SWATCH = 10
+_LONGEST_NAME = 40  # characters of a model's name among the figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,30 @@ class AnswerFigure:
     is_sentence: bool = False
 
 
-def figures_of(message: Message) -> tuple[AnswerFigure, ...]:
-    """What is worth saying of an answer, the most telling first; nothing that has not been measured yet."""
+def figures_of(message: Message, names_model: bool = False) -> tuple[AnswerFigure, ...]:
+    """What is worth saying of an answer, the most telling first; nothing that has not been measured yet.
+
+    `names_model`: who wrote it is worth saying, as others wrote other answers of the chat.
+    """
     figures = []
     if ending := _describe_ending(message):
         figures.append(ending)
     if message.statistics is not None and (message.statistics.passes or message.statistics.new_tokens):
         figures += _measured(plausible(message.statistics))
-    if "@" in message.answerer and (message.text or not message.ending.is_final):
-        figures.append(
-            AnswerFigure(message.answerer, tr("Who wrote this answer: the model, and where its engine runs"))
-        )
+    if message.text or not message.ending.is_final:
+        figures += _names(message, names_model)
     return tuple(figures)
+
+
+def _names(message: Message, names_model: bool) -> list[AnswerFigure]:
+    """An engine elsewhere is always named."""
+    if "@" in message.answerer:
+        return [AnswerFigure(message.answerer, tr("Who wrote this answer: the model, and where its engine runs"))]
+    if not names_model or not message.model:
+        return []
+    name = unsteered(message.model)
+    shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    return [AnswerFigure(shown, tr("Written by {models}").format(models=unsteered(message.answerer)))]
 
 
 def _describe_ending(message: Message) -> AnswerFigure | None:
@@ -125,6 +138,8 @@ class FiguresRow(QWidget):
         super().__init__(parent)
         self._colors = colors
         self._statistics: Statistics | None = None
+        self._message: Message | None = None
+        self._names_model = False
         self.popup: TimePopup | None = None
         self._row = FlowLayout(self, gap=14, line_gap=2)
         self._labels: list[QLabel] = []
@@ -136,10 +151,11 @@ class FiguresRow(QWidget):
 
     def show_message(self, message: Message) -> None:
         """Show the figures of an answer; labels are reused, since this happens with every update."""
+        self._message = message
         self._statistics = message.statistics if message.ending.is_final else None
         measured = bool(self._statistics and self._statistics.seconds.decode)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus if measured else Qt.FocusPolicy.NoFocus)
-        figures = figures_of(message)
+        figures = figures_of(message, self._names_model)
         while len(self._labels) < len(figures):
             label = QLabel(self)
             label.setObjectName("figure")
@@ -153,6 +169,13 @@ class FiguresRow(QWidget):
                 label.setToolTip("" if measured else tip(figures[index].definition))
                 label.setAccessibleDescription(figures[index].definition)
         self.setAccessibleName(self.text)
+
+    def set_names_model(self, names_model: bool) -> None:
+        """Name the model beside the figures, or only in the popup."""
+        if names_model != self._names_model:
+            self._names_model = names_model
+            if self._message is not None:
+                self.show_message(self._message)
 
     def set_colors(self, colors: Colors) -> None:
         """Draw the bar in other colours."""
@@ -194,7 +217,8 @@ class FiguresRow(QWidget):
 
     def _open(self) -> None:
         if self.popup is None and self._statistics is not None and self._statistics.seconds.decode:
-            self.popup = TimePopup(self._statistics, self._colors, self)
+            answerer = self._message.answerer if self._message else ""
+            self.popup = TimePopup(plausible(self._statistics), self._colors, self, answerer)
             self.popup.show_above(self.mapToGlobal(QPoint(0, -6)))
 
     def _close(self) -> None:
@@ -258,7 +282,8 @@ class TimeBar(QWidget):
 class TimePopup(QFrame):
     """Stands beside the figures while the mouse is over them, or after a key was pressed on them."""
 
-    def __init__(self, statistics: Statistics, colors: Colors, parent: QWidget) -> None:
+    def __init__(self, statistics: Statistics, colors: Colors, parent: QWidget, answerer: str = "") -> None:
+        """`answerer`: the models that wrote the answer; empty where they are not known."""
         super().__init__(parent, Qt.WindowType.ToolTip)
         self.setObjectName("popover")
         self.parts = parts_of(statistics.seconds, colors)
@@ -268,7 +293,8 @@ class TimePopup(QFrame):
         column.addWidget(label("popover-title", tr("Where the time went"), self))
         column.addWidget(TimeBar(self.parts, self))
         column.addLayout(self._rows())
-        for words in _told(statistics):
+        written = [tr("Written by {models}").format(models=unsteered(answerer))] if answerer else []
+        for words in (*written, *_told(statistics)):
             column.addWidget(label("quiet-text", words, self))
         self.setAccessibleName(self.text)
 
@@ -304,8 +330,15 @@ class TimePopup(QFrame):
 
 def _told(statistics: Statistics) -> list[str]:
     """How it was speculated, and what the engine says about that; nothing of an engine that counts no passes."""
-    method = tr("No speculation") if statistics.passes else ""
-    if statistics.method != "none":
-        words = tr("Speculation: {method}, {budget} nodes a pass") if statistics.budget else tr("Speculation: {method}")
-        method = words.format(method=statistics.method, budget=statistics.budget)
-    return [each for each in (method, translated(statistics.note)) if each]
+    return [each for each in (_method_words(statistics), translated(statistics.note)) if each]
+
+
+def _method_words(told: Statistics) -> str:
+    """Empty where the method is not known: older versions kept none of answers that were interrupted."""
+    if told.is_plain:
+        return tr("No speculation") if told.passes else ""
+    if told.method in ("", "none"):
+        return ""
+    if not told.budget:
+        return tr("Speculation: {method}").format(method=told.method)
+    return tr("Speculation: {method}, %n nodes a pass", n=told.budget).format(method=told.method)

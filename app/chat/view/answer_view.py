@@ -68,8 +68,9 @@ class Reveal:
 class AnswerView(QWidget):
     """Shows one answer, and follows it while it grows: at most once a frame, whatever comes in."""
 
-    regenerate_requested = Signal()
+    regenerate_requested = Signal(object)  # id
     compare_requested = Signal(object)  # id
+    branch_requested = Signal(object)  # id
     cause_chosen = Signal(object)  # CausePlace
     edited = Signal(object, str)  # id (a number too long for a C int), the other wording
     version_chosen = Signal(object, int)  # id, index
@@ -103,8 +104,9 @@ class AnswerView(QWidget):
         self.versions = VersionSwitch(self)
         self._copy = quiet_tool(self, tr("Copy answer"), self.copy)
         self.edit_tool = quiet_tool(self, tr("Edit answer"), self.edit)
-        self._regenerate = quiet_tool(self, tr("Regenerate answer"), self.regenerate_requested.emit)
+        self._regenerate = quiet_tool(self, tr("Regenerate answer"), self._on_regenerate)
         self.compare_tool = quiet_tool(self, tr("Compare answers"), self._on_compare)
+        self.branch_tool = quiet_tool(self, tr("Branch from here into a new chat"), self._on_branch)
         self.delete_tool = quiet_tool(self, tr("Delete question and answer"), self._on_delete)
         self.editor: MessageEditor | None = None
         self._lay_out()
@@ -167,7 +169,7 @@ class AnswerView(QWidget):
 
     @property
     def _tools(self) -> Sequence[QToolButton]:
-        return self._copy, self.edit_tool, self._regenerate, self.compare_tool, self.delete_tool
+        return self._copy, self.edit_tool, self._regenerate, self.compare_tool, self.branch_tool, self.delete_tool
 
     @property
     def texts(self) -> list[MessageText]:
@@ -285,14 +287,21 @@ class AnswerView(QWidget):
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, none can be changed."""
-        for tool in (self.edit_tool, self.versions, self._regenerate, self.delete_tool):
+        for tool in (self.edit_tool, self.versions, self._regenerate, self.branch_tool, self.delete_tool):
             tool.setEnabled(not answering)
         if self.editor is not None:
             self.editor.set_answering(answering)
 
     def set_last(self, is_last: bool) -> None:
-        """Only the last answer can be generated again."""
-        self._regenerate.setVisible(is_last)
+        """What follows an answer stays with it, and is not seen behind a new one."""
+        name = tr("Regenerate answer")
+        told = name if is_last else tr("Regenerate answer: what follows stays with this version")
+        self._regenerate.setToolTip(tip(told))
+        self._regenerate.setAccessibleDescription("" if is_last else told)
+
+    def set_names_model(self, names_model: bool) -> None:
+        """Whether to name its model beside the figures, as other models wrote other answers of the chat."""
+        self.figures.set_names_model(names_model)
 
     def set_look(self, look: Look) -> None:
         """Show everything in other colours or another size."""
@@ -325,11 +334,18 @@ class AnswerView(QWidget):
         self.edit_tool.setIcon(icon("edit", muted))
         self._regenerate.setIcon(icon("regenerate", muted))
         self.compare_tool.setIcon(icon("compare", muted))
+        self.branch_tool.setIcon(icon("branch", muted))
         self.delete_tool.setIcon(icon("delete", muted))
         self.versions.set_theme(self._look.colors)
 
+    def _on_regenerate(self) -> None:
+        self.regenerate_requested.emit(self._message.id)
+
     def _on_delete(self) -> None:
         self.delete_requested.emit(self._message.id)
+
+    def _on_branch(self) -> None:
+        self.branch_requested.emit(self._message.id)
 
     def _on_compare(self) -> None:
         self.compare_requested.emit(self._message.id)

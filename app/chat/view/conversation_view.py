@@ -38,7 +38,7 @@ _SLICE_SECONDS = 0.012  # of building views, one of which takes about 20 ms on a
 class ConversationView(QScrollArea):
     """Shows a conversation. It scrolls along only while the reader is at the bottom, and never without `autoscroll`."""
 
-    regenerate_requested = Signal()
+    regenerate_requested = Signal(object)  # id of an answer
     edited = Signal(object, str)  # id (a number too long for a C int) of a message, another wording
     version_chosen = Signal(object, int)  # id of a message, index
     delete_requested = Signal(object)  # id of a message
@@ -47,6 +47,7 @@ class ConversationView(QScrollArea):
     zoom_requested = Signal(int)  # steps
     texts_changed = Signal()  # a text came to be, also one of thinking
     compare_requested = Signal(object)  # id of an answer
+    branch_requested = Signal(object)  # id of an answer: the chat up to there as a new one
     cause_chosen = Signal(object)  # CausePlace in telemetry that shows why an answer was fast or not
 
     def __init__(self, colors: Colors, parent: QWidget | None = None) -> None:
@@ -58,6 +59,7 @@ class ConversationView(QScrollArea):
         self._first_read, self._summary = 0, ""
         self._preview, self._summarises = 0, False
         self._versions: dict[int, Version] = {}
+        self._models: set[str] = set()  # that wrote answers of the conversation, versions that are not shown too
         self._marks = RoundMarks()
         self.autoscroll = True
         self.setAccessibleName(tr("Conversation"))
@@ -113,10 +115,12 @@ class ConversationView(QScrollArea):
         """Show the path anew from its message number `first` on; what stands before it stays."""
         messages = conversation.messages
         self._versions = {each.id: conversation.version(each.id) for each in messages}
+        self._models = {each.model for each in (*messages, *conversation.hidden) if each.model}
         self.column.truncate(first)
         self._add(messages[first:])
         for view in self.column.views:
             view.show_version(self._versions[view.message.id])
+        self._name_models()
 
     @property
     def top_message(self) -> int:
@@ -132,6 +136,14 @@ class ConversationView(QScrollArea):
         self._follows = self._follows and (self.autoscroll or not added)
         self.column.messages[-1] = answer
         self.answers[-1].change(answer, added)
+        if answer.model and answer.model not in self._models:
+            self._models.add(answer.model)
+            self._name_models()
+
+    def _name_models(self) -> None:
+        """Where several models wrote answers, each answer names its own."""
+        for view in self.answers:
+            view.set_names_model(len(self._models) > 1)
 
     def take_rounds(self, rounds: Sequence[Round]) -> None:
         """Know where the text of the last answer comes from; called before the text is there."""
@@ -273,8 +285,10 @@ class ConversationView(QScrollArea):
 
             view = AnswerView(message, self._look, self.formulas, self.column)
             view.set_last(index == len(self.column.messages) - 1)
+            view.set_names_model(len(self._models) > 1)
             view.regenerate_requested.connect(self.regenerate_requested)
             view.compare_requested.connect(self.compare_requested)
+            view.branch_requested.connect(self.branch_requested)
             view.cause_chosen.connect(self.cause_chosen)
             view.origins.token_hovered.connect(self.token_hovered)
             view.origins.token_chosen.connect(self.token_chosen)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from app.i18n.number_text import Number
 from app.i18n.translation import tr
 from app.system.plain_text import tip
-from app.telemetry.charts.chart import Chart, Words, round_step, whole_step
+from app.telemetry.charts.chart import Chart, Words, one_by_one, round_step, whole_step
 from app.telemetry.charts.legend import Entry, Mark
 from app.telemetry.figures.acceptance import BUCKETS, EDGES, FEW_ROUNDS, Acceptance, bucket_of
 from app.telemetry.figures.numbers import count, percent
@@ -25,7 +25,7 @@ class _AcceptanceChart(Chart):
     """A chart of counts, which tells those that are pointed at."""
 
     def __init__(self, across: Words, step: Callable[[float], float], parent: QWidget | None) -> None:
-        super().__init__(percent, across, step, parent)
+        super().__init__(percent, one_by_one(across), step, parent)
         self._acceptance = Acceptance()
         self.setMouseTracking(True)
 

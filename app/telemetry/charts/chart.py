@@ -1,7 +1,7 @@
 """A plot with quiet axes, which all charts of the panel begin with."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from app.ui.colors import Colors
 from app.ui.widgets import keep_tips
 
 Words = Callable[[float], str]
+
+SpanWords = Callable[[Sequence[float], float], list[str]]
+"""Words for the ticks of an axis, and how far these are apart."""
 
 HEADROOM = 1.02
 """How much more than the highest tick is in view, so that its line is not cut."""
@@ -47,7 +50,7 @@ class ValueAxis(pg.AxisItem):  # type: ignore[misc]
 class SpanAxis(pg.AxisItem):  # type: ignore[misc]
     """Ticks at round figures, a few."""
 
-    def __init__(self, words: Words, step: Callable[[float], float]) -> None:
+    def __init__(self, words: SpanWords, step: Callable[[float], float]) -> None:
         """`step`: the next round figure that is not below a value."""
         super().__init__("bottom", maxTickLength=0)
         self._words, self._step = words, step
@@ -59,9 +62,14 @@ class SpanAxis(pg.AxisItem):  # type: ignore[misc]
         first = math.ceil(low / step)
         return [(step, [number * step for number in range(first, math.floor(high / step) + 1)])]
 
-    def tickStrings(self, values: list[float], _scale: float, _spacing: float) -> list[str]:  # noqa: N802
+    def tickStrings(self, values: list[float], _scale: float, spacing: float) -> list[str]:  # noqa: N802
         """In words."""
-        return [self._words(value) for value in values]
+        return self._words(values, spacing)
+
+
+def one_by_one(words: Words) -> SpanWords:
+    """Words for ticks that do not depend on each other."""
+    return lambda values, _step: [words(each) for each in values]
 
 
 def round_top(value: float) -> float:
@@ -110,7 +118,7 @@ class Chart(pg.PlotWidget):  # type: ignore[misc]
     """Values upwards from 0. The mouse moves nothing by default; charts that want that handle it."""
 
     def __init__(
-        self, values: Words, across: Words, step: Callable[[float], float], parent: QWidget | None = None
+        self, values: Words, across: SpanWords, step: Callable[[float], float], parent: QWidget | None = None
     ) -> None:
         """Words for either axis; `step`: between ticks of the lower one."""
         axes = {"left": ValueAxis(values), "bottom": SpanAxis(across, step)}

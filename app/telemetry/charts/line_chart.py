@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
@@ -22,6 +22,8 @@ from app.telemetry.figures.history import Rows
 from app.telemetry.figures.numbers import rate
 from app.ui.colors import Colors
 from engine.protocol.messages import Loaded
+
+_POINT = 2.5  # pixels, the radius of a single point without its line's width
 
 
 class LineItem(pg.GraphicsObject):  # type: ignore[misc]
@@ -64,8 +66,22 @@ class LineItem(pg.GraphicsObject):  # type: ignore[misc]
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         painter.setPen(self._pen)
+        if len(x) == 1:
+            self._paint_point(painter, QPointF(x[0], y[0]), view.mapRect(self._room))
         for lower in range(self._thickness):
             painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y - lower))
+        painter.restore()
+
+    def _paint_point(self, painter: QPainter, place: QPointF, room: QRectF) -> None:
+        """A round alone makes no line. It ends where the chart does, so it is moved in to be seen whole."""
+        radius = _POINT + self._thickness / 2
+        place.setX(min(max(place.x(), room.left() + radius), room.right() - radius - 1))
+        place.setY(min(max(place.y(), room.top() + radius), room.bottom() - radius - 1))
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._pen.color())
+        painter.drawEllipse(place, radius, radius)
         painter.restore()
 
 

@@ -11,7 +11,7 @@ from app.telemetry.charts.chart import Chart, Words, time_step
 from app.telemetry.charts.legend import Entry
 from app.telemetry.charts.scope import Scope
 from app.telemetry.figures.history import Rows
-from app.telemetry.figures.numbers import clock
+from app.telemetry.figures.numbers import clocks
 from app.ui.colors import Colors
 
 _ZOOM_STEP = 1.25
@@ -24,7 +24,7 @@ class TimeChart(Chart):
     """What it draws and reads is for its kinds to say."""
 
     def __init__(self, scope: Scope, words: Words, parent: QWidget | None = None) -> None:
-        super().__init__(words, clock, time_step, parent)
+        super().__init__(words, clocks, time_step, parent)
         self._scope = scope
         self._grip: QPointF | None = None
         self._slipped = False

@@ -1,5 +1,8 @@
 """Numbers as people read them."""
 
+import math
+from collections.abc import Sequence
+
 from app.i18n.number_text import Number
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -40,8 +43,27 @@ def percent(share: float) -> str:
 
 def clock(seconds: float) -> str:
     """Such as `0:07` or `1:02:33`; parts of a second below ten, such as `3.4 s`."""
+    seconds = round(seconds, 2)
     if seconds < 10 and seconds != int(seconds):
         return f"{Number(seconds):.3g} s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def clocks(times: Sequence[float], step: float) -> list[str]:
+    """Times that are `step` seconds apart, all in one form: `0:07`, or `0.5 s` where the steps are parts of a second.
+
+    From a minute on parts of a second stand behind the minutes, as in `1:07.5`.
+    """
+    if step >= 1:
+        return [clock(round(each)) for each in times]
+    decimals = max(1, math.ceil(-math.log10(step) - 1e-9))
+    if all(each < 60 for each in times):
+        return [f"{Number(each):.{decimals}f} s" for each in times]
+    return [_with_parts(round(each, decimals), decimals) for each in times]
+
+
+def _with_parts(seconds: float, decimals: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{int(minutes)}:{Number(rest):0{decimals + 3}.{decimals}f}"

@@ -1,5 +1,7 @@
 """From a guess that was rejected to another version of the answer, which goes on from there."""
 
+import re
+
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication, QMenu
@@ -11,16 +13,29 @@ from app.tree.rounds.snapshot import Snapshot
 from app.tree.rounds.text import visible
 
 _LONGEST = 40  # characters of the branch in the menu's words
+# The names of special tokens, where a round of an older version does not say which of its tokens are special.
+_SPECIAL_NAME = re.compile(r"<[|｜].*[|｜]>|</?s>|<(?:bos|eos|pad|unk|start_of_turn|end_of_turn)>", re.DOTALL)
 
 
 def branch_text(tree: Snapshot, node: int) -> str:
-    """What stands in the tree from behind the root down to `node`; what is no whole character is left out."""
+    """What stands in the tree from behind the root down to `node`; what is no whole character is left out.
+
+    Nothing where a token on the way writes no text, such as the end of an answer: no answer goes on behind it.
+    """
     pieces: list[str] = []
     while node > 0:
+        if _is_silent(tree, node):
+            return ""
         pieces.append(tree.pieces[node])
         node = int(tree.parents[node])
     whole, _, _ = "".join(reversed(pieces)).partition("\N{REPLACEMENT CHARACTER}")
     return whole
+
+
+def _is_silent(tree: Snapshot, node: int) -> bool:
+    if tree.silent is None:
+        return _SPECIAL_NAME.fullmatch(tree.pieces[node]) is not None
+    return node in tree.silent
 
 
 class Branching(QObject):

@@ -14,6 +14,7 @@ from app.tree.rounds.snapshot import Snapshot
 
 MARGIN = 6
 _LEAST_ROW = 18
+_LEAST_SHARE = 0.7  # of letters that a person has set large: a tree of many nodes is no reason to make them tiny
 ROW_GUTTER, LINE_GUTTER = 3, 7  # between two rows of chips, or two lines, between which edges run
 
 
@@ -53,6 +54,11 @@ class Type:
     link: float
     lead: float
     least_size: float = 1.0
+
+    @property
+    def small_size(self) -> float:
+        """How small letters become so that more nodes are seen; smaller ones only where the path would not be whole."""
+        return max(self.least_size, _LEAST_SHARE)
 
     @property
     def indent(self) -> float:

@@ -27,7 +27,7 @@ class Snapshot:
     has got to; so many of its first nodes as `checking` says are being verified, 0 while the draft is still at work on
     these.
     `target_log_probs` and `ranks` [nodes + 1] are what the target thinks of every node behind its parent, and last of
-    the bonus token; None where they were not asked for.
+    the bonus token; None where they were not asked for. `silent`: as in `engine.protocol.watching.Tree`.
     """
 
     number: int
@@ -45,6 +45,7 @@ class Snapshot:
     checking: int = 0
     target_log_probs: NDArray[np.float32] | None = None
     ranks: NDArray[np.int32] | None = None
+    silent: tuple[int, ...] | None = None
 
     @property
     def drafted(self) -> int:
@@ -94,6 +95,7 @@ def snapshot(of: Round) -> Snapshot:
         bonus=of.bonus,
         bonus_piece=of.bonus_piece,
         new_tokens=of.new_tokens,
+        silent=tree.silent,
         **_target_scores(of.verdicts, len(tokens) + 1),
     )
 

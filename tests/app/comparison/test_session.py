@@ -16,7 +16,7 @@ from app.comparison.session import ComparisonSession
 from app.comparison.transcript import Transcript
 from app.engine.side_run import CANCELLED, OTHER_RUNS
 from app.shell.window import MainWindow
-from app.telemetry.comparison import STILL_ANSWERING
+from app.telemetry.comparison import NOTHING_ASKED, STILL_ANSWERING
 from engine.protocol.messages import Cancel, Failed, Finished, Round, Seconds, Statistics
 from engine.protocol.options import LoadOptions
 from tests.app.fake_engine import round_of
@@ -368,3 +368,42 @@ def test_what_was_written_is_there_when_the_same_answer_is_compared_again(
     dialog.close()
     window.actions_.compare.trigger()
     assert shown(session, 1) is not None
+
+
+def test_an_answer_that_goes_on_from_a_guess_is_compared_with_where_it_began(
+    window: MainWindow, link: FakeLink, qtbot: QtBot
+) -> None:
+    answer(window, link)
+    window.chat.branch(window.chat.conversation.messages[1].id, "A larch was")
+    request = link.last_question.id
+    link.answer(*rounds(request, (" old", "."), 2, 0.5), Finished(request, "stop", "", FAST))
+    window.actions_.compare.trigger()
+    session, dialog = window.comparison.session, window.comparison.dialog
+    qtbot.waitUntil(lambda: not any(side.has_no_times for side in session.sides))
+    qtbot.waitUntil(lambda: dialog.difference.text().startswith("The same for 2 tokens; then"))
+    assert "“ was” in A, “ is” in B" in dialog.difference.text()
+    assert [column.pane.marked[1] for column in dialog.columns] == [" was", " is"]
+    assert dialog.columns[0].standing.text().startswith("2 tokens"), "those that were written for it"
+    session.choose(1, candidate(session, "method:none"))
+    session.start(1)
+    assert link.last_question.chat[-1].content == "A larch was"
+    write(link, (" old", "!"))
+    qtbot.waitUntil(lambda: "same for 15 characters" in dialog.difference.text())
+
+
+def test_telemetry_compares_the_last_answer_of_a_chat_of_another_day(window: MainWindow, link: FakeLink) -> None:
+    comparison = window.telemetry.comparison
+    comparison.start()
+    assert comparison.words == NOTHING_ASKED
+    answer(window, link)
+    opened, asked = window.chat.conversation, link.last_question
+    window.chat.start_new_chat()
+    window.chat.show_conversation(opened)
+    assert comparison.can_be_shown
+    comparison.start()
+    assert comparison.words == ""
+    assert link.last_question.id != asked.id
+    assert link.last_question.chat == asked.chat
+    write(link)
+    assert comparison.outcome is not None
+    assert comparison.outcome.texts == ("".join(WORDS),) * 2

@@ -6,11 +6,20 @@ from random import Random
 import pytest
 
 from app.chat.history.message import Message
-from app.comparison.transcript import Standing, Transcript, common_length, of_message, of_run, parting, standing
+from app.comparison.transcript import (
+    Standing,
+    Transcript,
+    aligned,
+    common_length,
+    of_message,
+    of_run,
+    parting,
+    standing,
+)
 from app.comparison.words import as_text, difference_words, figure_rows, how, speed_words, token_words
 from app.engine.side_run import SideAnswer
 from app.engine.token_times import TokenTimes
-from engine.protocol.messages import Seconds, Statistics
+from engine.protocol.messages import ChatMessage, Seconds, Statistics
 from engine.protocol.options import GenerateOptions
 
 FAST = Statistics("specexec", 64, new_tokens=4, passes=2, drafted_nodes=128, seconds=Seconds(decode=1.0))
@@ -83,6 +92,7 @@ def test_what_an_answer_was_written_with() -> None:
         "",
     ]
     assert how(Statistics("draft", passes=3)) == "draft"
+    assert how(Statistics(new_tokens=30, passes=4)) == "", "broken off in an older version, which kept no method"
 
 
 def test_figures_that_cannot_be_are_cut_of_what_was_run_too() -> None:
@@ -130,3 +140,53 @@ def test_it_can_be_read_as_text() -> None:
     )
     assert text.endswith("## A\n\nA larch is tall\n\n## B\n\nA larch was tall\n")
     assert "| Passes | 2 | 4 | 0.50 |" in text
+
+
+WHOLE = written("One", " larch", " and", " two", " oaks", " stand")
+
+
+def continued(prefix: str, *words: str) -> Transcript:
+    """An answer that was begun with these words: only what was written behind them has times."""
+    new = written(*words)
+    return replace(new, text=prefix + new.text, times=new.times.behind(len(prefix)))
+
+
+def test_what_a_continued_answer_began_with_counts_as_the_tokens_of_the_other() -> None:
+    one, other = aligned(WHOLE, continued("One larch and three", " ashes", " fall"))
+    assert one is WHOLE
+    spans = [other.times.span(token) for token in range(other.times.count)]
+    assert [other.text[begin:end] for begin, end in spans] == ["One", " larch", " and", " three", " ashes", " fall"]
+    assert difference_words(one, other, None) == "The same for 3 tokens; then “ two” in A, “ three” in B."
+    assert difference_words(other, one, None) == "The same for 3 tokens; then “ three” in A, “ two” in B."
+    assert aligned(other, one) == (other, one)
+
+
+def test_a_beginning_that_the_other_does_not_share_is_one_token() -> None:
+    one, other = aligned(written("Oaks", " are", " tall"), continued("One larch", " is", " tall"))
+    assert other.times.span(0) == (0, len("One larch"))
+    assert difference_words(one, other, None) == "They part with the first token: “Oaks” in A, “One larch” in B."
+
+
+def test_where_nobody_knows_the_tokens_of_a_beginning_characters_are_counted() -> None:
+    one, other = aligned(continued("Sure: ", "a", " larch"), continued("Sure: ", "a", " tall", " oak"))
+    assert difference_words(one, other, None) == "The same for 8 characters; then “ larch” in A, “ tall” in B."
+    ended = aligned(continued("Sure: ", "a"), continued("Sure: ", "a", " larch"))
+    assert difference_words(*ended, None) == "The same for 7 characters; there A ends."
+
+
+def test_what_was_there_before_is_no_part_of_the_race() -> None:
+    _, other = aligned(WHOLE, continued("One larch and three", " ashes", " fall", " down", "."))
+    assert standing(other, 0.0) == Standing(0, 0, 0.0, False)
+    assert standing(other, 0.5) == Standing(2, 1, 4.0, False)
+    assert standing(other, 1.0).tokens == 4
+    assert [other.times.seconds_of(token) for token in (0, 3, 4, 7)] == [0.0, 0.0, 0.5, 1.0]
+    assert other.times.tokens_by(0.0) == other.times.given == 4
+
+
+def test_a_run_stands_behind_what_it_was_to_begin_with() -> None:
+    new = written(" larch", " is")
+    asked = (ChatMessage("user", "Which?"), ChatMessage("assistant", "The"))
+    found = of_run(SideAnswer(1, asked, GenerateOptions(), new.text, new.times, FAST), "")
+    assert found.text == "The larch is"
+    assert found.text[slice(*found.times.span(0))] == " larch"
+    assert of_run(SideAnswer(1, asked, GenerateOptions(), "", TokenTimes()), "").text == "", "nothing is there yet"

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.engine.side_run import CANCELLED
 from app.engine.state import EngineState, Phase
 from app.telemetry import comparison as words
-from app.telemetry.comparison import Comparison, Outcome, Stage
+from app.telemetry.comparison import Comparison, KeptAnswer, Outcome, Stage
 from app.telemetry.comparison_bar import ComparisonBar, describe
 from engine.protocol.messages import Cancel, ChatMessage, Event, Failed, Finished, Generate, Seconds, Statistics
 from engine.protocol.options import GenerateOptions, SamplingOptions
@@ -178,3 +178,42 @@ def test_both_texts_can_be_read(link: FakeLink, comparison: Comparison, bar: Com
     assert comparison.outcome is not None
     assert comparison.outcome.texts == ("A larch.", "A <birch>")
     qtbot.waitUntil(lambda: "A <birch>" in bar.findChildren(QLabel)[0].toolTip())
+
+
+def kept(answerer: str = "", statistics: Statistics = FAST) -> KeptAnswer:
+    """An answer of another day."""
+    return KeptAnswer(statistics, "A larch.", answerer, lambda: (CHAT, OPTIONS))
+
+
+def test_an_answer_of_another_day_is_compared_as_it_was_kept(
+    link: FakeLink, comparison: Comparison, bar: ComparisonBar
+) -> None:
+    comparison.kept = lambda: kept(READY.answerer)
+    assert comparison.can_be_shown
+    bar.button.click()
+    asked = link.last_question
+    assert (asked.chat, asked.options.speculation.method, asked.options.max_new_tokens) == (CHAT, "none", 40)
+    end(link, replace(round_of(0, request=asked.id), text="A birch"), Finished(asked.id, "length", "", SLOW))
+    assert comparison.outcome == Outcome(FAST, SLOW, ("A larch.", "A birch"), None)
+    assert describe(comparison.outcome).endswith("16.0 tokens/s without speculation."), "nobody knows why they differ"
+    assert describe(replace(comparison.outcome, texts=("A", "A"))).endswith("Both wrote the same text.")
+    answer(link, comparison)
+    comparison.start()
+    assert comparison.total == FAST.new_tokens
+    assert link.last_question.options.sampling == OPTIONS.sampling
+
+
+@pytest.mark.parametrize(
+    ("of", "refusal"),
+    [
+        (kept("another target"), words.OTHERS_WROTE),
+        (kept("", Statistics()), words.NOT_MEASURED),
+        (kept("", SLOW), words.NOT_SPECULATED),
+        (kept("", Statistics(new_tokens=76, passes=10)), ""),  # broken off, by a version that kept no method
+    ],
+)
+def test_an_answer_of_another_day_that_says_too_little_is_refused(
+    comparison: Comparison, of: KeptAnswer, refusal: str
+) -> None:
+    comparison.kept = lambda: of
+    assert comparison.refusal == refusal

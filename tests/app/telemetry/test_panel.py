@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QAction, QImage
+from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -240,3 +240,27 @@ def test_a_cause_is_shown_where_it_can_be_read(room: TelemetryDock, qtbot: QtBot
     assert shown.is_pointed_out
     qtbot.waitUntil(lambda: shown.visibleRegion().boundingRect().height() > 100)
     shown._pointing.stop()
+
+
+def test_a_round_alone_is_a_point(room: TelemetryDock) -> None:
+    room.on_asked(2, (), GenerateOptions())
+    room.on_events([round_of(0)])
+    room.panel.refresh()
+    chart = speed(room)
+    picture = chart.grab().toImage()
+    wanted = {QColor(getattr(LIGHT.charts, each)).rgb() for each in ("pale", "strong")}
+    seen = [
+        (x, y)
+        for x in range(picture.width())
+        for y in range(picture.height())
+        if picture.pixelColor(x, y).rgb() in wanted
+    ]
+    assert len(seen) > 12
+    assert max(x for x, _ in seen) < chart.getViewBox().sceneBoundingRect().right() * picture.width() / chart.width()
+
+
+def test_one_token_is_singular_in_every_language(room: TelemetryDock) -> None:
+    room.on_asked(2, (), GenerateOptions())
+    room.on_events([replace(round_of(0), new_tokens=7)])
+    room.panel.refresh()
+    assert room.panel.caption.endswith("into answering: 7 new tokens")

@@ -213,6 +213,9 @@ def test_small_trees_are_explained_with_the_engines_words(qtbot: QtBot, panel: T
     note = "A tree does not pay here."
     panel.on_events([Finished(1, "stop", "", Statistics(note=note))])
     assert any(note in label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+    panel.on_events([Finished(2, "stop", "", Statistics(note="Speculation is switched off."))])
+    assert any(note in label.text() for label in panel.findChildren(QLabel)), "a comparison's note is not the answer's"
+    assert not any("switched off" in label.text() for label in panel.findChildren(QLabel))
     with qtbot.waitSignal(panel.budget_wanted) as wanted:
         button(panel, "Show larger trees").click()
     assert wanted.args == [64]

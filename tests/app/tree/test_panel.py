@@ -219,7 +219,13 @@ def test_narrow_panel_keeps_the_telling_figures(qtbot: QtBot, panel: TreePanel) 
     panel.resize(350, 250)
     labels = caption(panel).findChildren(QLabel)
     assert panel.width() == 350
+    assert [label.isVisible() for label in labels] == [True, True, True, True]
+    assert labels[1].text() == " · 0 + 1 = 1 token", "in fewer words"
+    assert "0 accepted + 1 bonus = 1 token" in caption(panel).text()
+    panel.resize(210, 250)
     assert [label.isVisible() for label in labels] == [True, True, False, False]
+    panel.resize(700, 250)
+    assert labels[1].text() == " · 0 accepted + 1 bonus = 1 token"
 
 
 def test_tooltip_follows_the_pointer_and_goes_with_the_tree(qtbot: QtBot, panel: TreePanel) -> None:

@@ -1,7 +1,7 @@
 """Ten recorded rounds can be read at three sizes, in both views: whole path, no overlap, large letters, a full room."""
 
 import pytest
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QFontInfo
 from pytestqt.qtbot import QtBot
 
 from app.tree.picture.canvas import CHIPS, ICICLE, WAYS, TreeCanvas
@@ -63,6 +63,21 @@ def test_fonts_of_any_size_stay_readable_and_keep_their_order(view: TreeCanvas, 
         assert found.pixels >= min(LEAST_PIXELS, round(0.85 * pixels))
         assert found.is_path_whole
         assert not found.overlaps
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_letters_that_a_person_has_set_large_are_large_in_the_tree_too(view: TreeCanvas, room: tuple[int, int]) -> None:
+    before = {name: measured(view, recorded_trees()[name], room, CHIPS).pixels for name in NAMES}
+    font = QFont(view.font())
+    font.setPixelSize(round(1.75 * QFontInfo(font).pixelSize()))
+    view.setFont(font)
+    small = QFontInfo(Lettering(font).small).pixelSize()
+    for name in NAMES:
+        tree = recorded_trees()[name]
+        found = measured(view, tree, room, CHIPS)
+        assert found.is_path_whole, name
+        assert found.pixels >= 0.9 * before[name], name
+        assert found.pixels >= 0.7 * small, name
 
 
 def test_few_nodes_are_set_in_large_letters(view: TreeCanvas) -> None:

@@ -68,7 +68,9 @@ def test_ids_that_write_nothing(embedded: Tokenizer) -> None:
     for token in (*embedded.eos_ids, size, size + 100, -1):
         assert not embedded.writes_text(token)
         assert embedded.decode([token]) == ""
+        assert embedded.is_silent(token)
     assert embedded.writes_text(embedded.encode("a")[0])
+    assert not embedded.is_silent(embedded.encode("a")[0])
 
 
 @pytest.mark.parametrize("kind", BUILDERS)

@@ -19,6 +19,9 @@ from app.tree.rounds.snapshot import Snapshot
 SIZES = (3.0, 2.6, 2.2, 1.9, 1.65, 1.4, 1.2, 1.0)
 """Of letters, times the font's own. Few, so that they do not change a little with every round."""
 
+_BETWEEN = 0.85  # of the font's own size: before letters that a person has set large become as small as they may
+_WORTH_BETWEEN = 1.1  # times the small size; nearer to it, it would not be seen
+
 _COMFORTABLE, _COMFORTABLE_WIDE = 2.2, 2.6  # in wide views; larger letters are for those who zoom
 _MOST_STRETCHED = 3.0  # times as wide as they must be gaps may be
 _HOPEFUL = 1.1  # times the size of letters at which all nodes would fit in proportion is worth a try
@@ -52,6 +55,13 @@ class Fitting:
         most = min(self.most, comfortable * self.zoom)
         return [size for size in SIZES if size <= most]
 
+    @property
+    def whole_sizes(self) -> list[float]:
+        """Those that a tree without any fold may have, the largest first."""
+        small = self.text.small_size
+        between = [_BETWEEN] if _WORTH_BETWEEN * small < _BETWEEN else []
+        return [*self.sizes, *between, small]
+
     def extent(self, size: float, least_row: int) -> Extent:
         """What is legible in the picture with letters of this size, with a gap behind the last chips."""
         width, height = (self.zoom * side / size - 2 * MARGIN for side in self.view)
@@ -79,17 +89,17 @@ def in_rows(fitting: Fitting) -> _Found:
     if tree.drafted <= _MOST_COMPARED or fitting.zoom > 1:
         endless = Extent(1 << 30, math.inf, text.gap, text.link)
         layout = arrange(tree, fitting.widths, fitting.bonus_width, endless)
-        for size in (*fitting.sizes, text.least_size):
+        for size in fitting.whole_sizes:
             extent = fitting.extent(size, text.least_row)
             if layout.rows <= extent.rows and layout.width <= extent.width:
                 return _Found(layout, size, is_whole=True)
-    return _best([_folded(arrange, fitting, size, text.least_row) for size in _small(fitting)])
+    return _legible(fitting, lambda size: _folded(arrange, fitting, size, text.least_row))
 
 
 def in_levels(fitting: Fitting) -> _Found:
     """Downwards, a row for each level: letters of the font's size, or as small as may be read; larger if all fit."""
     least_row = fitting.text.least_line
-    found = _best([_folded(arrange_in_levels, fitting, size, least_row) for size in _small(fitting)])
+    found = _legible(fitting, lambda size: _folded(arrange_in_levels, fitting, size, least_row))
     for size in fitting.sizes[:-1] if found.is_whole and not found.layout.folded else ():
         larger = _folded(arrange_in_levels, fitting, size, least_row)
         if larger.is_whole and not larger.layout.folded:
@@ -102,18 +112,19 @@ def in_lines(fitting: Fitting) -> _Found:
     text = fitting.text
     lines = Lines(fitting.tree, fitting.widths, fitting.bonus_width, fitting.opened)
     largest = math.inf
-    for size in (*fitting.sizes, text.least_size):
+    for size in fitting.whole_sizes:
         extent = fitting.extent(size, text.least_line)
         if size <= largest and lines.area <= extent.rows * extent.width:
             layout = lines.whole(extent)
             if layout.rows <= extent.rows and not layout.folded:
                 return _Found(layout, size, is_whole=True)
             largest = _HOPEFUL * size * math.sqrt(extent.rows / layout.rows)
-    found = []
-    for size in _small(fitting):
+
+    def filled(size: float) -> _Found:
         extent = fitting.extent(size, text.least_line)
-        found.append(_checked(lines.fill(extent), size, extent))
-    return _best(found)
+        return _checked(lines.fill(extent), size, extent)
+
+    return _legible(fitting, filled)
 
 
 _WAYS = {Shape.ROWS: in_rows, Shape.LEVELS: in_levels, Shape.LINES: in_lines}
@@ -135,12 +146,22 @@ def _best(found: Sequence[_Found]) -> _Found:
     return max(found, key=lambda each: (each.is_whole, each.worth))
 
 
+def _legible(fitting: Fitting, fold: Callable[[float], _Found]) -> _Found:
+    """The best of the sizes for trees that are folded; as small as may be read where nothing else shows the path."""
+    tried = _small(fitting)
+    found = _best([fold(size) for size in tried])
+    for size in (fitting.text.small_size, fitting.text.least_size):
+        if not found.is_whole and size < min(tried):
+            found = _best([found, fold(size)])
+    return found
+
+
 def _small(fitting: Fitting) -> tuple[float, ...]:
     """Sizes for trees that are folded: the smallest letters are for those that are nearly seen whole."""
-    normal, least, drafted = min(1.0, fitting.most), fitting.text.least_size, fitting.tree.drafted
+    normal, small, drafted = min(1.0, fitting.most), fitting.text.small_size, fitting.tree.drafted
     if drafted > _MOST_COMPARED:
         return (normal,)
-    return (normal, least) if drafted <= _MOST_COMPARED // 2 else (least,)
+    return (normal, small) if drafted <= _MOST_COMPARED // 2 else (small,)
 
 
 def compose_chips(

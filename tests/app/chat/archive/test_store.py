@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.chat.archive.conversion import conversation_of
 from app.chat.archive.schema import VERSION
 from app.chat.archive.store import Store
 from app.chat.history.records import HIT_BEGIN, HIT_END, ConversationRecord, MessageRecord, new_id
@@ -275,3 +276,25 @@ def test_a_text_that_changes_or_is_saved_again_is_still_found_by_all_its_words(p
     store.save(conversation, [replace(answer, text="A birch.")])
     assert store.search("larch") == []
     assert [hit.message for hit in store.search("river")][-1] == question.id
+
+
+def test_a_branch_ends_with_its_message_and_has_the_versions_before_it(path: Path) -> None:
+    store = Store(path)
+    conversation, messages = chat(store, "Which tree?", "A larch.", "Why?", "It is yellow.", "Then?", "It is bare.")
+    other = replace(messages[1], id=new_id(), text="An oak.", created=2000.0)
+    asked = replace(messages[2], id=new_id(), parent=other.id, text="Really?", created=2001.0)
+    again = replace(messages[3], id=new_id(), text="It is light.", created=2002.0)
+    store.save(conversation, [other, asked, again])
+    conversation = replace(
+        conversation, settings={"reads_from": messages[4].id}, folder="Trees", is_pinned=True, leaf=messages[5].id
+    )
+    copy = store.duplicate(conversation, messages[3].id)
+    copies = store.messages(copy.id)
+    wanted = {"Which tree?", "A larch.", "Why?", "It is yellow.", "An oak.", "Really?", "It is light."}
+    assert {each.text for each in copies} == wanted
+    assert next(each for each in copies if each.id == copy.leaf).text == "It is yellow."
+    assert (copy.folder, copy.is_pinned, copy.settings) == ("Trees", False, {"reads_from": 0})
+    assert copy.shown_title.endswith("(branch)")
+    assert len(store.messages(conversation.id)) == 9, "the chat itself stays as it is"
+    shown = conversation_of(copy, copies).messages
+    assert [each.text for each in shown] == ["Which tree?", "A larch.", "Why?", "It is yellow."]

@@ -228,6 +228,28 @@ def test_an_edited_answer_is_not_sent_by_itself(room: Room) -> None:
     assert room.controller.conversation.version(room.answer.id).count == 2
 
 
+def test_an_earlier_answer_is_given_again_and_what_followed_stays_with_the_old_one(room: Room) -> None:
+    for question, said in (("one", "eins"), ("two", "zwei")):
+        room.controller.ask(question)
+        room.link.say(said)
+        room.link.finish()
+    first = room.controller.conversation.messages[1]
+    changed: list[int] = []
+    room.controller.path_changed.connect(changed.append)
+    room.controller.regenerate(first.id)
+    assert changed == [1]
+    assert [each.content for each in room.link.last_question.chat] == ["one"]
+    room.link.say("un")
+    room.link.finish()
+    assert [each.text for each in room.controller.conversation.messages] == ["one", "un"]
+    room.controller.show_version(room.answer.id, 0)
+    assert [each.text for each in room.controller.conversation.messages] == ["one", "eins", "two", "zwei"]
+    sent = len(room.link.sent)
+    room.controller.regenerate(room.controller.conversation.messages[0].id)
+    room.controller.regenerate(12345)
+    assert len(room.link.sent) == sent, "a question is no answer, and neither is nobody's"
+
+
 def test_regenerate_without_anything_does_nothing(room: Room) -> None:
     room.controller.regenerate()
     room.controller.ask("one")

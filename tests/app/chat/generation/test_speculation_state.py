@@ -3,7 +3,7 @@
 from app.chat.generation.speculation_state import speculation_state
 from app.engine.state import EngineState, Phase
 from app.settings.generation import GenerationSettings
-from engine.protocol.messages import CommonTokens, Loaded
+from engine.protocol.messages import CommonTokens, Loaded, Statistics
 from tests.app.fake_engine import model
 
 
@@ -32,3 +32,12 @@ def test_an_engine_elsewhere_may_do_as_it_was_started() -> None:
 def test_without_a_model_the_choice_is_told_not_a_lack() -> None:
     assert speculation_state(GenerationSettings(), EngineState(), None).words == "Speculation on"
     assert speculation_state(GenerationSettings(speculates=False), EngineState(), None).words == "Speculation off"
+
+
+def test_an_answer_that_was_interrupted_is_no_proof_of_no_speculation() -> None:
+    target, draft = model("/models/large", "large"), model("/models/small", "small")
+    engine = EngineState(Phase.READY, pair=Loaded(1, target, draft, 2048, 0.1))
+    broken_off = Statistics("none", new_tokens=76, passes=10)
+    assert speculation_state(GenerationSettings(), engine, broken_off).words == "Speculation on"
+    plain = Statistics("none", new_tokens=10, passes=10)
+    assert speculation_state(GenerationSettings(), engine, plain).words == "No speculation"

@@ -28,7 +28,7 @@ from app.chat.text.document_style import Look
 from app.chat.view.answer_view import AnswerView
 from app.i18n.sentences import translated
 from app.ui.theme import LIGHT
-from engine.protocol.messages import Finished, Queued, Round, Seconds, Statistics, Wrote
+from engine.protocol.messages import Finished, Queued, Round, Seconds, Statistics, Tree, Wrote
 from engine.protocol.sentences import say, to_json
 from tests.app.chat.generation.test_controller import Room, room
 from tests.app.fake_engine import finished, round_of
@@ -195,3 +195,27 @@ def test_the_time_of_thinking_is_there_again_when_a_chat_is_opened(qtbot: QtBot)
     qtbot.addWidget(old)
     assert old.thought is not None
     assert old.thought.header.text() == "Thought"
+
+
+def test_an_answer_that_is_broken_off_keeps_how_it_was_written() -> None:
+    rounds = [replace(round_of(1, n, f"word {n}"), method="specexec", budget=8 + n, bytes_streamed=5) for n in range(3)]
+    told = grown(OPEN, rounds, None).statistics
+    assert told is not None
+    assert (told.method, told.budget) == ("specexec", 10)
+    assert (told.passes, told.drafted_nodes, told.bytes_streamed) == (3, 6, 15)
+    assert told.seconds.target == pytest.approx(3 * rounds[0].seconds.target)
+    given = rounds[0].tree
+    bare = Tree(given.tokens[:4], given.parents[:4], given.log_probs[:4], ("…",))
+    plain = [replace(each, tree=bare, new_tokens=1, method="none", budget=0) for each in rounds]
+    told = grown(OPEN, plain, None).statistics
+    assert told is not None
+    assert (told.method, told.is_plain) == ("none", True)
+    told = grown(OPEN, [*rounds, *plain], None).statistics
+    assert told is not None
+    assert told.method == "specexec", "something was guessed"
+
+
+def test_more_tokens_than_passes_are_never_told_as_written_without_speculation() -> None:
+    assert Statistics(new_tokens=3, passes=3).is_plain
+    assert not Statistics(new_tokens=30, passes=4).is_plain, "a count that was broken off, of an older version"
+    assert not Statistics("specexec", new_tokens=3, passes=3).is_plain

@@ -112,3 +112,15 @@ def test_a_tree_that_is_read_back_shows_the_same_path() -> None:
     assert texts(again) == ["one", "eins"]
     assert again.version(again.messages[0].id) == Version(0, 2)
     assert again.take_changes() == ()
+
+
+def test_what_followed_an_answer_stays_behind_it_when_it_is_given_again() -> None:
+    conversation = Conversation()
+    answered(conversation, "one", "eins")
+    answered(conversation, "two", "zwei")
+    again = conversation.answer_again(conversation.messages[1].id)
+    assert texts(conversation) == ["one", ""]
+    assert conversation.leaf == again.id
+    assert conversation.prompt("") == (ChatMessage("user", "one"),)
+    conversation.show_version(again.id, 0)
+    assert texts(conversation) == ["one", "eins", "two", "zwei"]

@@ -138,3 +138,37 @@ def test_the_welcome_is_honest_about_the_demo_and_only_about_it(qtbot: QtBot) ->
     assert "often wrong" in welcome._about.text()
     welcome.show_engine_state(EngineState(Phase.READY, pair=loaded(1, "/models/big")))
     assert "often wrong" not in welcome._about.text()
+
+
+@pytest.mark.usefixtures("english")
+def test_how_it_was_speculated_is_told_where_it_is_known(qtbot: QtBot) -> None:
+    parent = QLabel()
+    qtbot.addWidget(parent)
+
+    def told(statistics: Statistics) -> str:
+        return TimePopup(statistics, LIGHT, parent).text.rpartition("100%")[2].removeprefix(" · ")
+
+    spent = Seconds(decode=2.0)
+    assert told(Statistics("none", new_tokens=9, passes=9, seconds=spent)) == "No speculation"
+    assert told(Statistics("none", new_tokens=90, passes=12, seconds=spent)) == "", "an older version kept no method"
+    assert told(Statistics("specexec", 64, new_tokens=9, passes=9, seconds=spent)).endswith("specexec, 64 nodes a pass")
+    assert told(Statistics("draft", new_tokens=90, passes=12, seconds=spent)) == "Speculation: draft"
+
+
+def test_the_model_is_named_where_it_is_looked_for_and_where_there_are_several(qtbot: QtBot) -> None:
+    written = Message("assistant", "a", AnswerEnding.COMPLETE, FIGURES, answerer="oak-7b + acorn-1b")
+    row = FiguresRow(LIGHT)
+    qtbot.addWidget(row)
+    row.show_message(written)
+    assert "oak" not in row.text
+    row._open()
+    assert row.popup is not None
+    assert "Written by oak-7b + acorn-1b" in row.popup.text
+    row.set_names_model(True)
+    assert row.text.endswith("· oak-7b")
+    row.show_message(replace(written, answerer="oak-7b @ host:8000"))
+    assert row.text.endswith("· oak-7b @ host:8000"), "named once"
+    row.show_message(replace(written, answerer=""))
+    assert "oak" not in row.text
+    row.show_message(replace(written, answerer="x" * 300))
+    assert row.text.endswith("· " + "x" * 40 + "…")

@@ -187,6 +187,7 @@ def test_the_menu_of_a_text_does_what_the_buttons_of_its_message_do(view: Conver
         "Edit answer",
         "Regenerate answer",
         "Compare answers",
+        "Branch from here into a new chat",
         "Delete question and answer",
     ]
     next(each for each in offered if each.text() == "Copy answer").trigger()

@@ -242,12 +242,19 @@ def test_what_was_being_written_when_an_answer_began_waits_for_its_end(
         QTest.keyClick(editor.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
 
 
-def test_only_the_last_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
+def test_every_answer_can_be_generated_again(view: ConversationView, qtbot: QtBot) -> None:
     add_turn(view, "one", "eins")
     add_turn(view, "two", "zwei")
-    assert not view.answers[0]._regenerate.isVisible()
-    with qtbot.waitSignal(view.regenerate_requested):
-        view.answers[1]._regenerate.click()
+    earlier, last = view.answers
+    for answer in (earlier, last):
+        assert answer._regenerate.isVisible()
+        with qtbot.waitSignal(view.regenerate_requested) as wanted:
+            answer._regenerate.click()
+        assert wanted.args == [answer.message.id]
+    assert "what follows stays with this version" in earlier._regenerate.toolTip()
+    assert "what follows" not in last._regenerate.toolTip()
+    view.set_answering(True)
+    assert not earlier._regenerate.isEnabled()
 
 
 def test_an_answer_is_copied_as_markdown(view: ConversationView) -> None:
@@ -295,3 +302,23 @@ def test_messages_that_are_shown_anew_stand_as_near_as_ever(view: ConversationVi
         assert len(built) > 1
         for (_, above), (_, below) in pairwise(built):
             assert below.y() == above.y() + above.height() + GAP
+
+
+def test_every_answer_names_its_model_where_several_wrote(view: ConversationView) -> None:
+    conversation = Conversation()
+    for answerer in ("oak-7b + acorn-1b", "oak-7b + acorn-3b"):
+        _, answer = conversation.ask("Which tree?")
+        written = replace(answer, text="A larch.", ending=AnswerEnding.COMPLETE, statistics=FIGURES, answerer=answerer)
+        conversation.change(written)
+    view.show_conversation(conversation)
+    assert not any("oak" in each.figures.text for each in view.answers), "another draft writes the same words"
+    again = replace(conversation.answer_again(), ending=AnswerEnding.OPEN, statistics=FIGURES)
+    conversation.change(again)
+    view.show_path(conversation, 3)
+    assert not any("oak" in each.figures.text for each in view.answers)
+    view.change_answer(replace(again, answerer="elm-9b"), "")
+    view.change_answer(replace(again, answerer="elm-9b", text="An elm.", ending=AnswerEnding.COMPLETE), "An elm.")
+    assert ["oak-7b" in view.answers[0].figures.text, "elm-9b" in view.answers[1].figures.text] == [True, True]
+    view.show_conversation(Conversation())
+    add_turn(view, "Which tree?", "A larch.")
+    assert "oak" not in view.answers[0].figures.text
