@@ -50,6 +50,10 @@ class Pricing:
 
 def in_words(found: Appraised) -> str:
     """Such as "Streams from RAM, about 9 tokens/s"; a sentence without a full stop, or with a reason."""
+    if found.faulty_draft:
+        return tr("The draft {draft} cannot be used: {reason}").format(
+            draft=found.faulty_draft, reason=translated(found.reason)
+        )
     if found.verdict == "no":
         if not found.tiers:
             return tr("Cannot be used: {reason}").format(reason=translated(found.reason))

@@ -11,6 +11,7 @@ from pathlib import Path
 from app.hub.formats import FLOAT32, PLAIN, stored_format
 from app.hub.names import INDEX, QUANTIZATION, SINGLE, is_writable
 from app.i18n.translation import tr
+from app.library.local.completeness import damage_of_safetensors
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
 from engine.protocol.heads import is_eagle3
@@ -132,9 +133,9 @@ def _config(folder: Path) -> tuple[str, str, bool, str]:
 
 
 def _missing(folder: Path) -> str:
-    """What is missing of its weights, as a sentence; empty if nothing is."""
+    """What is missing of its weights, or cut off, as a sentence; empty if they are whole."""
     if (folder / SINGLE).is_file():
-        return ""
+        return damage_of_safetensors([folder / SINGLE])
     try:
         weight_map = _object(folder / INDEX).get("weight_map")
     except FileNotFoundError:
@@ -147,7 +148,7 @@ def _missing(folder: Path) -> str:
     names = {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
     missing = [name for name in names if not is_writable(name) or not (folder / name).is_file()]
     if names and not missing:
-        return ""
+        return damage_of_safetensors(folder / name for name in sorted(names))
     return tr("{missing} of {count} weight files are missing.").format(missing=len(missing), count=len(names))
 
 

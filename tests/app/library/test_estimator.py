@@ -112,6 +112,7 @@ def test_strange_answers_are_not_taken(qtbot: QtBot, link: FakeLink, estimator: 
             "Does not fit, because 9 GiB of RAM would be needed, but 8 GiB may be used.",
         ),
         (Appraised(1, "no", "'x' is an adapter."), "Cannot be used: 'x' is an adapter."),
+        (Appraised(1, "no", "It is cut off.", faulty_draft="x"), "The draft x cannot be used: It is cut off."),
     ],
 )
 def test_estimates_in_words(found: Appraised, words: str) -> None:

@@ -91,6 +91,14 @@ def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_p
         (sharded() | {"model.safetensors.index.json": b"7"}, "index of weight files cannot be read"),
         (sharded() | {"model.safetensors.index.json": b'{"weight_map": {"a": "../x.safetensors"}}'}, "1 of 1"),
         (sharded() | {"model.safetensors.index.json": b"{}"}, "0 of 0"),
+        (tiny() | {"model.safetensors": tiny()["model.safetensors"][:-1]}, "model.safetensors is cut off"),
+        (tiny() | {"model.safetensors": tiny()["model.safetensors"][:100]}, "damaged or cut off"),
+        (tiny() | {"model.safetensors": b""}, "damaged or cut off"),
+        (tiny() | {"model.safetensors": b"\x02" + bytes(7) + b"[]"}, "damaged or cut off"),
+        (
+            sharded() | {"model-00002-of-00003.safetensors": sharded()["model-00002-of-00003.safetensors"][:-9]},
+            "model-00002-of-00003.safetensors is cut off: only 62.7 kB of at least 62.7 kB",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_loaded_says_why(files: dict[str, bytes], problem: str, tmp_path: Path) -> None:
