@@ -196,7 +196,9 @@ class WindowWiring(QObject):
 
     def _on_preferences_changed(self) -> None:
         window = self._window
-        window.chat_panel.composer.field.sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
+        sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
+        window.chat_panel.composer.field.sends_with_ctrl = sends_with_ctrl
+        window.chat_panel.view.set_send_key(sends_with_ctrl)
         window.view_options.follow_settings()
         moves = may_move(window.settings.current.reduce_motion)
         window.tree.set_motion(moves)

@@ -75,6 +75,7 @@ class AnswerView(QWidget):
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
+    editor_opened = Signal()  # to be written in now
     thought_added = Signal(object)  # MessageText: the same of its thinking
 
     def __init__(
@@ -275,6 +276,7 @@ class AnswerView(QWidget):
             self._column.insertWidget(0, self.editor)
             self.body.hide()
         self.editor.setFocus()
+        self.editor_opened.emit()
 
     def show_version(self, version: Version) -> None:
         """Show which of the answers to the question this is; where there is one, it goes with its question."""
