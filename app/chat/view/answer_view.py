@@ -122,7 +122,7 @@ class AnswerView(QWidget):
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        for tool in (self.versions, *self._tools):
+        for tool in (*self._tools, self.versions):  # the switch appears later, and must move no tool away
             row.addWidget(tool)
         self._foot = foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setContentsMargins(0, 0, 0, 0)

@@ -5,6 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.chat.history.message import Version
 from app.chat.view.conversation_view import ConversationView
 from app.chat.view.message_tools import MessageEditor
 from tests.app.chat.view.test_views import add_turn, fill, settle
@@ -92,3 +93,18 @@ def test_enter_writes_a_line_into_an_answer(view: ConversationView) -> None:
     assert editor.keys.text() == "Ctrl+Enter: Save  ·  Enter: new line"
     QTest.keyClick(editor.field, Qt.Key.Key_Return)
     assert editor.field.toPlainText() == "eins\n"
+
+
+def test_buttons_stay_where_they_are_when_there_is_another_version(view: ConversationView) -> None:
+    add_turn(view, "one", "eins")
+
+    def places() -> list[tuple[int, int]]:
+        tools = (*view.answers[0].tools, *view.questions[0].tools)
+        return [each.mapTo(view.column, QPoint()).toTuple() for each in tools]
+
+    before = places()
+    for shown in (view.answers[0], view.questions[0]):
+        shown.show_version(Version(1, 2))
+    settle()
+    assert view.answers[0].versions.isVisible()
+    assert places() == before
