@@ -101,7 +101,7 @@ def read_gguf(
         folder=files[0].parent,
         root=root or files[0].parent,
         bytes=sum(state.st_size for state in states),
-        last_used=max(max(state.st_atime, state.st_mtime) for state in states),
+        changed=max(state.st_mtime for state in states),
         model_type=text(scalars.get(ARCHITECTURE), 60),
         problem=problem,
         format=f"{GGUF} {label}".strip(),

@@ -119,6 +119,23 @@ def test_a_draft_that_the_engine_refuses_is_given_up_and_the_model_stays_usable(
     assert all("damaged" not in desk.verdict(str(each)) for each in (target, "embedded"))
 
 
+def test_a_model_was_used_when_it_was_loaded_and_not_when_it_was_copied(
+    desk: Desk, page: LocalPage, tmp_path: Path
+) -> None:
+    mine = str(tmp_path / "models" / "mine")
+    desk.wait(lambda: len(names(page)) == 3)
+    assert not any("used" in page.entries.index(row).data(ENTRY).figures for row in range(3))
+    desk.room.on_pair_loaded(LoadOptions(mine, "none"))
+    desk.library.local_models.look()
+    desk.wait(lambda: "used today" in page.entries.index(page.entries.row_of(mine)).data(ENTRY).figures)
+    assert names(page)[:2] == ["Embedded demo", "mine"], "what was used stands above what never was"
+    assert "used" not in page.entries.index(page.entries.row_of("org/kept")).data(ENTRY).figures
+    desk.room._on_download(("org/x",), LoadOptions(mine, "none", weights="nf4"))
+    assert desk.room._memory.used_at([mine]) > 0, "another order forgets nothing"
+    desk.room._settings.change(loads={mine: {"used": 1e300}, "org/kept": {"used": "x"}})
+    assert desk.room._memory.used_at([mine, "org/kept"]) == 0
+
+
 def test_typing_filters(desk: Desk, page: LocalPage) -> None:
     desk.wait(lambda: len(names(page)) == 3)
     QTest.keyClicks(page.field, "kept")
