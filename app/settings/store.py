@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from app.settings.generation import DEFAULT_PRESET, GenerationSettings
-from app.settings.kinds import option, options_of
+from app.settings.kinds import Option, option, options_of
 from app.settings.preferences import TINT_ORIGIN, Preferences
 from app.system import json_text as json
 from app.system.addresses import split_password
@@ -81,6 +81,13 @@ class Settings(Preferences):
     def complete_answer(self, options: GenerateOptions) -> GenerateOptions:
         """The same for how an answer is speculated on."""
         return replace(options, speculation=replace(options.speculation, lookup=self.lookup, calibrate=self.calibrate))
+
+
+def options() -> dict[str, Option]:
+    """Every option of Preferences by its name, in the order in which they were declared; those of answers first."""
+    defaults = Settings()
+    inner = {f"generation.{name}": each for name, each in options_of(defaults.generation).items()}
+    return inner | options_of(defaults)
 
 
 class SettingsFile:

@@ -160,7 +160,12 @@ class WindowWiring(QObject):
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         for part in (window.conversations, window.generation_actions, window.view_options, window.finding):
             part.connect_actions(do)
-        window.tools.follow(do, window.conversations, window.library)
+        window.tools.follow(
+            do,
+            window.conversations,
+            window.library,
+            lambda name: program.preferences.open(program.models.tokens, name),
+        )
         self._on_answering_changed(False)
 
     # ---- slots ------------------------------------------------------------------------------------------------------
