@@ -169,3 +169,9 @@ def test_an_ampersand_in_a_title_is_one_where_its_folder_is_asked_for(
     window.actions_.move_chat.trigger()
     assert len(asked) == 1
     assert "“Questions && answers”" in asked[0]
+
+
+def test_a_title_that_is_a_sentence_ends_with_one_full_stop(window: MainWindow, link: FakeLink) -> None:
+    converse(window, link, "Tell me a story.")
+    window.actions_.delete_chat.trigger()
+    assert [each.message for each in window.notices.notices] == ["Deleted “Tell me a story”."]
