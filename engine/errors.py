@@ -34,6 +34,15 @@ class ModelError(InputError):
     """A model folder is missing, incomplete, damaged, or of a kind that cannot be used here."""
 
 
+class DraftError(ModelError):
+    """A draft's folder or files cannot be used, whatever the target. `draft`: its name; `reason`: what is wrong."""
+
+    def __init__(self, message: str, hint: str, draft: str, reason: str) -> None:
+        super().__init__(message, hint)
+        self.draft = draft
+        self.reason = reason
+
+
 class UnreadableError(ModelError):
     """A file of a model in use cannot be read any more, or is not what it was: no fault of who asks for an answer."""
 

@@ -146,7 +146,7 @@ class Conversations(QObject):
 
     def _offer_undo(self) -> None:
         if self._deleted:
-            words = tr("Deleted “{title}”.").format(title=self._deleted[-1].shown_title)
+            words = tr("Deleted “{title}”.").format(title=self._deleted[-1].shown_title.rstrip("."))
             self.notice_raised.emit(
                 Notice(DELETED_NOTICE, words, action=tr("Undo"), tone=Tone.HINT, on_action=self.undo_delete)
             )

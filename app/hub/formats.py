@@ -7,6 +7,7 @@ from typing import Any
 from app.system.json_text import text
 
 GGUF, PLAIN, FLOAT32 = "GGUF", "safetensors 16-bit", "safetensors 32-bit"
+PYTORCH = "PyTorch"  # pickles, which are never opened
 _FP8, _MXFP4, _NVFP4, _AWQ, _GPTQ = "FP8", "MXFP4", "NVFP4", "AWQ", "GPTQ"
 _COMPRESSED, _AUTO_ROUND = "compressed-tensors", "AutoRound"
 _BNB_4BIT, _BNB_8BIT, _MIXED = "bnb-4bit", "bnb-8bit", "ModelOpt mixed"

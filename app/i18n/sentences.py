@@ -1,5 +1,7 @@
 """Sentences of the engine, the hub, downloads and the installation, in the person's language."""
 
+from pathlib import Path
+
 from app.i18n.number_text import Number, localised
 from app.i18n.translation import tr
 from engine.errors import CoppiceError
@@ -17,6 +19,22 @@ def error_text(error: BaseException) -> str:
         return translated(error.message, error.hint)
     said = str(error) or type(error).__name__
     return translated(error.args[0]) if error.args and error.args[0] == said else said
+
+
+def without_folders(text: str) -> str:
+    """The same sentence, in which files and folders are called by their names alone."""
+    if isinstance(text, Sentence):
+        values = {name: _name_alone(value) for name, value in text.values.items()}
+        return Sentence(text.template.format(**values), text.template, values, text.is_opening)
+    return text
+
+
+def _name_alone(value: Value) -> Value:
+    if isinstance(value, Sentence):
+        return without_folders(value)
+    if isinstance(value, str) and not isinstance(value, Amount) and Path(value).is_absolute():
+        return Path(value).name or value
+    return value
 
 
 def _one(text: str) -> str:

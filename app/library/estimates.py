@@ -1,5 +1,6 @@
 """How a model would run here: the terms it depends on, the engine's estimates, and the terms of the last load."""
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -9,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from app.engine.interface import Engine
 from app.engine.listener import EventListener, takes
 from app.i18n.number_text import Number
-from app.i18n.sentences import translated
+from app.i18n.sentences import translated, without_folders
 from app.i18n.translation import tr
 from app.settings.store import Settings, SettingsFile
 from engine.errors import InputError
@@ -49,10 +50,17 @@ class Pricing:
 
 
 def in_words(found: Appraised) -> str:
-    """Such as "Streams from RAM, about 9 tokens/s"; a sentence without a full stop, or with a reason."""
+    """Such as "Streams from RAM, about 9 tokens/s"; a sentence without a full stop, or with a reason.
+
+    Files are called by their names: a path alone would fill a line, and leave no room for what is wrong.
+    """
+    if found.faulty_draft:
+        return tr("The draft {draft} cannot be used: {reason}").format(
+            draft=found.faulty_draft, reason=translated(without_folders(found.reason))
+        )
     if found.verdict == "no":
         if not found.tiers:
-            return tr("Cannot be used: {reason}").format(reason=translated(found.reason))
+            return tr("Cannot be used: {reason}").format(reason=translated(without_folders(found.reason)))
         return tr("Does not fit, because {reason}").format(reason=translated(found.reason))
     if found.verdict == "device":
         words = tr("Runs on the GPU, about {rate}") if found.device != "cpu" else tr("Runs on the CPU, about {rate}")
@@ -157,6 +165,7 @@ class Estimator(QObject, EventListener):
 
 
 _NOT_KEPT = ("cache_dir", "device")
+_USED = "used"  # beside the terms of a target: when it was last loaded
 
 
 class TermsMemory:
@@ -174,11 +183,24 @@ class TermsMemory:
         kept = self._settings.current.loads.get(target)
         return None if kept is None else _read(kept)
 
+    def used_at(self, names: Iterable[str]) -> float:
+        """When a model of these names was last loaded, in seconds since 1970; 0 if it never was."""
+        kept = (self._settings.current.loads.get(name, {}).get(_USED) for name in names)
+        return max((used for used in kept if isinstance(used, float) and 0 < used <= time.time()), default=0.0)
+
+    def keep_loaded(self, options: LoadOptions) -> None:
+        """Remember what has been loaded, and when."""
+        self.keep(options)
+        kept = self._settings.current.loads[options.target]
+        self._settings.remember_load(options.target, kept | {_USED: time.time()})
+
     def keep(self, options: LoadOptions) -> None:
-        """Remember what is being loaded."""
+        """Remember what is to be loaded."""
         self._settings.remember_draft(options.target, options.draft)
         kept = {name: value for name, value in asdict(terms_of(options)).items() if name not in _NOT_KEPT}
         kept |= {"force": options.force}
+        if used := self.used_at([options.target]):
+            kept[_USED] = used
         self._settings.remember_load(options.target, kept)
 
 

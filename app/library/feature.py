@@ -174,7 +174,7 @@ class ModelsFeature(QObject):
 
     def on_pair_loaded(self, options: LoadOptions) -> None:
         """Remember how it was loaded."""
-        self._memory.keep(options)
+        self._memory.keep_loaded(options)
         self._loaded = options
         if self._dialog is not None:
             self._dialog.on_pair_loaded()

@@ -97,6 +97,14 @@ class PreferencesDialog(QDialog):
         self.load()
         self.list.setFocus()
 
+    def show_option(self, name: str) -> None:
+        """Go to an option, on whatever page it is."""
+        for row, page in enumerate(self.pages):
+            if name in page.rows:
+                self.search.clear()
+                self.list.setCurrentRow(row)
+                page.show_row(name)
+
     def load(self) -> None:
         """Show the settings on every page."""
         for page in self.pages:

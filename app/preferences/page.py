@@ -20,8 +20,8 @@ from app.preferences.editors import (
     TextEditor,
     WholeEditor,
 )
-from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole, options_of
-from app.settings.store import Settings
+from app.settings.kinds import Choice, Decimal, Folder, Folders, Name, Option, Switch, Text, Whole
+from app.settings.store import Settings, options
 from app.system.paths import expanded, is_file
 from app.ui.widgets import label, page_body
 
@@ -30,9 +30,7 @@ _RECORD = "generation"
 
 def options_on(page: str) -> dict[str, Option]:
     """The options that stand on a page, by name, in the order in which they were declared."""
-    defaults = Settings()
-    inner = {f"{_RECORD}.{name}": each for name, each in options_of(defaults.generation).items()}
-    return {name: each for name, each in (inner | options_of(defaults)).items() if each.page == page}
+    return {name: each for name, each in options().items() if each.page == page}
 
 
 def value_of(settings: Settings, name: str) -> Any:
@@ -214,6 +212,11 @@ class OptionsPage(QScrollArea):
             widget.setVisible(fits)
         self.defaults.setVisible(bool(self.rows) and not wanted)
         return sum(fits for _, fits in found)
+
+    def show_row(self, name: str) -> None:
+        """Go to an option of this page."""
+        self.ensureWidgetVisible(self.rows[name])
+        self.rows[name].editor.field.setFocus()
 
     def show_first_error(self) -> None:
         """Go to the first field that says that something is wrong."""

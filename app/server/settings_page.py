@@ -36,7 +36,7 @@ class KeyBox(QWidget):
             "Clients must show it, as they show one to OpenAI or Anthropic. It is kept in the system's keyring. "
             "Without one, every program on this computer may ask."
         )
-        self.field = QLineEdit(self, placeholderText=tr("None"))
+        self.field = QLineEdit(self, placeholderText=tr("No key"))
         self.field.setAccessibleName(title.text())
         self.field.setAccessibleDescription(about)
         self.show_ = self._button(tr("Show"), tr("Show the key"), self._on_shown)

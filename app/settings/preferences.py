@@ -76,7 +76,7 @@ class Preferences:
         Whole(
             page=APPEARANCE,
             title=mark("Text size"),
-            help=mark("The size of all text, compared with the system's."),
+            help=mark("The size of the font everywhere, compared with the system's."),
             smallest=70,
             largest=250,
             step=10,

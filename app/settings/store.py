@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from app.settings.generation import DEFAULT_PRESET, GenerationSettings
-from app.settings.kinds import option, options_of
+from app.settings.kinds import Option, option, options_of
 from app.settings.preferences import TINT_ORIGIN, Preferences
 from app.system import json_text as json
 from app.system.addresses import split_password
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 VERSION = 1  # of the file; another one's is copied before it is written over
 _MOST_TARGETS = 300
 _GB = 10**9
-_OF_RECORDS = ("loads", "engines", "exports")  # fields that hold a record under each name
+_HELD = {"loads": dict, "engines": dict, "exports": dict, "dock_widths": int}  # what fields hold under each name
 _ADDRESSES = ("proxy", "endpoint")  # they may hold a password, which is none of this file's business
 _Record = TypeVar("_Record", "GenerationSettings", "Settings")
 _Kept = TypeVar("_Kept")
@@ -37,7 +37,8 @@ class Settings(Preferences):
     server must show one, which is in the keyring; `engines`: those elsewhere by the names that a person gave them,
     checked by who uses them; `engine`: the one that answers, empty for this computer; `exports`: what was last chosen
     of pictures and animations of trees, checked by who uses it; `toured`: the tour of the first run was shown;
-    `files_folder`: in which a file was last chosen or written.
+    `files_folder`: in which a file was last chosen or written; `dock_widths`: how wide a person has the docks in a
+    window that has room for them, in pixels.
     """
 
     geometry: str = ""
@@ -60,6 +61,7 @@ class Settings(Preferences):
     exports: dict[str, dict[str, Any]] = field(default_factory=dict)
     toured: bool = False
     files_folder: str = ""
+    dock_widths: dict[str, int] = field(default_factory=dict)
 
     @property
     def beginning(self) -> GenerationSettings:
@@ -79,6 +81,13 @@ class Settings(Preferences):
     def complete_answer(self, options: GenerateOptions) -> GenerateOptions:
         """The same for how an answer is speculated on."""
         return replace(options, speculation=replace(options.speculation, lookup=self.lookup, calibrate=self.calibrate))
+
+
+def options() -> dict[str, Option]:
+    """Every option of Preferences by its name, in the order in which they were declared; those of answers first."""
+    defaults = Settings()
+    inner = {f"generation.{name}": each for name, each in options_of(defaults.generation).items()}
+    return inner | options_of(defaults)
 
 
 class SettingsFile:
@@ -192,7 +201,7 @@ def _fill(defaults: _Record, stored: object) -> _Record:
         elif each.name == "presets":
             known[each.name] = _read_presets(value)
         elif isinstance(default, dict):
-            kind = dict if each.name in _OF_RECORDS else str
+            kind = _HELD.get(each.name, str)
             items = value.items() if isinstance(value, dict) else ()
             known[each.name] = {name: item for name, item in items if type(item) is kind}
         elif isinstance(default, tuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from PySide6.QtCore import (
     QAbstractListModel,
@@ -29,6 +30,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.translation import tr
+from app.settings.store import options
 from app.ui.actions import plain, shown_keys
 from app.ui.theme import Colors
 from app.ui.widgets import label
@@ -90,12 +92,16 @@ def _worth(place: int, before: int, name: str) -> int:
 
 
 MOST_RECENT = 30
+_OPTION = "option:"
 _WHERE_FACTOR = 3  # letters that fit only what stands beside the name are worth that much less
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing to do. `key` names it across sessions; `where` tells where else it is found, `keys` its shortcut."""
+    """One thing to do. `key` names it across sessions; `where` tells where else it is found, `keys` its shortcut.
+
+    `about`: further words that find it, and are not shown.
+    """
 
     key: str
     name: str
@@ -103,6 +109,7 @@ class Entry:
     keys: str
     run: Callable[[], object]
     is_enabled: bool = True
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +137,14 @@ def entry_of(action: QAction, menu: str) -> Entry:
     return Entry(action.objectName(), name, menu, shown_keys(action), action.trigger, action.isEnabled())
 
 
+def option_entries(show: Callable[[str], object]) -> list[Entry]:
+    """Every option of Preferences; `show` is called with the name of the one that is chosen."""
+    return [
+        Entry(f"{_OPTION}{name}", tr(option.title), tr("Preferences"), "", partial(show, name), about=tr(option.help))
+        for name, option in options().items()
+    ]
+
+
 def used(recent: Sequence[str], key: str) -> tuple[str, ...]:
     """The keys that were used, with this one as the newest."""
     return (key, *(each for each in recent if each != key))[:MOST_RECENT]
@@ -140,8 +155,17 @@ def _scores(entry: Entry, wanted: str) -> list[tuple[int, tuple[int, ...]]]:
     by_name = match(wanted, entry.name)
     if by_name is not None:
         return [(by_name.score, by_name.places)]
-    by_all = match(wanted, f"{entry.where} {entry.name}")
+    by_all = match(wanted, f"{entry.where} {entry.name}") or _match_words(wanted, f"{entry.name} {entry.about}")
     return [] if by_all is None else [(by_all.score // _WHERE_FACTOR, ())]
+
+
+def _match_words(wanted: str, text: str) -> Match | None:
+    """The fit of words that begin words of a text; in so long a text, scattered letters would fit anything."""
+    text = f" {text.casefold()}"
+    words = wanted.casefold().split()
+    if not all(f" {word}" in text for word in words):
+        return None
+    return Match(sum(_LETTER * len(word) + _WORD_START + _NEIGHBOUR * (len(word) - 1) for word in words))
 
 
 _Index = QModelIndex | QPersistentModelIndex

@@ -60,8 +60,8 @@ class PreferencesFeature(QObject):
         self._open_assistant: Callable[[bool], None] | None = None
         self.dialog: PreferencesDialog | None = None
 
-    def open(self, tokens: "Tokens") -> None:
-        """Show the dialog; it is made, and its modules are read, when it is first asked for."""
+    def open(self, tokens: "Tokens", option: str = "") -> None:
+        """Show the dialog, maybe at an option; it is made, and its modules are read, when it is first asked for."""
         if self.dialog is None:
             from app.hub.place import hub_place  # noqa: PLC0415
             from app.library.hub_queries import HubTokenController  # noqa: PLC0415
@@ -81,6 +81,8 @@ class PreferencesFeature(QObject):
             self.dialog.server_wanted.connect(self._on_server_wanted)
         adopt(self.dialog, self._front())
         self.dialog.open()
+        if option:
+            self.dialog.show_option(option)
 
     def add_runtime(self, link: RuntimeLink, open_assistant: Callable[[bool], None]) -> None:
         """Give the engine's runtime a page."""

@@ -37,10 +37,16 @@ class WindowTools(QObject):
         super().__init__(window)
         self._window, self._settings, self._folders, self._theme = window, settings, folders, theme
 
-    def follow(self, actions: Actions, conversations: Conversations, library: LibraryController) -> None:
-        """Connect the actions that are for here."""
+    def follow(
+        self,
+        actions: Actions,
+        conversations: Conversations,
+        library: LibraryController,
+        show_option: Callable[[str], object],
+    ) -> None:
+        """Connect the actions that are for here; `show_option` opens Preferences at an option."""
         actions.register(
-            palette=lambda: self.open_palette(actions, conversations),
+            palette=lambda: self.open_palette(actions, conversations, show_option),
             copy_diagnostics=lambda: self.copy_diagnostics(library.state),
             log_folder=self._open_log_folder,
             shortcuts=lambda: self._show_shortcuts(actions),
@@ -65,11 +71,14 @@ class WindowTools(QObject):
         self._theme.changed.connect(made.set_theme)
         return made
 
-    def open_palette(self, actions: Actions, conversations: Conversations) -> None:
-        """Show everything that can be done, and every conversation."""
-        from app.shell.command_palette import Entry, entry_of  # noqa: PLC0415
+    def open_palette(
+        self, actions: Actions, conversations: Conversations, show_option: Callable[[str], object]
+    ) -> None:
+        """Show everything that can be done or set, and every conversation."""
+        from app.shell.command_palette import Entry, entry_of, option_entries  # noqa: PLC0415
 
         entries = [entry_of(action, menu) for action, menu in actions.commands if action is not actions.palette]
+        entries += option_entries(show_option)
         entries += [
             Entry(f"{_CHAT}{each.id}", each.shown_title, tr("Chat"), "", _opener(conversations, each.id))
             for each in conversations.autosave.records

@@ -177,7 +177,9 @@ class MainWindow(QMainWindow):
             self.move(place)
         elif not self.restoreGeometry(_unpack(stored.geometry)):
             fit_screen(self, _SIZE)
-        if not self.restoreState(layout, _LAYOUT_VERSION):
+        if self.restoreState(layout, _LAYOUT_VERSION):
+            self._dock_widths.expect(beside._dock_widths.wanted if beside else stored.dock_widths)
+        else:
             self._dock_widths.lay_out(_CHATS_WIDTH, _TREE_WIDTH)
         for dock in (self.chats_dock, self.tree_dock, self.telemetry.dock) if beside else ():
             if dock.isFloating():  # else it would cover that of the other window
@@ -248,7 +250,8 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and where files were chosen, and leave the program."""
         layout, docks = _pack(self.saveGeometry()), _pack(self.saveState(_LAYOUT_VERSION))
-        self.settings.change(geometry=layout, docks=docks, files_folder=last_folder())
+        widths = self._dock_widths.wanted
+        self.settings.change(geometry=layout, docks=docks, dock_widths=widths, files_folder=last_folder())
         self.program.on_closed(self)
         super().closeEvent(event)
 

@@ -165,7 +165,12 @@ class WindowWiring(QObject):
         window.tree_dock.toggleViewAction().toggled.connect(do.tree.setChecked)
         for part in (window.conversations, window.generation_actions, window.view_options, window.finding):
             part.connect_actions(do)
-        window.tools.follow(do, window.conversations, window.library)
+        window.tools.follow(
+            do,
+            window.conversations,
+            window.library,
+            lambda name: program.preferences.open(program.models.tokens, name),
+        )
         self._on_answering_changed(False)
 
     # ---- slots ------------------------------------------------------------------------------------------------------
@@ -201,7 +206,9 @@ class WindowWiring(QObject):
 
     def _on_preferences_changed(self) -> None:
         window = self._window
-        window.chat_panel.composer.field.sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
+        sends_with_ctrl = window.settings.current.send_key == "ctrl-return"
+        window.chat_panel.composer.field.sends_with_ctrl = sends_with_ctrl
+        window.chat_panel.view.set_send_key(sends_with_ctrl)
         window.view_options.follow_settings()
         moves = may_move(window.settings.current.reduce_motion)
         window.tree.set_motion(moves)

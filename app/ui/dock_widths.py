@@ -1,9 +1,12 @@
 """Gives docks back what a narrow window took from them: Qt leaves them as narrow as they once had to be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QDockWidget, QMainWindow
+
+_LEAST_WIDTH = 160  # pixels; narrower than that nobody is known to have wanted a dock
+_MOST_WIDTH = 10_000  # what a file of settings may ask for
 
 
 class DockWidths(QObject):
@@ -21,6 +24,16 @@ class DockWidths(QObject):
         """Make every dock so wide, in pixels."""
         self._wanted = dict(zip(self._docks, widths, strict=True))
         self._window.resizeDocks(self._docks, widths, Qt.Orientation.Horizontal)
+
+    def expect(self, widths: Mapping[str, int]) -> None:
+        """Take what was wanted in an earlier window, by the names of the docks, once its layout has been restored."""
+        known = {each: widths.get(each.objectName(), 0) for each in self._docks}
+        self._wanted = {each: width for each, width in known.items() if 0 < width <= _MOST_WIDTH}
+
+    @property
+    def wanted(self) -> dict[str, int]:
+        """How wide a person has the docks, in pixels, by their names; without those that were never seen."""
+        return {each.objectName(): width for each, width in self._wanted.items()}
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """The window has another size by now, or what is between its docks was dragged."""
@@ -40,7 +53,9 @@ class DockWidths(QObject):
 
     def _give_back(self) -> None:
         now = self._now()
-        narrow = [each for each, width in now.items() if width < self._wanted.setdefault(each, width)]
+        for each, width in now.items():
+            self._wanted.setdefault(each, max(width, _LEAST_WIDTH))
+        narrow = [each for each, width in now.items() if width < self._wanted[each]]
         if narrow:
             widths = [self._wanted[each] for each in narrow]
             self._window.resizeDocks(narrow, widths, Qt.Orientation.Horizontal)

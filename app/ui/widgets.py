@@ -154,6 +154,14 @@ def claims_escape(event: QEvent) -> bool:
     return True
 
 
+def submits(event: QKeyEvent, with_ctrl: bool) -> bool:
+    """Whether a key sends what a field holds: Enter, or Ctrl+Enter; Shift+Enter always begins a new line."""
+    if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        return False
+    has_shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+    return not has_shift and bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier) == with_ctrl
+
+
 def copy_text(text: str, source: QWidget) -> None:
     """Put a text on the clipboard, and say so beside what was pressed for it: nothing else is seen of that."""
     QGuiApplication.clipboard().setText(text)

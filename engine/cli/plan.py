@@ -135,8 +135,8 @@ def _open(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
 
 
 def _found(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]:
-    from engine.loading.pair import PairIdentity, draft_for, draft_source, open_pair  # noqa: PLC0415
-    from engine.model.checkpoint import is_header_only, open_checkpoint  # noqa: PLC0415
+    from engine.loading.pair import PairIdentity, draft_for, draft_source, open_draft, open_pair  # noqa: PLC0415
+    from engine.model.checkpoint import is_header_only  # noqa: PLC0415
     from engine.model.facts import open_facts  # noqa: PLC0415
     from engine.model.model_folder import find_model  # noqa: PLC0415
 
@@ -146,7 +146,7 @@ def _found(options: LoadOptions) -> tuple["PairIdentity", "CommonTokens | None"]
         pair = open_pair(options)
         return pair.identity, pair.common_tokens
     source, target = draft_source(options), open_facts(folder)
-    draft = draft_for(target, open_checkpoint(source, role="draft") if source else None, options)
+    draft = draft_for(target, open_draft(source) if source else None, options)
     return PairIdentity(target, draft, options), None
 
 

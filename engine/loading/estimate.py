@@ -8,9 +8,9 @@ import psutil
 import torch
 
 from engine import accelerator
-from engine.errors import CoppiceError
+from engine.errors import CoppiceError, DraftError
 from engine.loading.measurements.arithmetic import recall_arithmetic
-from engine.loading.pair import PairIdentity, draft_for, draft_source
+from engine.loading.pair import PairIdentity, draft_for, draft_named, draft_source
 from engine.loading.planning import plan_pair
 from engine.loading.rates import question_for, recall_measured
 from engine.loading.store import cache_root
@@ -46,6 +46,8 @@ class Estimator:
         """The answer; what cannot be planned, or not be loaded here, has the verdict `no` and the reason why."""
         try:
             return self._plan(question)
+        except DraftError as error:
+            return Appraised(question.id, "no", error.reason, faulty_draft=error.draft)
         except CoppiceError as error:
             return Appraised(question.id, "no", error.message)
 
@@ -55,7 +57,7 @@ class Estimator:
         device = choose_device(options.device)
         target = self._open(options.target, "target")
         source = draft_source(options)
-        draft = draft_for(target, self._open(source, "draft") if source else None, options)
+        draft = draft_for(target, self._open_draft(source) if source else None, options)
         arithmetic = recall_arithmetic(options, device)
         pair = PairIdentity(target, draft, options)
         here = recall_measured(pair, device, arithmetic)
@@ -78,6 +80,10 @@ class Estimator:
             basis=found.basis,
             measured_at=measured.at if measured else "",
         )
+
+    def _open_draft(self, source: str) -> Checkpoint:
+        with draft_named(source):
+            return self._open(source, "draft")
 
     def _open(self, source: str, role: ModelRole) -> Checkpoint:
         folder = find_model(source, role)

@@ -1,10 +1,11 @@
 """A target and maybe a draft that belong together: opened and compared, but not loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine.errors import InputError, ModelError
+from engine.errors import DraftError, InputError, ModelError
 from engine.files import FileState, file_state
 from engine.loading.preparation import source_fingerprint
 from engine.model.checkpoint import Checkpoint, open_checkpoint
@@ -119,13 +120,14 @@ def open_pair(options: LoadOptions) -> Pair:
 def _opened(options: LoadOptions) -> Pair:
     options.check()
     target, source = open_checkpoint(options.target, role="target"), draft_source(options)
-    opened = open_checkpoint(source, role="draft") if source else None
+    opened = open_draft(source) if source else None
     heads = heads_for(target, opened, options)
     draft = opened or heads
     tokenizer = open_tokenizer(target)
     if draft is None or draft is heads:
         return Pair(options, target, draft, tokenizer, heads=heads)
-    other = open_tokenizer(draft)
+    with draft_named(source):
+        other = open_tokenizer(draft)
     if other.same_as(tokenizer):
         return Pair(options, target, draft, tokenizer, heads=heads)
     intersection = TokenIntersection(tokenizer, other)
@@ -141,6 +143,23 @@ def _opened(options: LoadOptions) -> Pair:
             say("Choose a draft of the same family, or no draft."),
         )
     return Pair(options, target, draft, tokenizer, intersection, heads)
+
+
+def open_draft(source: str) -> Checkpoint:
+    """Open the model that drafts; raises `DraftError`."""
+    with draft_named(source):
+        return open_checkpoint(source, role="draft")
+
+
+@contextmanager
+def draft_named(source: str) -> Iterator[None]:
+    """Raise a `ModelError` as a `DraftError`: of two models, a person should know which one is at fault."""
+    try:
+        yield
+    except ModelError as error:
+        name = Path(source).name if Path(source).is_absolute() else source
+        words = say("The draft '{draft}' cannot be used: {reason}", draft=name, reason=error.message)
+        raise DraftError(words, error.hint, name, error.message) from None
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> Tokenizer:

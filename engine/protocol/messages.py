@@ -400,7 +400,8 @@ class Appraised:
 
     `ways`: what each way to run it gives; `trees` says whether a tree pays, `advice` what would be faster, and `basis`
     where the figures come from, all in sentences. `measured_at`: when rates were measured here; empty: assumed.
-    `context_note`: what is unusual about the context, such as 8 bits, in a sentence.
+    `context_note`: what is unusual about the context, such as 8 bits, in a sentence. `faulty_draft`: the name of a
+    draft that cannot be used with any target, which is what `reason` is about then.
     """
 
     id: int
@@ -420,6 +421,7 @@ class Appraised:
     basis: str = ""
     measured_at: str = ""
     context_note: str = ""
+    faulty_draft: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -671,8 +671,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
-            <source>No preset</source>
-            <translation>Keine Vorlage</translation>
+            <source>No preset: write a name to save one</source>
+            <translation>Keine Vorlage: zum Speichern einen Namen eingeben</translation>
         </message>
         <message>
             <location filename="../../app/chat/generation/popover.py" />
@@ -911,6 +911,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/chat/panel.py" />
             <source>Chat</source>
             <translation>Chat</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/sidebar/model.py" />
+            <source>Folder: {folder}</source>
+            <translation>Ordner: {folder}</translation>
         </message>
         <message>
             <location filename="../../app/chat/sidebar/panel.py" />
@@ -1351,6 +1356,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/message_tools.py" />
+            <source>Shift+Enter</source>
+            <translation>Umschalt+Eingabe</translation>
+        </message>
+        <message>
+            <location filename="../../app/chat/view/message_tools.py" />
             <source>This message is too long to be edited here. It can be copied.</source>
             <translation>Diese Nachricht ist zu lang, um hier bearbeitet zu werden. Sie lässt sich kopieren.</translation>
         </message>
@@ -1366,8 +1376,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/chat/view/message_tools.py" />
-            <source>{accept_words} (Ctrl+Return)</source>
-            <translation>{accept_words} (Strg+Eingabe)</translation>
+            <source>{key}: new line</source>
+            <translation>{key}: neue Zeile</translation>
         </message>
         <message>
             <location filename="../../app/chat/view/question_view.py" />
@@ -1979,12 +1989,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>Give one like http://192.168.0.7:8000 or https://example.org.</source>
-            <translation>Gib eine an wie http://192.168.0.7:8000 oder https://example.org.</translation>
+            <translation>Geben Sie eine an wie http://192.168.0.7:8000 oder https://example.org.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
             <source>Leave them out; the key has a field of its own.</source>
-            <translation>Lass sie weg; der Schlüssel hat ein eigenes Feld.</translation>
+            <translation>Lassen Sie sie weg; der Schlüssel hat ein eigenes Feld.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/addresses.py" />
@@ -2009,7 +2019,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/answer.py" />
             <source>Look into the engine's log there, and try again.</source>
-            <translation>Sieh dort im Protokoll der Engine nach und versuche es noch einmal.</translation>
+            <translation>Sehen Sie dort im Protokoll der Engine nach, und versuchen Sie es noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/answer.py" />
@@ -2034,47 +2044,47 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check its name, and whether this computer is in its network.</source>
-            <translation>Prüfe seinen Namen und ob dieser Computer in seinem Netz ist.</translation>
+            <translation>Prüfen Sie seinen Namen und ob dieser Computer in seinem Netz ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check that it is switched on, and that no firewall is between.</source>
-            <translation>Prüfe, ob der Rechner läuft und keine Firewall dazwischen ist.</translation>
+            <translation>Prüfen Sie, ob der Rechner läuft und keine Firewall dazwischen ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check that the address is that of an engine with an OpenAI-compatible API.</source>
-            <translation>Prüfe, ob die Adresse die einer Engine mit OpenAI-kompatibler Schnittstelle ist.</translation>
+            <translation>Prüfen Sie, ob die Adresse die einer Engine mit OpenAI-kompatibler Schnittstelle ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check the address; such APIs lie at /v1 of their host.</source>
-            <translation>Prüfe die Adresse; solche Schnittstellen liegen unter /v1 ihres Rechners.</translation>
+            <translation>Prüfen Sie die Adresse; solche Schnittstellen liegen unter /v1 ihres Rechners.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check the generation settings of this chat: not every engine knows all of them.</source>
-            <translation>Prüfe die Einstellungen dieses Chats: Nicht jede Engine kennt alle.</translation>
+            <translation>Prüfen Sie die Einstellungen dieses Chats: Nicht jede Engine kennt alle.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Check the network and the address.</source>
-            <translation>Prüfe das Netz und die Adresse.</translation>
+            <translation>Prüfen Sie das Netz und die Adresse.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Connect anew in Models, Engines, and choose one that it has.</source>
-            <translation>Verbinde dich unter Modelle, Engines neu und wähle eines, das es dort gibt.</translation>
+            <translation>Verbinden Sie sich unter Modelle, Engines neu, und wählen Sie eines, das es dort gibt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Give another key in Models, Engines.</source>
-            <translation>Gib unter Modelle, Engines einen anderen Schlüssel an.</translation>
+            <translation>Geben Sie unter Modelle, Engines einen anderen Schlüssel an.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>If you trust it, connect to that address: neither key nor chat is sent there otherwise.</source>
-            <translation>Wenn du ihr traust, verbinde dich mit jener Adresse: Sonst gehen weder Schlüssel noch Chat dorthin.</translation>
+            <translation>Wenn Sie ihr trauen, verbinden Sie sich mit jener Adresse: Sonst gehen weder Schlüssel noch Chat dorthin.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
@@ -2084,12 +2094,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Start a new chat, shorten the message, or have the engine started with a longer context.</source>
-            <translation>Beginne einen neuen Chat, kürze die Nachricht oder lass die Engine mit längerem Kontext starten.</translation>
+            <translation>Beginnen Sie einen neuen Chat, kürzen Sie die Nachricht, oder lassen Sie die Engine mit längerem Kontext starten.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Start the engine there, and check the port and the address that it listens at.</source>
-            <translation>Starte dort die Engine und prüfe, auf welchem Port und an welcher Adresse sie lauscht.</translation>
+            <translation>Starten Sie dort die Engine, und prüfen Sie, auf welchem Port und an welcher Adresse sie lauscht.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
@@ -2114,42 +2124,42 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The key was not sent to {host}: the connection is not encrypted, and leaves your network.</source>
-            <translation>Der Schlüssel wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt und verlässt dein Netz.</translation>
+            <translation>Der Schlüssel wurde nicht an {host} gesendet: Die Verbindung ist nicht verschlüsselt und verlässt Ihr Netz.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The text so far stays. Continue the answer, or ask again, when the engine can be reached.</source>
-            <translation>Der bisherige Text bleibt. Setze die Antwort fort oder frage noch einmal, sobald die Engine erreichbar ist.</translation>
+            <translation>Der bisherige Text bleibt. Setzen Sie die Antwort fort, oder fragen Sie noch einmal, sobald die Engine erreichbar ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>The text so far stays. The engine may be overloaded; continue the answer, or ask again later.</source>
-            <translation>Der bisherige Text bleibt. Vielleicht ist die Engine überlastet; setze die Antwort fort oder frage später noch einmal.</translation>
+            <translation>Der bisherige Text bleibt. Vielleicht ist die Engine überlastet; setzen Sie die Antwort fort, oder fragen Sie später noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Try again in a while.</source>
-            <translation>Versuche es in einer Weile noch einmal.</translation>
+            <translation>Versuchen Sie es in einer Weile noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Try again in {seconds} seconds.</source>
-            <translation>Versuche es in {seconds} Sekunden noch einmal.</translation>
+            <translation>Versuchen Sie es in {seconds} Sekunden noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Use an address that begins with https://.</source>
-            <translation>Nimm eine Adresse, die mit https:// beginnt.</translation>
+            <translation>Nehmen Sie eine Adresse, die mit https:// beginnt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Use http:// if the engine is in your own network.</source>
-            <translation>Nimm http://, wenn die Engine in deinem eigenen Netz ist.</translation>
+            <translation>Nehmen Sie http://, wenn die Engine in Ihrem eigenen Netz ist.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>Use the name that the certificate is for, or install its authority on this computer.</source>
-            <translation>Nimm den Namen, für den das Zertifikat gilt, oder installiere dessen Aussteller auf diesem Computer.</translation>
+            <translation>Nehmen Sie den Namen, für den das Zertifikat gilt, oder installieren Sie dessen Aussteller auf diesem Computer.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
@@ -2209,7 +2219,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/failures.py" />
             <source>{host} has too much to do, or you have asked too often.</source>
-            <translation>{host} hat zu viel zu tun, oder du hast zu oft gefragt.</translation>
+            <translation>{host} hat zu viel zu tun, oder Sie haben zu oft gefragt.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/failures.py" />
@@ -2234,7 +2244,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/keys.py" />
             <source>Copy it again.</source>
-            <translation>Kopiere ihn noch einmal.</translation>
+            <translation>Kopieren Sie ihn noch einmal.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/keys.py" />
@@ -2244,7 +2254,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/remote/servers.py" />
             <source>Load one there, or start it with one.</source>
-            <translation>Lade dort eines oder starte die Engine mit einem.</translation>
+            <translation>Laden Sie dort eines, oder starten Sie die Engine mit einem.</translation>
         </message>
         <message>
             <location filename="../../app/engine/remote/servers.py" />
@@ -2289,7 +2299,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/engine/state.py" />
             <source>Connecting to {host}</source>
-            <translation>Verbinde mit {host}</translation>
+            <translation>Verbindung mit {host} wird aufgebaut</translation>
         </message>
         <message>
             <location filename="../../app/engine/state.py" />
@@ -2519,7 +2529,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/hub/facts.py" />
             <source>Choose another model.</source>
-            <translation>Ein anderes Modell wählen.</translation>
+            <translation>Wählen Sie ein anderes Modell.</translation>
         </message>
         <message>
             <location filename="../../app/hub/facts.py" />
@@ -2955,6 +2965,14 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/hub/transport.py" />
             <source>{server} sent an address that cannot be used</source>
             <translation>{server} schickte eine Adresse, die nicht zu gebrauchen ist</translation>
+        </message>
+        <message numerus="yes">
+            <location filename="../../app/i18n/number_text.py" />
+            <source>%n bytes</source>
+            <translation>
+                <numerusform>%n Byte</numerusform>
+                <numerusform>%n Byte</numerusform>
+            </translation>
         </message>
         <message>
             <location filename="../../app/i18n/number_text.py" />
@@ -3578,6 +3596,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/estimates.py" />
+            <source>The draft {draft} cannot be used: {reason}</source>
+            <translation>Das Entwurfsmodell {draft} ist nicht verwendbar: {reason}</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/estimates.py" />
             <source>{rate:.0f} tokens/s</source>
             <translation>{rate:.0f} Token/s</translation>
         </message>
@@ -3615,6 +3638,21 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
             <location filename="../../app/library/feature.py" />
             <source>{model} has been downloaded.</source>
             <translation>{model} ist heruntergeladen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/completeness.py" />
+            <source>{name} cannot be read.</source>
+            <translation>{name} lässt sich nicht lesen.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/completeness.py" />
+            <source>{name} is cut off: only {size} of at least {needed} are there.</source>
+            <translation>{name} ist abgeschnitten: Nur {size} von mindestens {needed} sind da.</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/local/completeness.py" />
+            <source>{name} is damaged or cut off.</source>
+            <translation>{name} ist beschädigt oder abgeschnitten.</translation>
         </message>
         <message>
             <location filename="../../app/library/local/gguf_models.py" />
@@ -3876,8 +3914,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
-            <source>Choose a model to see how it would run here, which drafts go with it, and how to get it.</source>
-            <translation>Wählen Sie ein Modell, um zu sehen, wie es hier liefe, welche Entwurfsmodelle zu ihm passen und wie man es bekommt.</translation>
+            <source>Choose a model to see how it would run here, and which drafts go with it.</source>
+            <translation>Wählen Sie ein Modell, um zu sehen, wie es hier laufen würde und welche Entwurfsmodelle dazu passen.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/details.py" />
@@ -4182,12 +4220,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Connect to an engine…</source>
-            <translation>Mit einer Engine verbinden …</translation>
+            <translation>Mit einer Engine verbinden…</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Engines elsewhere stand here once you have connected to them: vLLM, SGLang, llama-server, LM Studio, Ollama, another Coppice, or any other OpenAI-compatible API. Questions and answers go to the engine that you use; nothing is sent to the others.</source>
-            <translation>Engines an anderen Orten stehen hier, sobald du dich mit ihnen verbunden hast: vLLM, SGLang, llama-server, LM Studio, Ollama, ein anderes Coppice oder jede andere OpenAI-kompatible Schnittstelle. Fragen und Antworten gehen an die Engine, die du nutzt; an die anderen wird nichts gesendet.</translation>
+            <translation>Engines an anderen Orten stehen hier, sobald Sie sich mit ihnen verbunden haben: vLLM, SGLang, llama-server, LM Studio, Ollama, ein anderes Coppice oder jede andere OpenAI-kompatible Schnittstelle. Fragen und Antworten gehen an die Engine, die Sie nutzen; an die anderen wird nichts gesendet.</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -4222,7 +4260,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
             <source>Rename…</source>
-            <translation>Umbenennen …</translation>
+            <translation>Umbenennen…</translation>
         </message>
         <message>
             <location filename="../../app/library/picker/engines_page.py" />
@@ -4611,6 +4649,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/picker/offer.py" />
+            <source>Choose another draft</source>
+            <translation>Anderes Entwurfsmodell wählen</translation>
+        </message>
+        <message>
+            <location filename="../../app/library/picker/offer.py" />
             <source>Download both{size} and load</source>
             <translation>Beide herunterladen{size} und laden</translation>
         </message>
@@ -4873,7 +4916,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
             <source>Asking {host}…</source>
-            <translation>Frage {host} …</translation>
+            <translation>{host} wird gefragt…</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
@@ -4922,8 +4965,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
-            <source>None</source>
-            <translation>Keine</translation>
+            <source>No key</source>
+            <translation>Kein Schlüssel</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
@@ -4953,12 +4996,12 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
             <source>Test the connection first: its models have to be known</source>
-            <translation>Teste zuerst die Verbindung: Die Modelle müssen bekannt sein</translation>
+            <translation>Prüfen Sie zuerst die Verbindung: Die Modelle müssen bekannt sein</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
             <source>What the engine is called in your list</source>
-            <translation>Wie die Engine in deiner Liste heißt</translation>
+            <translation>Wie die Engine in Ihrer Liste heißt</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/connect_dialog.py" />
@@ -4978,7 +5021,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/library/remote/engines.py" />
             <source>It has: {names}. Connect to it anew to choose one.</source>
-            <translation>Es gibt dort: {names}. Verbinde dich neu, um eines zu wählen.</translation>
+            <translation>Es gibt dort: {names}. Verbinden Sie sich neu, um eines zu wählen.</translation>
         </message>
         <message>
             <location filename="../../app/library/remote/engines.py" />
@@ -5781,6 +5824,11 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/generation.py" />
+            <source>None</source>
+            <translation>Keine</translation>
+        </message>
+        <message>
+            <location filename="../../app/settings/generation.py" />
             <source>Nothing: the model ends its answers itself</source>
             <translation>Nichts: Das Modell beendet seine Antworten selbst</translation>
         </message>
@@ -5967,7 +6015,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>A long chat of yesterday goes on at once: what the model knew of it is read from the disk. Only you can read it there, and it goes with the chat. Off, what was kept is deleted.</source>
-            <translation>Ein langer Chat von gestern geht sofort weiter: Was das Modell davon wusste, kommt von der Platte. Nur du kannst es dort lesen, und es wird mit dem Chat gelöscht. Aus: Aufbewahrtes wird gelöscht.</translation>
+            <translation>Ein langer Chat von gestern geht sofort weiter: Was das Modell davon wusste, kommt von der Platte. Nur Sie können es dort lesen, und es wird mit dem Chat gelöscht. Aus: Aufbewahrtes wird gelöscht.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -5977,7 +6025,7 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         <message>
             <location filename="../../app/settings/preferences.py" />
             <source>A pass of the target brings several words at once; they appear one after the other until the next pass is done, never later. Off, they appear as they come.</source>
-            <translation>Ein Durchlauf des Zielmodells bringt mehrere Wörter auf einmal; sie erscheinen nacheinander, bis der nächste Durchlauf fertig ist, nie später. Aus erscheinen sie, wie sie kommen.</translation>
+            <translation>Ein Durchlauf des Zielmodells bringt mehrere Wörter auf einmal; sie erscheinen nacheinander, bis der nächste Durchlauf fertig ist, nie später. Aus: Sie erscheinen, wie sie kommen.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6256,8 +6304,8 @@ Sein Kontext fasst {context_tokens:,}; davon bleiben {room:,} für die Antwort f
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
-            <source>The size of all text, compared with the system's.</source>
-            <translation>Die Größe aller Schrift, verglichen mit der des Systems.</translation>
+            <source>The size of the font everywhere, compared with the system's.</source>
+            <translation>Die Größe der Schrift überall, verglichen mit der des Systems.</translation>
         </message>
         <message>
             <location filename="../../app/settings/preferences.py" />
@@ -6414,11 +6462,6 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <translation>Nichts davon wird irgendwohin gesendet. Er enthält keine Gespräche und keine Token; er hilft denen, die der Sache nachgehen.</translation>
         </message>
         <message>
-            <location filename="../../app/shell/dialogs.py" />
-            <source>Shift+Enter</source>
-            <translation>Umschalt+Eingabe</translation>
-        </message>
-        <message>
             <location filename="../../app/shell/engine_setup.py" />
             <source>Show…</source>
             <translation>Zeigen…</translation>
@@ -6501,7 +6544,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Ask again, or connect to it anew in Models.</source>
-            <translation>Frage noch einmal oder verbinde dich unter Modelle neu.</translation>
+            <translation>Fragen Sie noch einmal, oder verbinden Sie sich unter Modelle neu.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -6511,7 +6554,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Change the connection in Models, and enter it again.</source>
-            <translation>Ändere die Verbindung unter Modelle und gib ihn noch einmal ein.</translation>
+            <translation>Ändern Sie die Verbindung unter Modelle, und geben Sie ihn noch einmal ein.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -6541,7 +6584,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Delete it in Preferences, on the page Memory.</source>
-            <translation>Lösche es in den Einstellungen auf der Seite „Speicher“.</translation>
+            <translation>Löschen Sie es in den Einstellungen auf der Seite „Speicher“.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -6706,7 +6749,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
             <source>Try another format or size.</source>
-            <translation>Versuche ein anderes Format oder eine andere Größe.</translation>
+            <translation>Versuchen Sie ein anderes Format oder eine andere Größe.</translation>
         </message>
         <message>
             <location filename="../../app/shell/faults/thread_faults.py" />
@@ -7689,7 +7732,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/exports/animations/dialog.py" />
             <source>Animations cannot be written as {suffix}. Choose one of these: {suffixes}</source>
-            <translation>Animationen lassen sich nicht als {suffix} schreiben. Wähle eine von diesen Endungen: {suffixes}</translation>
+            <translation>Animationen lassen sich nicht als {suffix} schreiben. Wählen Sie eine von diesen Endungen: {suffixes}</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/animations/dialog.py" />
@@ -7804,7 +7847,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/exports/animations/encoding.py" />
             <source>Choose another format.</source>
-            <translation>Wähle ein anderes Format.</translation>
+            <translation>Wählen Sie ein anderes Format.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/animations/encoding.py" />
@@ -7894,7 +7937,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/exports/exports.py" />
             <source>Pictures cannot be written as {suffix}. Choose one of these: {suffixes}</source>
-            <translation>Bilder lassen sich nicht als {suffix} schreiben. Wähle eine von diesen Endungen: {suffixes}</translation>
+            <translation>Bilder lassen sich nicht als {suffix} schreiben. Wählen Sie eine von diesen Endungen: {suffixes}</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/exports.py" />
@@ -7929,22 +7972,22 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/exports/failures.py" />
             <source>{name} could not be written: its folder is not there any more. Choose another place.</source>
-            <translation>{name} konnte nicht geschrieben werden: Der Ordner ist nicht mehr da. Wähle einen anderen Ort.</translation>
+            <translation>{name} konnte nicht geschrieben werden: Der Ordner ist nicht mehr da. Wählen Sie einen anderen Ort.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/failures.py" />
             <source>{name} could not be written: nothing may be written there. Choose another place.</source>
-            <translation>{name} konnte nicht geschrieben werden: Dort darf nichts geschrieben werden. Wähle einen anderen Ort.</translation>
+            <translation>{name} konnte nicht geschrieben werden: Dort darf nichts geschrieben werden. Wählen Sie einen anderen Ort.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/failures.py" />
             <source>{name} could not be written: the disk is full. Make room, or choose another place.</source>
-            <translation>{name} konnte nicht geschrieben werden: Der Datenträger ist voll. Schaffe Platz oder wähle einen anderen Ort.</translation>
+            <translation>{name} konnte nicht geschrieben werden: Der Datenträger ist voll. Schaffen Sie Platz, oder wählen Sie einen anderen Ort.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/failures.py" />
             <source>{name} could not be written: {reason}. Choose another place.</source>
-            <translation>{name} konnte nicht geschrieben werden: {reason}. Wähle einen anderen Ort.</translation>
+            <translation>{name} konnte nicht geschrieben werden: {reason}. Wählen Sie einen anderen Ort.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/fields.py" />
@@ -8029,7 +8072,7 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         <message>
             <location filename="../../app/tree/exports/pictures/formats.py" />
             <source>Choose a smaller width, or SVG or PDF.</source>
-            <translation>Wähle eine kleinere Breite oder SVG oder PDF.</translation>
+            <translation>Wählen Sie eine kleinere Breite oder SVG oder PDF.</translation>
         </message>
         <message>
             <location filename="../../app/tree/exports/pictures/formats.py" />
@@ -9395,6 +9438,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../engine/loading/pair.py" />
             <source>Choose that model as the target, and this as its draft.</source>
             <translation>Wählen Sie jenes Modell als Zielmodell, und diesen Kopf als Entwurfsmodell.</translation>
+        </message>
+        <message>
+            <location filename="../../engine/loading/pair.py" />
+            <source>The draft '{draft}' cannot be used: {reason}</source>
+            <translation>Das Entwurfsmodell „{draft}“ ist nicht verwendbar: {reason}</translation>
         </message>
         <message>
             <location filename="../../engine/loading/pair.py" />

@@ -140,6 +140,14 @@
             </translation>
         </message>
         <message numerus="yes">
+            <location filename="../../app/i18n/number_text.py" />
+            <source>%n bytes</source>
+            <translation>
+                <numerusform>%n bytes</numerusform>
+                <numerusform>%n bytes</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
             <location filename="../../app/library/picker/details.py" />
             <source>%n layers</source>
             <translation>

@@ -197,3 +197,9 @@ def test_a_chat_is_branched_from_an_answer(window: MainWindow, link: FakeLink, q
     window.conversations.autosave.open(whole)
     qtbot.waitUntil(lambda: window.chat.conversation.id == whole)
     assert len(window.chat.conversation.messages) == 6
+
+
+def test_a_title_that_is_a_sentence_ends_with_one_full_stop(window: MainWindow, link: FakeLink) -> None:
+    converse(window, link, "Tell me a story.")
+    window.actions_.delete_chat.trigger()
+    assert [each.message for each in window.notices.notices] == ["Deleted “Tell me a story”."]

@@ -48,6 +48,11 @@ def test_in_english_a_number_is_written_as_python_does() -> None:
 
 
 @pytest.mark.usefixtures("german")
+def test_small_sizes_are_words_of_the_language() -> None:
+    assert (size_text(28), size_text(6.64e9)) == ("28 Byte", "6,6 GB")
+
+
+@pytest.mark.usefixtures("german")
 @pytest.mark.parametrize(
     ("number", "form", "shown"),
     [

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 import string
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -72,6 +73,20 @@ def test_every_text_is_translated_and_nothing_else_is(found: Any, german: Any) -
 
 def test_what_is_said_of_suggested_pairs_is_translated(german: Any) -> None:
     assert {each.about for each in suggestions()} <= {words.source for words in german}
+
+
+# Of the familiar form; options of a command line, such as --data-dir, are none.
+DU = re.compile(r"(?<![\w-])(?:du|dich|dir|dein\w*)(?!\w)", re.IGNORECASE)
+DO = re.compile(
+    r"(?:^|[.:;,!?] |und |oder )(?:gib|nimm|lies|sieh|lass|prüfe|wähle|starte|beginne|versuche|verbinde|kopiere|lösche|"
+    r"schaffe|teste|setze|ändere|kürze|installiere|öffne)(?= )",
+    re.IGNORECASE,
+)
+
+
+def test_germans_are_spoken_to_politely(german: Any) -> None:
+    familiar = [form for forms in german.values() for form in forms if DU.search(form) or DO.search(form)]
+    assert familiar == []
 
 
 def test_placeholders_and_access_keys_agree(german: Any) -> None:

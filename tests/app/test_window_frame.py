@@ -132,6 +132,31 @@ def test_a_dock_that_was_dragged_stays_as_it_was_dragged(window: MainWindow) -> 
     assert window.chats_dock.width() == dragged
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["as closed", "of an older version"])
+def test_docks_of_a_window_that_was_closed_narrow_come_back_in_the_next(
+    open_window: OpenWindow, settings: SettingsFile, is_known: bool
+) -> None:
+    window = open_window(FakeLink())
+    window.resize(1400, 700)
+    QGuiApplication.processEvents()
+    wide = [window.chats_dock.width(), window.tree_dock.width()]
+    window.resize(window.minimumSizeHint().width(), 700)
+    QGuiApplication.processEvents()
+    narrow = window.chats_dock.width()
+    window.close()
+    if not is_known:
+        settings.change(dock_widths={})
+    again = open_window(FakeLink())
+    QGuiApplication.processEvents()
+    assert again.chats_dock.width() <= narrow < wide[0]
+    again.resize(1400, 700)
+    QGuiApplication.processEvents()
+    if is_known:
+        assert [again.chats_dock.width(), again.tree_dock.width()] == wide
+    else:
+        assert again.chats_dock.width() >= 160
+
+
 @pytest.mark.parametrize("stored", ["nonsense", base64.b64encode(b"\x00" * 40).decode()])
 def test_a_layout_that_cannot_be_read_is_the_default(
     open_window: OpenWindow, settings: SettingsFile, stored: str

@@ -6,7 +6,17 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QDesktopServices, QFontInfo, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QDialog,
+    QFileDialog,
+    QLineEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
 
 from app.library.picker.dialog import ModelsDialog
 from app.server.dialog import ServerDialog
@@ -139,6 +149,32 @@ def test_theme_contrast_and_text_size_hold_at_once(
         settings.change(text_size=percent)
         followed.follow(settings.current)
         assert QFontInfo(title.font()).pixelSize() > QFontInfo(below.font()).pixelSize(), "titles grow, too"
+
+
+@pytest.mark.parametrize("theme_name", ["light", "dark"])
+def test_boxes_of_any_dialog_can_be_seen_checked_or_not(
+    followed: Theme, settings: SettingsFile, theme_name: str, qtbot: QtBot
+) -> None:
+    settings.change(theme=theme_name)
+    followed.follow(settings.current)
+    dialog = QDialog()
+    qtbot.addWidget(dialog)
+    column = QVBoxLayout(dialog)
+    empty, checked = QCheckBox("", dialog), QCheckBox("", dialog)
+    checked.setChecked(True)
+    for box in (empty, checked):
+        column.addWidget(box)
+    dialog.show()
+    dialog.setFocus()
+    colors = followed.colors
+    pictures = [box.grab().toImage() for box in (empty, checked)]
+    seen = [
+        {QColor(picture.pixel(x, y)).name() for x in range(picture.width()) for y in range(picture.height())}
+        for picture in pictures
+    ]
+    assert colors.muted in seen[0]
+    assert contrast(colors.muted, colors.window) >= 3.0, "WCAG 2.2: what is no text"
+    assert colors.accent in seen[1]
 
 
 def test_the_system_is_not_followed_where_a_theme_is_chosen(

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from engine.engine import Engine, load
-from engine.errors import Cancellation
+from engine.errors import Cancellation, DraftError
 from engine.loading.estimate import Estimator
 from engine.loading.pair import open_pair
 from engine.loading.planning import Question, needs_of, plan_pair
@@ -169,6 +169,15 @@ def test_what_does_not_fit_or_cannot_be_used_says_why(tmp_path: Path) -> None:
     missing = estimate(appraiser, target=str(tmp_path / "nothing"))
     assert (missing.verdict, missing.tiers) == ("no", ())
     assert "no model folder" in missing.reason
+    cut = tmp_path / "cut"
+    shutil.copytree(EMBEDDED_MODELS / "demo-draft", cut)
+    (cut / "model.safetensors").write_bytes((EMBEDDED_MODELS / "demo-draft" / "model.safetensors").read_bytes()[:-1])
+    refused = estimate(appraiser, draft=str(cut))
+    assert (refused.verdict, refused.faulty_draft) == ("no", "cut")
+    assert "is cut off" in refused.reason
+    assert estimate(appraiser, target=str(cut), draft="none").faulty_draft == ""
+    with pytest.raises(DraftError, match=r"The draft 'cut' cannot be used: .*is cut off"):
+        open_pair(LoadOptions(draft=str(cut)))
     too_long = estimate(appraiser, context_tokens=10**6)
     assert "reads at most" in too_long.reason
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPlainTextEdit, QS
 from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.ui.theme import Colors, reading_font
-from app.ui.widgets import claims_escape, label
+from app.ui.widgets import claims_escape, label, submits
 
 _MOST_LINES = 8
 
@@ -42,9 +42,7 @@ class QuestionField(QPlainTextEdit):
         if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             super().keyPressEvent(event)
             return
-        with_shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        with_ctrl = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-        if not with_shift and with_ctrl == self.sends_with_ctrl:
+        if submits(event, self.sends_with_ctrl):
             self.submitted.emit()
         else:
             self.textCursor().insertBlock()

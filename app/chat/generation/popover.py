@@ -1,6 +1,7 @@
 """The generation settings of a conversation as a small window below their button; valid changes hold at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QWidget
@@ -36,7 +37,7 @@ class PresetRow(QWidget):
         self.names.setToolTip(tr("Settings kept under a name: choose one to use it in this chat, or write a new name."))
         field = self.names.lineEdit()
         assert field is not None, "an editable box has a field"
-        field.setPlaceholderText(tr("No preset"))
+        field.setPlaceholderText(tr("No preset: write a name to save one"))
         field.setAccessibleName(tr("Name of the preset"))
         self.save = self._button(tr("Save"), tr("Keep these settings under this name"), self._on_save)
         self.rename = self._button(tr("Rename"), tr("Give the preset that was chosen this name"), self._on_rename)
@@ -79,6 +80,8 @@ class PresetRow(QWidget):
         self._try(lambda: self.applied.emit(self._presets.named(self._chosen)))
 
     def _on_save(self) -> None:
+        if not self.names.currentText().strip():
+            self.names.setFocus()  # the name is to be written there
         self._try(lambda: self._choose(self._presets.save(self.names.currentText(), self._shown)))
 
     def _on_rename(self) -> None:
@@ -110,6 +113,7 @@ class GenerationPopover(QFrame):
         super().__init__(parent, Qt.WindowType.Popup)
         self._chat = chat
         self._presets = presets
+        self._last_seed = chat.generation.seed
         self.setObjectName("popover")
         self.setAccessibleName(tr("Generation settings"))
         self.presets = PresetRow(presets, self)
@@ -133,11 +137,12 @@ class GenerationPopover(QFrame):
 
     def open_below(self, button: QWidget, field: str = "method") -> None:
         """Show the settings that hold, with the right edge at the button's, and the focus in one of the fields."""
+        self._last_seed = self._chat.generation.seed
         self.form.show_settings(self._chat.generation)
         self.presets.show_settings(self._chat.generation)
         self._show_error("")
-        self.setFixedWidth(max(_WIDTH, self.form.sizeHint().width() + 2 * _MARGIN))  # words differ with the language
         screen = button.screen().availableGeometry()
+        self.setFixedWidth(min(max(_WIDTH, self._width_of_body() + 2 * _MARGIN), screen.width()))
         self._fit(screen.height())
         corner = button.mapToGlobal(QPoint(button.width(), button.height() + 6))
         left = max(screen.left(), min(corner.x() - self.width(), screen.right() - self.width()))
@@ -145,17 +150,19 @@ class GenerationPopover(QFrame):
         self.move(left, top)
         self.show()
         self.form.field(field).setFocus()
-        self._page.ensureWidgetVisible(self.form.field(field))
+        self._page.ensureWidgetVisible(self.form.field(field), 0)  # no margin: only up and down
 
     def _on_edited(self) -> None:
         try:
             self._chat.change_settings(self.form.read())
-        except InputError as error:
+        except InputError as error:  # only a seed can be wrong: what was typed of it up to here was none that was meant
+            self._chat.change_settings(replace(self._chat.generation, seed=self._last_seed))
             self._show_error(error_text(error))
         else:
             self._show_error("")
 
     def _on_applied(self, generation: GenerationSettings) -> None:
+        self._last_seed = generation.seed
         self.form.show_settings(generation)
         self._on_edited()
 
@@ -166,6 +173,10 @@ class GenerationPopover(QFrame):
         self.error.setText(text)
         self.error.setVisible(bool(text))
         self._fit(self.screen().availableGeometry().height())
+
+    def _width_of_body(self) -> int:
+        """As wide as its widest line, which differs with the language and the text, and a bar that may scroll it."""
+        return self._body.sizeHint().width() + self._page.verticalScrollBar().sizeHint().width()
 
     def _fit(self, most: int) -> None:
         """As high as everything in it; on a screen that is too low for that, what is between head and foot scrolls."""

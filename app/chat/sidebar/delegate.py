@@ -13,6 +13,7 @@ from app.ui.theme import Colors
 
 _SIDE, _GAP, _RADIUS = 10, 7, 7
 _HEADER_ABOVE = 12
+_FOLDER_SHARE = 0.4  # of a line, at most
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -69,12 +70,26 @@ class ConversationDelegate(QStyledItemDelegate):
             painter.drawRoundedRect(rect.adjusted(2, 1, -2, -1), _RADIUS, _RADIUS)
         metrics = QFontMetrics(option.font)
         painter.setFont(option.font)
-        painter.setPen(QColor(self.colors.text))
         line = QRect(rect.left() + _SIDE, rect.top() + _GAP, rect.width() - 2 * _SIDE, metrics.lineSpacing())
-        title = metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, line.width())
-        _draw(painter, line, title)
+        room = self._paint_folder(painter, line, row.folder_elsewhere)
+        painter.setPen(QColor(self.colors.text))
+        _draw(painter, room, metrics.elidedText(row.record.shown_title, Qt.TextElideMode.ElideRight, room.width()))
         if row.excerpt:
             self._paint_excerpt(painter, line.translated(0, metrics.lineSpacing()), row.excerpt)
+
+    def _paint_folder(self, painter: QPainter, line: QRect, folder: str) -> QRect:
+        """A folder at the far end of the line; returns what is left of it for the title."""
+        if not folder:
+            return line
+        metrics = painter.fontMetrics()
+        shown = metrics.elidedText(folder, Qt.TextElideMode.ElideRight, round(line.width() * _FOLDER_SHARE))
+        width = metrics.horizontalAdvance(shown)
+        leftwards = painter.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        left = line.left() if leftwards else line.right() - width + 1
+        painter.setPen(QColor(self.colors.muted))
+        painter.drawText(QRect(left, line.top(), width, line.height()), Qt.AlignmentFlag.AlignVCenter, shown)
+        taken = width + _SIDE
+        return line.adjusted(taken if leftwards else 0, 0, 0 if leftwards else -taken, 0)
 
     def _paint_excerpt(self, painter: QPainter, line: QRect, excerpt: str) -> None:
         """The words that were found stand out, and are moved into sight if they come late."""

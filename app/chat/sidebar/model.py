@@ -101,9 +101,13 @@ class ConversationModel(QAbstractListModel):
         if role == ROW:
             return row
         words = _header(row) if isinstance(row, HeaderRow) else row.record.shown_title
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return words
-        return tip(words) if role == Qt.ItemDataRole.ToolTipRole and isinstance(row, ChatRow) else None
+        folder = row.folder_elsewhere if isinstance(row, ChatRow) else ""
+        with_folder = "\n".join(filter(None, (words, tr("Folder: {folder}").format(folder=folder) if folder else "")))
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return with_folder.replace("\n", ", ")
+        return tip(with_folder) if role == Qt.ItemDataRole.ToolTipRole and isinstance(row, ChatRow) else None
 
     def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A title that was written in the list."""

@@ -31,6 +31,11 @@ class ChatRow:
     excerpt: str = ""
     message: int = 0
 
+    @property
+    def folder_elsewhere(self) -> str:
+        """The folder of one that stands among the pinned ones; of all others the header tells it."""
+        return self.record.folder if self.record.is_pinned else ""
+
 
 Row = HeaderRow | ChatRow
 

@@ -76,6 +76,7 @@ class AnswerView(QWidget):
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long answer is shown
+    editor_opened = Signal()  # to be written in now
     thought_added = Signal(object)  # MessageText: the same of its thinking
 
     def __init__(
@@ -123,7 +124,7 @@ class AnswerView(QWidget):
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        for tool in (self.versions, *self._tools):
+        for tool in (*self._tools, self.versions):  # the switch appears later, and must move no tool away
             row.addWidget(tool)
         self._foot = foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setContentsMargins(0, 0, 0, 0)
@@ -277,6 +278,7 @@ class AnswerView(QWidget):
             self._column.insertWidget(0, self.editor)
             self.body.hide()
         self.editor.setFocus()
+        self.editor_opened.emit()
 
     def show_version(self, version: Version) -> None:
         """Show which of the answers to the question this is; where there is one, it goes with its question."""

@@ -32,6 +32,7 @@ COLUMN_WIDTH = 760
 SIDE_MARGIN = 24
 _AT_BOTTOM = 8  # pixels from the end that still count as the end
 _BUTTON_MARGIN = 14
+_EDITOR_MARGIN = 24  # above and below what is edited
 _SLICE_SECONDS = 0.012  # of building views, one of which takes about 20 ms on a slow processor
 
 
@@ -61,6 +62,7 @@ class ConversationView(QScrollArea):
         self._versions: dict[int, Version] = {}
         self._models: set[str] = set()  # that wrote answers of the conversation, versions that are not shown too
         self._marks = RoundMarks()
+        self._sends_with_ctrl = False
         self.autoscroll = True
         self.setAccessibleName(tr("Conversation"))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -225,7 +227,12 @@ class ConversationView(QScrollArea):
         """Open the last question for another wording."""
         if self.questions and not self._answering:
             self.questions[-1].edit()
-            self.ensureWidgetVisible(self.questions[-1])
+
+    def set_send_key(self, with_ctrl: bool) -> None:
+        """Send another wording of a question with Ctrl+Enter, or with Enter."""
+        self._sends_with_ctrl = with_ctrl
+        for view in self.questions:
+            view.set_send_key(with_ctrl)
 
     def set_theme(self, colors: Colors) -> None:
         """Draw everything in other colours, or letters of another size."""
@@ -280,6 +287,7 @@ class ConversationView(QScrollArea):
             view = QuestionView(message, self._look, self.column)
             view.show_divider(0 < index // 2 == self._first_read, self._summary)
             view.show_preview(0 < index // 2 == self._preview, self._summarises)
+            view.set_send_key(self._sends_with_ctrl)
         else:
             from app.chat.view.answer_view import AnswerView  # noqa: PLC0415  # see above
 
@@ -297,6 +305,7 @@ class ConversationView(QScrollArea):
         view.text_added.connect(self.selection.watch)
         view.text_added.connect(self.texts_changed)
         view.edited.connect(self.edited)
+        view.editor_opened.connect(lambda: self._show_editor(view))
         view.version_chosen.connect(self.version_chosen)
         view.delete_requested.connect(self.delete_requested)
         view.set_answering(self._answering)
@@ -354,6 +363,17 @@ class ConversationView(QScrollArea):
         if place.height() > 1:  # no guess
             self._sought = None
         self.ensureVisible(0, view.y() + place.center().y(), 0, self.viewport().height() // 3)
+
+    def _show_editor(self, view: MessageView) -> None:
+        """Bring what is to be written in into view, also at the end of a conversation, which is followed no longer."""
+        if view.editor is None:
+            return
+        self._follows, self._sought = False, None
+        view.editor.show()  # a layout would do so later, and gives no room to what is hidden
+        self.column.settle()
+        field = view.editor.geometry().translated(view.pos())
+        for height in (field.bottom(), field.top()):  # of one that is too high, the beginning
+            self.ensureVisible(0, height, 0, _EDITOR_MARGIN)
 
     def _give_up(self) -> None:
         """A person scrolls: the mark is not sought any more."""

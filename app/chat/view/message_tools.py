@@ -9,7 +9,7 @@ from app.chat.typesetting.layout_cost import is_writable
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.theme import Colors, icon, reading_font
-from app.ui.widgets import claims_escape, label
+from app.ui.widgets import claims_escape, label, submits
 
 _LEAST_LINES, _MOST_LINES = 2, 16
 
@@ -17,7 +17,16 @@ _TOOL_SIZE = 22
 
 
 class EditorField(QPlainTextEdit):
-    """A field that takes no text that would make it slow."""
+    """A field that takes no text that would make it slow. With `leaves_enter` Enter alone is its parent's."""
+
+    leaves_enter = False
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Every key writes, but for one that accepts."""
+        if self.leaves_enter and submits(event, with_ctrl=False):
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
         """What is too long is refused, and it is said."""
@@ -29,7 +38,7 @@ class EditorField(QPlainTextEdit):
 
 
 class MessageEditor(QWidget):
-    """A text field with two buttons; Ctrl+Return accepts, Escape gives up."""
+    """A text field with two buttons; Ctrl+Enter accepts, and so does Enter if it is to; Escape gives up."""
 
     accepted = Signal(str)
     cancelled = Signal()
@@ -45,12 +54,13 @@ class MessageEditor(QWidget):
         self.field.setAccessibleName(tr("Edit message"))
         self.field.setTabChangesFocus(True)
         self._is_answering = False
-        self._accept_tip = tr("{accept_words} (Ctrl+Return)").format(accept_words=accept_words)
+        self._accept_words = accept_words
+        self.keys = label("quiet-text", "", self)
         self.accept = QPushButton(accept_words, self)
         self.cancel = QPushButton(tr("Cancel"), self)
         self.cancel.setToolTip(tr("Leave the message as it is (Esc)"))
         buttons = QHBoxLayout()
-        buttons.addStretch(1)
+        buttons.addWidget(self.keys, 1)
         buttons.addWidget(self.cancel)
         buttons.addWidget(self.accept)
         column = QVBoxLayout(self)
@@ -61,9 +71,19 @@ class MessageEditor(QWidget):
         self.accept.clicked.connect(self._on_accept)
         self.cancel.clicked.connect(self.cancelled)
         self.field.textChanged.connect(self._fit)
+        self.accept_with_enter(False)
         self._fit()
         self.field.moveCursor(QTextCursor.MoveOperation.End)
         self.setFocusProxy(self.field)
+
+    def accept_with_enter(self, accepts: bool) -> None:
+        """Have Enter accept, and say so; else it begins a new line."""
+        self.field.leaves_enter = accepts
+        accepting, new_line = (tr("Enter"), tr("Shift+Enter")) if accepts else (tr("Ctrl+Enter"), tr("Enter"))
+        writing = tr("{key}: new line").format(key=new_line)
+        self.keys.setText(f"{accepting}: {self._accept_words}  ·  {writing}")
+        self._accept_tip = f"{self._accept_words} ({accepting})"
+        self._show_whether_it_can_be_accepted()
 
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, what is written here stays, and waits."""
@@ -75,12 +95,10 @@ class MessageEditor(QWidget):
         return claims_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """The two keys; the field leaves them to its parent."""
+        """The keys that the field leaves to its parent: those that do not write."""
         if event.key() == Qt.Key.Key_Escape:
             self.cancelled.emit()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and event.modifiers() & (
-            Qt.KeyboardModifier.ControlModifier
-        ):
+        elif submits(event, with_ctrl=True) or (self.field.hasFocus() and submits(event, with_ctrl=False)):
             self._on_accept()
         else:
             super().keyPressEvent(event)

@@ -67,6 +67,7 @@ class QuestionView(QWidget):
     version_chosen = Signal(object, int)  # id, index
     delete_requested = Signal(object)  # id
     text_added = Signal(object)  # MessageText: one more part of a long question is shown
+    editor_opened = Signal()  # to be written in now
 
     def __init__(self, message: Message, look: Look, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -77,6 +78,7 @@ class QuestionView(QWidget):
         self._short: MessageText | None = None
         self._long: PlainTextView | None = None
         self._zoom = look.zoom
+        self._sends_with_ctrl = False
         self._words = self._build_long(look) if is_long(message.text) else self._build_short()
         self._words.setVisible(bool(message.text))
         self.files = label("quiet-text", "\n".join(_describe(each) for each in message.attachments), self._bubble)
@@ -210,6 +212,7 @@ class QuestionView(QWidget):
             if not can_be_edited(self.message.text, self.edit_tool):
                 return
             self.editor = MessageEditor(self.message.text, tr("Send"), self._zoom, self)
+            self.editor.accept_with_enter(not self._sends_with_ctrl)
             self.editor.accepted.connect(lambda text: self.edited.emit(self.message.id, text.strip()))
             self.editor.accepted.connect(self._end_edit)
             self.editor.cancelled.connect(self._end_edit)
@@ -217,6 +220,13 @@ class QuestionView(QWidget):
             self._column.insertWidget(0, self.editor)
             (self._words if self.message.attachments else self._bubble).hide()  # its files stay, and are seen to
         self.editor.setFocus()
+        self.editor_opened.emit()
+
+    def set_send_key(self, with_ctrl: bool) -> None:
+        """Send another wording with Ctrl+Enter, or with Enter."""
+        self._sends_with_ctrl = with_ctrl
+        if self.editor is not None:
+            self.editor.accept_with_enter(not with_ctrl)
 
     def show_version(self, version: Version) -> None:
         """Show which wording this is."""

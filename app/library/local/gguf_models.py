@@ -5,6 +5,7 @@ from pathlib import Path
 
 from app.hub.formats import GGUF
 from app.i18n.translation import tr
+from app.library.local.completeness import damage_of_gguf
 from app.library.local.models import Home, LocalModel
 from app.system.json_text import text
 from engine.gguf_header import ARCHITECTURE, is_gguf, read_scalars
@@ -84,6 +85,7 @@ def read_gguf(
     except OSError:  # gone meanwhile
         return None
     problem, scalars = _glance(files[0])
+    problem = problem or _damage(files, [state.st_size for state in states])
     if scalars.get(ARCHITECTURE) in _NO_LANGUAGE_MODELS:
         return None
     if missing:
@@ -99,7 +101,7 @@ def read_gguf(
         folder=files[0].parent,
         root=root or files[0].parent,
         bytes=sum(state.st_size for state in states),
-        last_used=max(max(state.st_atime, state.st_mtime) for state in states),
+        changed=max(state.st_mtime for state in states),
         model_type=text(scalars.get(ARCHITECTURE), 60),
         problem=problem,
         format=f"{GGUF} {label}".strip(),
@@ -108,6 +110,15 @@ def read_gguf(
         alias=alias,
         resolved=str(files[0].resolve()),
     )
+
+
+def _damage(files: tuple[Path, ...], sizes: list[int]) -> str:
+    """What is wrong with the files whose tables are quickly read: small ones, and parts without the vocabulary.
+
+    Of a large first file `VocabularyCache` tells it, which reads what stands before its table anyway.
+    """
+    quick = [path for path, size in zip(files, sizes, strict=True) if path != files[0] or size <= _GLANCE_BYTES]
+    return next(filter(None, map(damage_of_gguf, quick)), "")
 
 
 def _glance(path: Path) -> tuple[str, dict[str, object]]:

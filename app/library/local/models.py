@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from app.hub.formats import FLOAT32, PLAIN, stored_format
+from app.hub.formats import FLOAT32, PLAIN, PYTORCH, stored_format
 from app.hub.names import INDEX, QUANTIZATION, SINGLE, is_writable
 from app.i18n.translation import tr
+from app.library.local.completeness import damage_of_safetensors
 from app.system.background import Stop
 from app.system.json_text import count, parse_object, text
 from engine.protocol.heads import is_eagle3
@@ -42,9 +43,9 @@ class Home(Enum):
 class LocalModel:
     """`source` is what the engine loads; `folder` holds its files, and `root` all that deleting would take away.
 
-    `bytes`: on disk; `last_used`: seconds since 1970, as the file system knows it; `problem`: why it cannot be loaded,
-    empty if nothing speaks against it; `format`: of its weights, as people call it; `files`: of a model in GGUF files,
-    these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source that means it;
+    `bytes`: on disk; `changed`: when its newest file was written, in seconds since 1970; `problem`: why it cannot be
+    loaded, empty if nothing speaks against it; `format`: of its weights, as people call it; `files`: of a model in GGUF
+    files, these; `parts`: what deleting takes away where `root` holds other models too; `alias`: another source of it;
     `is_head`: it drafts for another model, and is none by itself; `resolved`: its place without links, as prepared
     copies name what they were made from.
     """
@@ -55,7 +56,7 @@ class LocalModel:
     folder: Path
     root: Path
     bytes: int
-    last_used: float
+    changed: float
     model_type: str = ""
     problem: str = ""
     format: str = PLAIN
@@ -87,10 +88,10 @@ def read_model(folder: Path, home: Home, name: str, source: str, root: Path) -> 
         folder=folder,
         root=root,
         bytes=sum(state.st_size for state in files),
-        last_used=max((max(state.st_atime, state.st_mtime) for state in files), default=0.0),
+        changed=max((state.st_mtime for state in files), default=0.0),
         model_type=model_type,
         problem=problem or _missing(folder),
-        format=stored,
+        format=stored if _has_safetensors(folder) else PYTORCH if _not_opened(folder) else "",
         is_head=is_head,
         resolved=str(folder.resolve()),
     )
@@ -132,13 +133,13 @@ def _config(folder: Path) -> tuple[str, str, bool, str]:
 
 
 def _missing(folder: Path) -> str:
-    """What is missing of its weights, as a sentence; empty if nothing is."""
+    """What is missing of its weights, or cut off, as a sentence; empty if they are whole."""
     if (folder / SINGLE).is_file():
-        return ""
+        return damage_of_safetensors([folder / SINGLE])
     try:
         weight_map = _object(folder / INDEX).get("weight_map")
     except FileNotFoundError:
-        others = sorted(path.name for path in folder.iterdir() if path.suffix in _NOT_OPENED)
+        others = _not_opened(folder)
         if not others:
             return tr("Its weights are missing.")
         return tr("Only safetensors are opened, not {name}.").format(name=text(others[0], 60))
@@ -147,8 +148,17 @@ def _missing(folder: Path) -> str:
     names = {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
     missing = [name for name in names if not is_writable(name) or not (folder / name).is_file()]
     if names and not missing:
-        return ""
+        return damage_of_safetensors(folder / name for name in sorted(names))
     return tr("{missing} of {count} weight files are missing.").format(missing=len(missing), count=len(names))
+
+
+def _has_safetensors(folder: Path) -> bool:
+    return (folder / SINGLE).is_file() or (folder / INDEX).is_file()
+
+
+def _not_opened(folder: Path) -> list[str]:
+    """The names of weight files that are never opened: they could run code."""
+    return sorted(path.name for path in folder.iterdir() if path.suffix in _NOT_OPENED)
 
 
 def _object(path: Path) -> dict[str, object]:

@@ -35,7 +35,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A candidate as it was read, with its facts if it is on the hub."""
+    """A candidate as it was read, with its facts if it is on the hub.
+
+    What could not be read is at fault if it is here; what is on the hub may be had later.
+    """
 
     candidate: Candidate
     facts: ModelFacts | None = None
@@ -98,7 +101,10 @@ class DraftFinder(QObject):
                 vocabulary = None
         except (HubError, OSError, ValueError) as error:
             why = translated(error.message) if isinstance(error, HubError) else f"{error_text(error).rstrip('.')}."
-            return _Read(candidate, facts, tr("Its vocabulary cannot be read: {reason}").format(reason=why))
+            failure = tr("Its vocabulary cannot be read: {reason}").format(reason=why)
+            if placed.folder is not None:
+                candidate = replace(candidate, fault=candidate.fault or failure)
+            return _Read(candidate, facts, failure)
         size = candidate.bytes or (facts.weight_bytes if facts else 0)
         return _Read(replace(candidate, vocabulary=vocabulary, bytes=size), facts)
 

@@ -29,7 +29,8 @@ class Origin(Enum):
 class Candidate:
     """A model that may be a target or a draft. `source`: what the engine loads, or the hub's name of it.
 
-    `vocabulary`: None while it is not known; `bytes`: of its weights; `heads`: what its files tell of heads.
+    `vocabulary`: None while it is not known; `bytes`: of its weights; `heads`: what its files tell of heads; `fault`:
+    why its files cannot be used by anybody, as a sentence; empty if nothing is known against them.
     """
 
     source: str
@@ -39,6 +40,7 @@ class Candidate:
     vocabulary: Vocabulary | None = None
     origin: Origin = Origin.LOCAL
     heads: HeadFacts = NO_HEADS
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ def _own_heads(target: Candidate) -> list[DraftChoice]:
 
 
 def _opinion_of_head(target: Candidate, head: Candidate) -> DraftChoice:
+    if head.fault:
+        return DraftChoice(head, False, head.fault)
     if not target.heads.hidden:
         return DraftChoice(head, True, tr("It is a head, and the model's size is not known yet."), to_check=True)
     if head.heads.fits(target.heads):
@@ -123,8 +127,8 @@ def _opinion_of_head(target: Candidate, head: Candidate) -> DraftChoice:
 
 
 def _opinion(target: Candidate, draft: Candidate, room_bytes: int | None) -> DraftChoice:
-    if draft.source == target.source:
-        return DraftChoice(draft, False, tr("It is the target itself."))
+    if fault := tr("It is the target itself.") if draft.source == target.source else draft.fault:
+        return DraftChoice(draft, False, fault)
     ratio = _ratio(target, draft)
     if ratio is not None and ratio <= 1:
         return DraftChoice(draft, False, tr("It is not smaller than the target."))

@@ -19,6 +19,7 @@ from app.hub.client import HubClient
 from app.hub.facts import ModelFacts
 from app.hub.failures import unusable
 from app.i18n.translation import tr
+from app.library.local.completeness import damage_behind
 from app.system import json_text as json
 from app.system.background import Stop
 from app.system.files import write_private
@@ -121,9 +122,12 @@ def _written(name: str, is_special: bool, has_letters: bool) -> bytes:
     return name.replace("\u2581", " ").encode()
 
 
-def _of_gguf(path: Path) -> Vocabulary | None:
+def _of_gguf(path: Path, is_whole: bool) -> Vocabulary | None:
     try:
-        metadata = read_beginning(path).metadata
+        beginning = read_beginning(path, path.name)
+        metadata = beginning.metadata
+        if is_whole and (damage := damage_behind(beginning, path)):
+            raise ValueError(damage)
         tokens, kinds = _listed(metadata.get("tokenizer.ggml.tokens")), _listed(metadata.get(_TOKEN_TYPES))
     except ModelError as error:
         raise ValueError(error.message) from None
@@ -174,19 +178,23 @@ class VocabularyCache:
         self._known: dict[str, Vocabulary] | None = None
 
     def of_folder(self, folder: Path) -> Vocabulary | None:
-        """The vocabulary of a model folder, or of a GGUF file. Raises `OSError`, and `ValueError` for damaged ones."""
+        """The vocabulary of a model folder, or of a GGUF file. Raises `OSError`, and `ValueError` for damaged ones.
+
+        A GGUF file that ends before its weights do is damaged, too.
+        """
         if folder.is_file():
-            return self.of_gguf(folder)
+            return self._of_gguf(folder, is_whole=True)
         tokenizer, config = _content(folder / TOKENIZER), _content(folder / CONFIG)
         if not tokenizer:
             return None
         digest = hashlib.sha256(tokenizer + b"\0" + config).hexdigest()
         return self._look_up(digest, lambda: read_vocabulary(tokenizer, config or b"{}"))
 
-    def of_gguf(self, path: Path) -> Vocabulary | None:
+    def _of_gguf(self, path: Path, is_whole: bool) -> Vocabulary | None:
         """That of a GGUF file, or of its beginning; read once, as long as the file stays as it is."""
         state = path.stat()
-        return self._look_up(f"{path}:{state.st_size}:{state.st_mtime_ns}", lambda: _of_gguf(path))
+        key = f"{path}:{state.st_size}:{state.st_mtime_ns}{':whole' if is_whole else ''}"
+        return self._look_up(key, lambda: _of_gguf(path, is_whole))
 
     def of_remote(self, client: HubClient, facts: ModelFacts, stop: Stop) -> Vocabulary | None:
         """That of a model on the hub; its tokenizer is fetched unless one with the same hash has been read before.
@@ -196,7 +204,7 @@ class VocabularyCache:
         digests = dict(facts.tokenizer_files)
         if TOKENIZER not in digests:
             heads = sorted(facts.folder.glob(f"*{SUFFIX}"))
-            return self.of_gguf(heads[0]) if heads else None
+            return self._of_gguf(heads[0], is_whole=False) if heads else None
 
         def read() -> Vocabulary:
             files = [

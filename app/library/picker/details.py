@@ -121,7 +121,7 @@ _TIERS = mark(
     "draft, the context and the working space. Tokens per pass: how much the answer grows each time that all layers "
     "are gone through; the draft's guesses make it more than one."
 )
-_NOTHING = mark("Choose a model to see how it would run here, which drafts go with it, and how to get it.")
+_NOTHING = mark("Choose a model to see how it would run here, and which drafts go with it.")
 
 
 class DetailsPane(QFrame):

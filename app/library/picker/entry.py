@@ -266,8 +266,8 @@ _PLACES = {
 _HEAD = mark("It is a head that drafts for a larger model: choose that one, and this as its draft.")
 
 
-def local_entry(model: LocalModel) -> Entry:
-    """A model in the hub's cache, in a folder, or in that of another program."""
+def local_entry(model: LocalModel, last_used: float = 0.0) -> Entry:
+    """A model in the hub's cache, in a folder, or in that of another program; `last_used`: 0 if it never was."""
     cached = model.home is Home.HUB_CACHE
     return Entry(
         key=model.source,
@@ -278,7 +278,7 @@ def local_entry(model: LocalModel) -> Entry:
         format=model.format,
         family=model.model_type,
         about="" if cached else str(model.files[0] if model.files else model.folder),
-        last_used=model.last_used,
+        last_used=last_used,
         problem=model.problem or (tr(_HEAD) if model.is_head else ""),
         local=model,
     )

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.i18n.number_text import share_text, size_text
 from app.i18n.translation import tr
+from app.library.estimates import TermsMemory
 from app.library.local.local_models import LocalModels
 from app.library.local.models import Home
 from app.library.local.removal import Removed
@@ -48,6 +49,7 @@ class LocalPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._local_models, self._settings = local_models, settings
+        self._memory = TermsMemory(settings)
         self._in_use: frozenset[str] = frozenset()
         self._downloading: frozenset[str] = frozenset()
         self._verifying: Entry | None = None
@@ -179,8 +181,10 @@ class LocalPage(QWidget):
 
     def _show_models(self) -> None:
         found = self._local_models.found
-        models = sorted(map(local_entry, found.models), key=lambda each: -each.last_used)
-        self.entries.replace([demo_entry(), *models, *map(prepared_entry, found.prepared)])
+        used = {each.source: self._memory.used_at(each.names) for each in found.models}
+        models = sorted(found.models, key=lambda each: (-used[each.source], -each.changed))
+        here = (local_entry(each, used[each.source]) for each in models)
+        self.entries.replace([demo_entry(), *here, *map(prepared_entry, found.prepared)])
         self._show_emptiness()
 
     def _show_emptiness(self) -> None:

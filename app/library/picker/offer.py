@@ -82,6 +82,8 @@ def offer_for(
             if known
             else Offer(OfferAction.NOTHING, tr("Cannot be used"), enabled=False)
         )
+    if price is not None and price.faulty_draft:
+        return Offer(OfferAction.NOTHING, tr("Choose another draft"), enabled=False)
     fits = price is None or price.verdict != "no"
     if not missing:
         return Offer(OfferAction.LOAD, tr("Load")) if fits else Offer(OfferAction.FORCE, tr("Load anyway"))

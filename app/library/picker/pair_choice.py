@@ -9,6 +9,7 @@ from app.downloads.progress import Progress
 from app.hub.facts import ModelFacts
 from app.hub.formats import parameters_in
 from app.hub.search import ModelRow
+from app.i18n.sentences import translated
 from app.library.estimates import Estimator, Pricing, Terms, TermsMemory
 from app.library.hub_queries import FactsController, VariantsController
 from app.library.local.local_models import LocalModels
@@ -56,6 +57,7 @@ class PairChoice(QObject):
         self._downloads: tuple[Progress, ...] = ()
         self._draft_was_chosen = False
         self._loaded: LoadOptions | None = None
+        self._faults: dict[str, str] = {}  # what the engine has against drafts that are here, by source
         self.base: Entry | None = None
         self.entry: Entry | None = None
         self.common_terms = estimator.terms
@@ -64,8 +66,8 @@ class PairChoice(QObject):
         facts.arrived.connect(self._on_facts)
         facts.failed.connect(lambda repo, _error: self._on_news(repo))
         finder.found.connect(self._on_drafts)
-        estimator.priced.connect(lambda _key, _found: self.changed.emit())
-        local_models.changed.connect(lambda _found: self.look_again())
+        estimator.priced.connect(lambda _key, found: self._on_priced(found))
+        local_models.changed.connect(lambda _found: self._on_local_models())
         variants.arrived.connect(self._on_variants)
         variants.failed.connect(lambda repo, _error: self._on_variants(repo))
 
@@ -268,7 +270,11 @@ class PairChoice(QObject):
         candidates = draft_candidates(
             target.candidate, entry.family, self._local_models.found.models, self._suggested, self._rows
         )
-        self._finder.look(target, candidates, may_ask_hub and self.hub_error is None)
+        known = [replace(each, candidate=self._with_fault(each.candidate)) for each in candidates]
+        self._finder.look(target, known, may_ask_hub and self.hub_error is None)
+
+    def _with_fault(self, candidate: Candidate) -> Candidate:
+        return replace(candidate, fault=self._faults.get(candidate.source, ""))
 
     def _placed(self, entry: Entry) -> Placed:
         here = self._local_models.model(entry.source)
@@ -290,6 +296,19 @@ class PairChoice(QObject):
             self.draft = recommended
         self.drafts_changed.emit()
         self._price()
+
+    def _on_priced(self, found: Appraised) -> None:
+        """A draft that the engine cannot use with any target is not to be chosen: the list says why."""
+        choice = self.choice
+        is_here = choice is not None and choice.candidate.origin is Origin.LOCAL
+        if found.faulty_draft and found is self.price and is_here and self.draft not in self._faults:
+            self._faults[self.draft] = translated(found.reason)
+            self._find_drafts(self.entry is not None and self.entry.of_hub)
+        self.changed.emit()
+
+    def _on_local_models(self) -> None:
+        self._faults.clear()  # files may have been mended
+        self.look_again()
 
     def _on_variants(self, repo: str) -> None:
         """The hub has told what the repository holds, or why not."""

@@ -79,8 +79,8 @@ class RowPrices(QObject):
         self._estimator.set_terms(terms)
 
     def follow(self, key: str, found: Appraised) -> None:
-        """An entry was priced as the pair that would be loaded: its line tells the same."""
-        if self._pairs.get(key) != found:
+        """An entry was priced as the pair that would be loaded: its line tells the same, but no fault of a draft."""
+        if not found.faulty_draft and self._pairs.get(key) != found:
             self._pairs[key] = found
             if any(each.key == key for each in self._shown):
                 self.judged.emit(key, priced(found))

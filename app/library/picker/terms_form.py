@@ -1,12 +1,15 @@
 """How a model is to be loaded: weights, context and how it is kept, place, tree budget and limits of memory."""
 
-from PySide6.QtCore import Signal
+from enum import Enum
+
+from PySide6.QtCore import QEvent, QSize, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QWidget
 
 from app.i18n.translation import tr
 from app.i18n.wording import mark
 from app.library.estimates import Terms
-from app.ui.widgets import DecimalField, WheellessWhole, give_room
+from app.ui.widgets import WheellessChoice, WheellessDecimal, WheellessWhole
 from engine.protocol.options import LARGEST_BUDGET
 
 _WEIGHTS = (
@@ -34,6 +37,20 @@ _TIPS = {
         "number is off by up to 1/127 of the largest beside it, so an answer may part from the exact one."
     ),
 }
+_GAP = 10  # pixels between columns
+
+
+class Arrangement(Enum):
+    """How names and fields stand: the widest first."""
+
+    TWO_PAIRS = "two names, each with its field, in a line"
+    ONE_PAIR = "a name with its field in a line"
+    STACKED = "names above their fields"
+
+    @property
+    def pairs(self) -> int:
+        """How many names stand in a line."""
+        return 2 if self is Arrangement.TWO_PAIRS else 1
 
 
 class TermsForm(QWidget):
@@ -52,21 +69,63 @@ class TermsForm(QWidget):
         self.vram = self._limit()
         self.ram = self._limit()
         self.kv = self._choice(_KV)
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(10)
-        grid.setVerticalSpacing(8)
         fields = (self.weights, self.place, self.context, self.budget, self.vram, self.ram, self.kv)
-        for number, (title, field) in enumerate(zip(_TIPS, fields, strict=True)):
-            name = QLabel(tr(title), self)
-            name.setBuddy(field)
-            name.setToolTip(tr(_TIPS[title]))
-            field.setToolTip(tr(_TIPS[title]))
-            field.setAccessibleName(tr(title))
-            grid.addWidget(name, number // 2, number % 2 * 2)
-            grid.addWidget(field, number // 2, number % 2 * 2 + 1)
-        grid.setColumnStretch(1, 1)
-        grid.setColumnStretch(3, 1)
+        self._lines = tuple((self._name(title, field), field) for title, field in zip(_TIPS, fields, strict=True))
+        self._arrangement = Arrangement.TWO_PAIRS
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(_GAP)
+        self._grid.setVerticalSpacing(8)
+        self._lay_out()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Set beside each other what the width has room for."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        """Larger text needs more room."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._arrange()
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """As narrow as names above their fields are."""
+        return QSize(self._width_of(Arrangement.STACKED), super().minimumSizeHint().height())
+
+    def _name(self, title: str, field: QWidget) -> QLabel:
+        name = QLabel(tr(title), self)
+        name.setBuddy(field)
+        name.setToolTip(tr(_TIPS[title]))
+        field.setToolTip(tr(_TIPS[title]))
+        field.setAccessibleName(tr(title))
+        return name
+
+    def _arrange(self) -> None:
+        fitting = (each for each in Arrangement if self._width_of(each) <= self.width())
+        arrangement = next(fitting, Arrangement.STACKED)
+        if arrangement is not self._arrangement:
+            self._arrangement = arrangement
+            self._lay_out()
+
+    def _width_of(self, arrangement: Arrangement) -> int:
+        """The least width at which no name and no field is cut off."""
+        names = [name.sizeHint().width() for name, _ in self._lines]
+        fields = [field.minimumSizeHint().width() for _, field in self._lines]
+        if arrangement is Arrangement.STACKED:
+            return max(names + fields)
+        pairs = arrangement.pairs
+        columns = [max(names[at::pairs]) + _GAP + max(fields[at::pairs]) for at in range(pairs)]
+        return sum(columns) + _GAP * (pairs - 1)
+
+    def _lay_out(self) -> None:
+        pairs, is_stacked = self._arrangement.pairs, self._arrangement is Arrangement.STACKED
+        for number, (name, field) in enumerate(self._lines):
+            row, column = number // pairs, number % pairs * 2
+            self._grid.addWidget(name, *((2 * row, 0) if is_stacked else (row, column)))
+            self._grid.addWidget(field, *((2 * row + 1, 0) if is_stacked else (row, column + 1)))
+        for column in range(4):
+            self._grid.setColumnStretch(column, int(column == 0 if is_stacked else column in (1, 2 * pairs - 1)))
 
     def show_terms(self, terms: Terms) -> None:
         """Fill the fields; what has no field is kept."""
@@ -98,7 +157,7 @@ class TermsForm(QWidget):
         )
 
     def _choice(self, choices: tuple[tuple[str, str], ...]) -> QComboBox:
-        box = QComboBox(self)
+        box = WheellessChoice(self)
         for title, value in choices:
             box.addItem(tr(title), value)
         box.currentIndexChanged.connect(self._on_edited)
@@ -115,10 +174,12 @@ class TermsForm(QWidget):
         field.valueChanged.connect(self._on_edited)
         return field
 
-    def _limit(self) -> DecimalField:
-        field = DecimalField(self, maximum=4096.0, decimals=1, suffix=" GB")
+    def _limit(self) -> WheellessDecimal:
+        field = WheellessDecimal(self)
+        field.setMaximum(4096.0)
+        field.setDecimals(1)
+        field.setSuffix(" GB")
         field.setSpecialValueText(tr("Automatic"))
-        give_room(field)
         field.setKeyboardTracking(False)
         field.valueChanged.connect(self._on_edited)
         return field

@@ -50,7 +50,7 @@ class ConnectDialog(QDialog):
         self._server: Server | None = None
         self.setWindowTitle(tr("Connect to an engine") if engine is None else tr("Change the connection"))
         self.address = self._field(tr("Address"), _EXAMPLE)
-        self.key = self._field(tr("Key"), tr("As it was") if engine and engine.has_key else tr("None"))
+        self.key = self._field(tr("Key"), tr("As it was") if engine and engine.has_key else tr("No key"))
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.test = QPushButton(tr("Test the connection"), self)
         self.stop = QPushButton(tr("Cancel the test"), self)

@@ -1,13 +1,16 @@
 """Estimates as the dialog gets them: in view first, anew when the terms change, none lost with an engine; in words."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.library.estimates import Estimator, Pricing, Terms, in_words, rate_text
+from app.library.picker import entry
 from app.library.picker.details import describe_tiers
 from engine.protocol.messages import PROTOCOL, Appraise, Appraised, LayersAt, Ready
+from engine.protocol.sentences import say
 from tests.app.fake_link import FakeLink
 
 A, B, C = (Pricing(key, f"/models/{key}") for key in "abc")
@@ -99,6 +102,14 @@ def test_strange_answers_are_not_taken(qtbot: QtBot, link: FakeLink, estimator: 
     assert priced == []
 
 
+def test_a_reason_in_a_line_calls_files_by_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    cut = say("{file} is cut off: {there} of {all} bytes are there.", file=file, there=1, all=2)
+    said = in_words(Appraised(1, "no", say("{name}: {why}", name="org/name", why=cut)))
+    assert said == "Cannot be used: org/name: model.safetensors is cut off: 1 of 2 bytes are there."
+    assert entry.priced(Appraised(1, "no", cut)).details == str(cut), "the tip tells the whole path"
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
@@ -112,6 +123,7 @@ def test_strange_answers_are_not_taken(qtbot: QtBot, link: FakeLink, estimator: 
             "Does not fit, because 9 GiB of RAM would be needed, but 8 GiB may be used.",
         ),
         (Appraised(1, "no", "'x' is an adapter."), "Cannot be used: 'x' is an adapter."),
+        (Appraised(1, "no", "It is cut off.", faulty_draft="x"), "The draft x cannot be used: It is cut off."),
     ],
 )
 def test_estimates_in_words(found: Appraised, words: str) -> None:

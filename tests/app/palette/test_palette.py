@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 
-from app.settings.store import SettingsFile
+from app.settings.store import SettingsFile, options
 from app.shell.command_palette import CommandPalette
 from app.shell.window import MainWindow
 from tests.app.fake_link import FakeLink
@@ -42,6 +42,10 @@ def test_everything_is_listed_heard_chosen_with_arrows_and_left_with_esc(
     window: MainWindow, palette: CommandPalette, settings: SettingsFile
 ) -> None:
     entries = {hit.entry.key: hit.entry for hit in palette.model.hits}
+    names_of_options = {f"option:{name}" for name in options()}
+    assert names_of_options <= set(entries)
+    for each in names_of_options:
+        del entries[each]
     assert set(entries) == {action.objectName() for action, _ in window.actions_.commands} - {"palette"}
     assert (entries["models"].name, entries["models"].where, entries["models"].keys) == ("Models", "File", "Ctrl+M")
     assert all(each.where and each.keys for each in entries.values())
@@ -104,3 +108,23 @@ def test_conversations_are_opened_by_their_title(
     monkeypatch.setattr(window.conversations.autosave, "open", opened.append)
     press(palette, Qt.Key.Key_Return)
     assert opened == [first]
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "page"),
+    [("theme", "Theme", "Appearance"), ("language", "Language", "Appearance"), ("font", "Text size", "Appearance")],
+)
+def test_an_option_is_found_and_shown_where_it_is_set(
+    window: MainWindow, palette: CommandPalette, words: str, first: str, page: str
+) -> None:
+    write(palette, words)
+    assert names(palette)[0] == first
+    press(palette, Qt.Key.Key_Return)
+    dialog = window.program.preferences.dialog
+    assert dialog is not None
+    assert dialog.isVisible()
+    assert dialog.list.currentItem().text() == page
+    focused = dialog.focusWidget()
+    assert focused is not None
+    assert focused.accessibleName() == first
+    dialog.close()

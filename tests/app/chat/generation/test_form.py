@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.generation.controller import ChatController
@@ -76,6 +76,39 @@ def test_a_seed_that_is_none_is_told_and_not_kept(popover: GenerationPopover, ch
     popover.form.field("seed").setText("12")
     assert not popover.error.isVisible()
     assert chat.generation.seed == 12
+
+
+def test_a_seed_that_became_too_long_leaves_no_part_of_it(popover: GenerationPopover, chat: ChatController) -> None:
+    chat.change_settings(GenerationSettings(seed=7))
+    popover.open_below(popover.reset)
+    field = popover.form.field("seed")
+    field.selectAll()
+    QTest.keyClicks(field, "9" * 25)
+    assert popover.error.isVisible()
+    assert chat.generation.seed == 7
+    popover.open_below(popover.reset)
+    assert (field.text(), popover.error.isVisible()) == ("7", False)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.75])
+def test_nothing_stands_beyond_its_edges(popover: GenerationPopover, qapp: QApplication, factor: float) -> None:
+    font = popover.font()
+    font.setPointSizeF(font.pointSizeF() * factor)
+    popover.setFont(font)
+    popover.presets.is_default.setText("Neue Chats beginnen mit dieser Voreinstellung, und zwar immer")
+    button = QPushButton()
+    popover.open_below(button, "seed")
+    qapp.processEvents()
+    body, page = popover._body, popover._page
+    assert body.width() <= page.viewport().width()
+    assert page.horizontalScrollBar().value() == 0
+    assert body.x() == 0
+
+
+def test_saving_without_a_name_leads_to_the_field_for_it(popover: GenerationPopover) -> None:
+    popover.presets.save.click()
+    assert "needs a name" in popover.error.text()
+    assert popover.presets.names.hasFocus()
 
 
 def test_numbers_stay_in_their_range(popover: GenerationPopover) -> None:

@@ -77,6 +77,20 @@ def index_of(panel: ConversationsPanel, title: str) -> QModelIndex:
     )
 
 
+def test_a_pinned_conversation_tells_its_folder(panel: ConversationsPanel) -> None:
+    def seen() -> bytes:
+        picture = panel.list.viewport().grab(panel.list.visualRect(index_of(panel, "Pinned one"))).toImage()
+        return bytes(picture.constBits())
+
+    without = seen()
+    panel.show_conversations([chat(1, "Pinned one", 40, "school", pinned=True), *RECORDS[1:]])
+    index = index_of(panel, "Pinned one")
+    assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "Pinned one, Folder: school"
+    assert "Folder: school" in str(index.data(Qt.ItemDataRole.ToolTipRole))
+    assert seen() != without
+    assert "Folder" not in str(index_of(panel, "Homework").data(Qt.ItemDataRole.ToolTipRole)), "its header says it"
+
+
 def test_a_click_opens_a_conversation_and_a_header_does_nothing(panel: ConversationsPanel, qtbot: QtBot) -> None:
     with qtbot.waitSignal(panel.opened) as opened:
         place = panel.list.visualRect(index_of(panel, "Fresh")).center()

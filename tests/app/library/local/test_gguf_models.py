@@ -36,6 +36,17 @@ def test_variants_in_the_cache_are_models_of_their_own(tmp_path: Path) -> None:
     assert not model.problem
 
 
+def test_files_that_are_cut_off_are_told_from_their_tables(tmp_path: Path) -> None:
+    write(tmp_path, {"a.gguf": gguf()[:28], "b.gguf": gguf()[:20_000], "c.gguf": gguf()})
+    parts = {f"d-0000{number}-of-00002.gguf": gguf(padding=1 << 17) for number in (1, 2)}
+    write(tmp_path, parts | {"d-00002-of-00002.gguf": gguf()[:20_000]})
+    said = {model.name: model.problem for model in find_models(tmp_path / "none", [tmp_path], Stop())}
+    assert said["a"] == "a.gguf is damaged or cut off."
+    assert said["b"].startswith("b.gguf is cut off: only 20.0 kB of at least ")
+    assert said["c"] == ""
+    assert said["d"].startswith("d-00002-of-00002.gguf is cut off")
+
+
 def test_one_variant_is_deleted_and_put_back_without_the_other(tmp_path: Path) -> None:
     root = cached(tmp_path, "org/tiny", FILES)
     before = sorted(path.relative_to(root) for path in root.rglob("*"))

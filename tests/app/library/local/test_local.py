@@ -51,7 +51,7 @@ def test_cached_models_are_found_by_their_id_and_cost_each_blob_once(tmp_path: P
     assert (model.model_type, model.problem) == ("llama", "")
     extra = len(b'{"model_type": "old"}') + 1000 + 40
     assert model.bytes == sum(map(len, files.values())) + extra
-    assert model.last_used > 1.7e9
+    assert model.changed > 1.7e9
     assert list(found(tmp_path)) == ["org/tiny--odd"]
 
 
@@ -91,6 +91,14 @@ def test_folders_of_models_are_searched_and_a_link_in_them_is_not_followed(tmp_p
         (sharded() | {"model.safetensors.index.json": b"7"}, "index of weight files cannot be read"),
         (sharded() | {"model.safetensors.index.json": b'{"weight_map": {"a": "../x.safetensors"}}'}, "1 of 1"),
         (sharded() | {"model.safetensors.index.json": b"{}"}, "0 of 0"),
+        (tiny() | {"model.safetensors": tiny()["model.safetensors"][:-1]}, "model.safetensors is cut off"),
+        (tiny() | {"model.safetensors": tiny()["model.safetensors"][:100]}, "damaged or cut off"),
+        (tiny() | {"model.safetensors": b""}, "damaged or cut off"),
+        (tiny() | {"model.safetensors": b"\x02" + bytes(7) + b"[]"}, "damaged or cut off"),
+        (
+            sharded() | {"model-00002-of-00003.safetensors": sharded()["model-00002-of-00003.safetensors"][:-9]},
+            "model-00002-of-00003.safetensors is cut off: only 62.7 kB of at least 62.7 kB",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_loaded_says_why(files: dict[str, bytes], problem: str, tmp_path: Path) -> None:
@@ -104,6 +112,14 @@ def test_the_format_of_weights_may_be_said_beside_config_json(tmp_path: Path) ->
         write(tmp_path / str(number), {**tiny(), "hf_quant_config.json": beside})
     models = found(tmp_path / "none", tmp_path)
     assert [models[name].format for name in "012"] == ["NVFP4", "safetensors 16-bit", "safetensors 16-bit"]
+
+
+def test_what_is_no_safetensors_does_not_say_so(tmp_path: Path) -> None:
+    config = {"config.json": tiny()["config.json"]}
+    write(tmp_path / "pickles", config | {"pytorch_model.bin": b"x"})
+    write(tmp_path / "nothing", config)
+    models = found(tmp_path / "none", tmp_path)
+    assert {name: model.format for name, model in models.items()} == {"pickles": "PyTorch", "nothing": ""}
 
 
 def test_looking_can_be_stopped(tmp_path: Path) -> None:

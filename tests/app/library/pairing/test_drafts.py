@@ -35,6 +35,16 @@ def test_those_that_do_not_work_say_why_and_come_last() -> None:
     assert [choice.recommended for choice in choices] == [True, False, False, False, False]
 
 
+def test_one_that_is_damaged_is_never_recommended() -> None:
+    damaged = replace(draft("damaged", 2, origin=Origin.LOCAL), fault="It is cut off.")
+    choices = choose_drafts(TARGET, [damaged, draft("half", 8)])
+    assert [choice.candidate.name for choice in choices] == ["half", "damaged"]
+    assert (choices[1].usable, choices[1].recommended, choices[1].reason) == (False, False, "It is cut off.")
+    head = replace(damaged, heads=HeadFacts(4096, 1000, is_head=True))
+    target = replace(TARGET, heads=HeadFacts(4096, 1000))
+    assert not choose_drafts(target, [head])[0].usable
+
+
 def test_the_recommended_one_is_about_fifteen_times_smaller() -> None:
     choices = choose_drafts(TARGET, [draft("tiny", 0.1), draft("small", 2), draft("half", 16), draft("medium", 4)])
     assert [choice.candidate.name for choice in choices] == ["small", "medium", "tiny", "half"]

@@ -14,11 +14,13 @@ from app.library.picker.local_page import DAMAGED, SAID, STOP, UNDO, LocalPage
 from app.library.picker.page import Page
 from app.settings.store import SettingsFile
 from app.system.paths import Folders
+from engine.protocol.messages import Appraise, Appraised
 from engine.protocol.options import OWN_HEADS, LoadOptions
 from engine.weights.store.manifest import Manifest, Recipe
+from tests.app.hub.ggufs import gguf
 from tests.app.hub.repositories import REST, safetensors, shapes, tiny
 from tests.app.library.local.folders import cached, write
-from tests.app.library.picker.conftest import Desk, put_up
+from tests.app.library.picker.conftest import Desk, appraised, put_up
 from tests.hub import Hub, stall
 
 
@@ -77,6 +79,61 @@ def test_heads_that_came_with_a_model_are_its_draft(desk: Desk, page: LocalPage,
     desk.wait(lambda: desk.link.priced[-1].draft == OWN_HEADS and desk.button == "Load")
     QTest.keyClick(page.view, Qt.Key.Key_Return)
     assert desk.asked == [LoadOptions(str(folder), OWN_HEADS)]
+
+
+def test_a_damaged_model_is_no_draft_and_says_so_itself(desk: Desk, page: LocalPage, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    write(models / "cut", tiny() | {"model.safetensors": tiny()["model.safetensors"][:10_000]})
+    (models / "Long-Q8_0.gguf").write_bytes(gguf(padding=1 << 17)[: (1 << 17) + 4096])
+    desk.library.local_models.look()
+    desk.wait(lambda: "Long-Q8_0" in names(page))
+    page.view.choose(str(models / "cut"))
+    assert "model.safetensors is cut off" in desk.dialog.details.estimate.text()
+    assert not desk.dialog.details.primary.isEnabled()
+    desk.choose(str(models / "mine"))
+    desk.wait(lambda: any(line.startswith("Long-Q8_0. Its vocabulary cannot be read") for line in desk.drafts()))
+    lines, model = desk.drafts(), desk.dialog.details.drafts.drafts
+    assert not any(line.startswith("cut") for line in lines)
+    (at,) = [row for row, line in enumerate(lines) if line.startswith("Long-Q8_0")]
+    assert not model.flags(model.index(at)) & Qt.ItemFlag.ItemIsEnabled
+
+
+def test_a_draft_that_the_engine_refuses_is_given_up_and_the_model_stays_usable(
+    desk: Desk, page: LocalPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(question: Appraise) -> Appraised:
+        if question.options.draft != "org/kept":
+            return appraised(question)
+        return Appraised(question.id, "no", "model.safetensors is damaged.", faulty_draft="org/kept")
+
+    monkeypatch.setattr("tests.app.library.picker.conftest.appraised", refused)
+    large = safetensors(shapes(range(12)) | REST)
+    target = write(tmp_path / "models" / "large", tiny() | {"model.safetensors": large})
+    desk.library.local_models.look()
+    desk.wait(lambda: "large" in names(page))
+    desk.choose(str(target))
+    desk.wait(lambda: any(line.startswith("org/kept. model.safetensors is damaged.") for line in desk.drafts()))
+    desk.wait(lambda: desk.button == "Load")
+    assert desk.library.pair_choice.draft == str(tmp_path / "models" / "mine"), "the next best"
+    assert desk.verdict(str(target)) == "Runs on the GPU, about 10 tokens/s"
+    assert all("damaged" not in desk.verdict(str(each)) for each in (target, "embedded"))
+
+
+def test_a_model_was_used_when_it_was_loaded_and_not_when_it_was_copied(
+    desk: Desk, page: LocalPage, tmp_path: Path
+) -> None:
+    mine = str(tmp_path / "models" / "mine")
+    desk.wait(lambda: len(names(page)) == 3)
+    assert not any("used" in page.entries.index(row).data(ENTRY).figures for row in range(3))
+    desk.room.on_pair_loaded(LoadOptions(mine, "none"))
+    desk.library.local_models.look()
+    desk.wait(lambda: "used today" in page.entries.index(page.entries.row_of(mine)).data(ENTRY).figures)
+    assert names(page)[:2] == ["Embedded demo", "mine"], "what was used stands above what never was"
+    assert "used" not in page.entries.index(page.entries.row_of("org/kept")).data(ENTRY).figures
+    desk.room._on_download(("org/x",), LoadOptions(mine, "none", weights="nf4"))
+    assert desk.room._memory.used_at([mine]) > 0, "another order forgets nothing"
+    desk.room._settings.change(loads={mine: {"used": 1e300}, "org/kept": {"used": "x"}})
+    assert desk.room._memory.used_at([mine, "org/kept"]) == 0
 
 
 def test_typing_filters(desk: Desk, page: LocalPage) -> None:
@@ -215,7 +272,9 @@ def test_a_damaged_file_is_fetched_again_where_the_cache_is_behind_a_link(
     blob = next(root.rglob("model.safetensors")).resolve()
     blob.write_bytes(bytes(blob.stat().st_size))
     page = desk.open(Page.MODELS).local
-    desk.choose("org/kept")
+    desk.wait(lambda: "org/kept" in names(page))
+    page.view.choose("org/kept")
+    assert "damaged or cut off" in desk.dialog.details.estimate.text(), "told at a glance"
     page.verify.click()
     desk.wait(lambda: any(each.key == DAMAGED for each in page.notices.notices))
     page.notices.act(DAMAGED)
