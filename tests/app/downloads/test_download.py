@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from huggingface_hub import scan_cache_dir, snapshot_download, try_to_load_from_cache
+from safetensors.numpy import save
 
 from app.downloads.control import StopKind
 from app.downloads.destinations import CacheDestination, Destination, FolderDestination
@@ -100,7 +102,8 @@ def test_files_with_the_same_content_are_fetched_once(hub: Hub, start: Start, ca
 
 
 def test_shards_are_those_that_the_index_names(hub: Hub, start: Start, cache: Path) -> None:
-    shards = {SHARDS[0]: WEIGHTS, SHARDS[1]: WEIGHTS[::-1], "model_extra_tensors.safetensors": WEIGHTS[:1000]}
+    sizes = {SHARDS[0]: 50_000, SHARDS[1]: 40_000, "model_extra_tensors.safetensors": 100}
+    shards = {name: save({f"tensor {name}": np.zeros(size, np.float32)}) for name, size in sizes.items()}
     index = json.dumps({"weight_map": {f"tensor {name}": name for name in shards}}).encode()
     repo = hub.add(REPO, FILES | UNWANTED | shards | {INDEX: index})
     hub.fail(INDEX, corrupt(at=len(index) - 10))
