@@ -43,6 +43,7 @@ from engine.protocol.messages import (
     Load,
     Queued,
     Ready,
+    Request,
     Shutdown,
 )
 from engine.protocol.serving import Serve, StopServing
@@ -136,7 +137,7 @@ class EngineProcess:
             self._appraisals.put(command)
         elif isinstance(command, Count):
             self._counts.put(command)
-        elif isinstance(command, Load | Generate):
+        elif isinstance(command, Request):
             self._has_loaded |= isinstance(command, Load)
             asker = window_name(command.asker if isinstance(command, Generate) else 0)
             self._desk.put(Job(command, asker, self._send, partial(self._moved, command.id, asker)))
@@ -168,7 +169,7 @@ class EngineProcess:
 
     def _fail(self, command: Command, error: BaseException) -> None:
         traceback.print_exception(error)
-        if isinstance(command, Load | Generate | Appraise | Count):
+        if isinstance(command, Request | Appraise | Count):
             self._post(_failure(command, error))
 
     def _appraised(self, question: Appraise) -> Appraised:
@@ -224,7 +225,7 @@ class EngineProcess:
             self._leave(0)
 
 
-def _failure(command: Load | Generate | Appraise | Count, error: BaseException) -> Event:
+def _failure(command: Request | Appraise | Count, error: BaseException) -> Event:
     """The answer to a command that could not be handled."""
     if isinstance(command, Count):
         return _no_count(command)

@@ -73,6 +73,9 @@ class Engine(SharedAnswerer, Protocol):
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
 
+    def unload(self) -> int:
+        """Have the memory of what is loaded given back; returns the id that the answering event carries."""
+
     def appraise(self, options: LoadOptions) -> int:
         """Ask what a pair would take and give; returns the id of its `Appraised`."""
 
@@ -120,6 +123,10 @@ class EngineSwitch(QObject):
     def load(self, options: LoadOptions) -> int:
         """As `Engine.load`, of the local engine."""
         return self._local.load(options)
+
+    def unload(self) -> int:
+        """As `Engine.unload`, of the local engine."""
+        return self._local.unload()
 
     def appraise(self, options: LoadOptions) -> int:
         """As `Engine.appraise`, of the local engine."""

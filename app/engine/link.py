@@ -34,7 +34,9 @@ from engine.protocol.messages import (
     Generate,
     Load,
     Ready,
+    Request,
     Shutdown,
+    Unload,
 )
 from engine.protocol.options import GenerateOptions, LoadOptions
 from engine.protocol.serving import Serve, StopServing
@@ -85,6 +87,13 @@ class EngineLink(QThread):
     def load(self, options: LoadOptions) -> int:
         """Ask for a pair; returns the id that the answering events carry."""
         command = Load(next(self.ids), options)
+        self.requested.emit(command.id, APPLICATION)
+        self._submit(command)
+        return command.id
+
+    def unload(self) -> int:
+        """Have the memory of what is loaded given back; returns the id that the answering event carries."""
+        command = Unload(next(self.ids))
         self.requested.emit(command.id, APPLICATION)
         self._submit(command)
         return command.id
@@ -267,7 +276,7 @@ class EngineLink(QThread):
                 commands.append(self._commands.get_nowait())
             except Empty:
                 break
-        self._running.update(each.id for each in commands if isinstance(each, Load | Generate))
+        self._running.update(each.id for each in commands if isinstance(each, Request))
         return commands
 
     def _drain_wakes(self) -> None:

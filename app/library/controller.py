@@ -26,6 +26,7 @@ class LibraryController(QObject, EventListener):
 
     state_changed = Signal(EngineState)
     pair_loaded = Signal(LoadOptions)
+    pair_unloaded = Signal(str)  # the name of its target
     load_failed = Signal(Failed)
 
     def __init__(
@@ -63,6 +64,15 @@ class LibraryController(QObject, EventListener):
             self.restart()
         elif self.state.phase is not Phase.STARTING:
             self._request_load()
+
+    def unload(self) -> None:
+        """Give back the memory of what is loaded, once nothing is answered with it; it can be loaded again."""
+        if self.state.phase is Phase.READY:
+            self._request = self._link.unload()
+
+    def load_again(self) -> None:
+        """Load what was unloaded."""
+        self.load(self._wanted)
 
     def rest(self, rests: bool) -> None:
         """Load nothing by yourself, as long as an engine elsewhere answers; what loads now is not needed."""
@@ -113,7 +123,10 @@ class LibraryController(QObject, EventListener):
 
     @takes(Finished)
     def _on_finished(self, event: Finished) -> None:
-        (self._on_loaded if event.reason == "loaded" else self._on_cancelled)()
+        if event.reason == "unloaded":
+            self._on_unloaded()
+        else:
+            (self._on_loaded if event.reason == "loaded" else self._on_cancelled)()
 
     def _on_loaded(self) -> None:
         self._loaded = self._previous = self._wanted
@@ -121,6 +134,13 @@ class LibraryController(QObject, EventListener):
         _log.info("Loaded: %s and %s", self._wanted.target, self._wanted.draft)
         self._change(EngineState(Phase.READY, pair=self.state.pair))
         self.pair_loaded.emit(self._wanted)
+
+    def _on_unloaded(self) -> None:
+        name = self.state.pair.target.name if self.state.pair else self._wanted.target
+        self._loaded = None
+        _log.info("Unloaded: %s and %s", self._wanted.target, self._wanted.draft)
+        self._change(EngineState(Phase.EMPTY))
+        self.pair_unloaded.emit(name)
 
     def _on_cancelled(self) -> None:
         if self._loaded is None or self._rests:

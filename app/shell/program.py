@@ -10,6 +10,7 @@ from app.chat.archive.worker import Archive
 from app.engine.interface import EngineSwitch
 from app.engine.kept_texts import KeptConversations
 from app.engine.link import EngineLink
+from app.engine.state import EngineState
 from app.engine.unheard_stop import UnheardStop
 from app.i18n.translation import tr
 from app.library.controller import LibraryController
@@ -23,12 +24,12 @@ from app.shell.window import MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
 from app.ui.file_dialogs import remember_folder
-from app.ui.notices import Notice
+from app.ui.notices import Notice, Tone
 from app.ui.theme import Theme
 from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 
-LOAD_NOTICE = "load-failed"
+LOAD_NOTICE, UNLOADED_NOTICE = "load-failed", "unloaded"
 
 _PAUSE_MS = 8  # between the steps in which a window is opened, or they would be one turn of the event loop
 
@@ -218,6 +219,8 @@ class Program(QObject):
         library, models = self.library, self.models
         library.pair_loaded.connect(self._on_pair_loaded)
         library.pair_loaded.connect(models.on_pair_loaded)
+        library.pair_unloaded.connect(self._on_pair_unloaded)
+        library.state_changed.connect(self._on_library_state)
         library.load_failed.connect(self._on_load_failed)
         models.load_requested.connect(self.engines.load)
         models.cancel_requested.connect(library.cancel)
@@ -256,6 +259,15 @@ class Program(QObject):
 
     def _on_pair_loaded(self, options: LoadOptions) -> None:
         self.settings.change(target=options.target, draft=options.draft)
+
+    def _on_pair_unloaded(self, name: str) -> None:
+        words = tr("{model} was unloaded, and its memory is free. No model is loaded.").format(model=name)
+        again = self.library.load_again
+        self.tell(Notice(UNLOADED_NOTICE, words, action=tr("Load again"), tone=Tone.HINT, on_action=again))
+
+    def _on_library_state(self, state: EngineState) -> None:
+        if state.ready or state.busy:
+            self.withdraw(UNLOADED_NOTICE)
 
     def _on_load_failed(self, failed: Failed) -> None:
         if self.models.is_open:

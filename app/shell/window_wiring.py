@@ -48,12 +48,14 @@ class WindowWiring(QObject):
         for shown in (window.chat_panel, window.status_area):
             program.engines.state_changed.connect(shown.show_engine_state)
         window.status_area.cancel_requested.connect(program.library.cancel)
+        program.library.state_changed.connect(self._on_library_state)
 
     def _catch_up(self) -> None:
         """A window that is opened later has not heard what the others have."""
         window, program = self._window, self._window.program
         state, counter = program.engines.state, window.generation_actions.counter
         self._on_preferences_changed()
+        self._on_library_state(program.library.state)
         if program.ending:
             window.tell_of_stopped_engine(program.ending)
         if program.library.state.pair:
@@ -147,6 +149,7 @@ class WindowWiring(QObject):
             search_chats=self._on_search_chats,
             chats=self._on_chats_triggered,
             models=window.open_models,
+            unload=program.library.unload,
             restart_engine=window.engines.restart,
             server=program.server.open,
             quit=program.quit,
@@ -177,6 +180,9 @@ class WindowWiring(QObject):
 
     def _on_engine_starting(self) -> None:
         self._window.notices.dismiss(ENGINE_NOTICE)
+
+    def _on_library_state(self, state: EngineState) -> None:
+        self._window.actions_.unload.setEnabled(state.ready)
 
     def _on_answering_changed(self, answering: bool) -> None:
         window = self._window

@@ -46,6 +46,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("export_animation", mark("Exp&ort animation of the answer…"), "Ctrl+Alt+M"),
         None,
         Command("models", mark("&Models…"), "Ctrl+M", icon="models"),
+        Command("unload", mark("Unload model from memor&y"), "Ctrl+Alt+U", repeats=False),
         Command("restart_engine", mark("&Restart engine"), "Ctrl+Shift+R"),
         Command("server", mark("&Local server…"), "Ctrl+Shift+N"),
         None,

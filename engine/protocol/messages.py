@@ -1,7 +1,7 @@
 """The whole conversation between the application and the engine process: commands go down, events come up.
 
-Every request (`Load`, `Generate`) has an id; ids only grow. A request ends in exactly one `Finished` or `Failed`
-that carries its id. A request is cancelled when its id is at most the last `Cancel.through` of its asker.
+Every request (`Load`, `Unload`, `Generate`) has an id; ids only grow. A request ends in exactly one `Finished` or
+`Failed` that carries its id. A request is cancelled when its id is at most the last `Cancel.through` of its asker.
 """
 
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from engine.protocol.tools import Tool, ToolCall
 from engine.protocol.watching import Drafted, Inspect, Inspected, Passing, TargetLogProbs, Watch
 from engine.protocol.watching import Tree as Tree  # noqa: PLC0414  # a part of `Round`, which is here
 
-PROTOCOL = 5
+PROTOCOL = 6
 UNHEARD_EXIT = 70  # the exit code of an engine that could not go on reading its commands; why is in its log
 
 Role = Literal["system", "user", "assistant", "tool"]
-FinishReason = Literal["loaded", "stop", "length", "cancelled"]
+FinishReason = Literal["loaded", "unloaded", "stop", "length", "cancelled"]
 FailureKind = Literal["internal", "input", "too_long", "memory", "no_model", "lost"]
 Verdict = Literal["device", "offload", "ssd", "no"]
 
@@ -49,6 +49,13 @@ class Load:
 
     id: int
     options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Unload:
+    """Give back the memory of the pair that is loaded, if one is. Answered by `Finished("unloaded")`, in its turn."""
+
+    id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,8 @@ class Count:
 
 
 Keeping = KeepTexts | ForgetTexts  # what is kept of texts, from now on and until now
-Command = Load | Generate | Cancel | Shutdown | Appraise | Count | Watch | Inspect | Serve | StopServing | Keeping
+Request = Load | Unload | Generate
+Command = Request | Cancel | Shutdown | Appraise | Count | Watch | Inspect | Serve | StopServing | Keeping
 
 # ---- events ---------------------------------------------------------------------------------------------------------
 

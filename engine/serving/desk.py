@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
 from engine.errors import CoppiceError, NoModel
-from engine.protocol.messages import Event, Generate, Load
+from engine.protocol.messages import Event, Request
 from engine.protocol.sentences import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Job:
     in, and is taken however many wait.
     """
 
-    request: Load | Generate
+    request: Request
     asker: str
     tell: Callable[[Event], None]
     moved: Callable[[int], None] = lambda _ahead: None

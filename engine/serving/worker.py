@@ -10,7 +10,7 @@ from engine.errors import Cancellation, Cancelled, CoppiceError, InputError, NoM
 from engine.loading.out_of_memory import out_of_memory_of
 from engine.observing.watcher import Watcher
 from engine.protocol.keeping import KeepTexts, Kept
-from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load
+from engine.protocol.messages import Event, Failed, FailureKind, Finished, Load, Unload
 from engine.protocol.sentences import say
 from engine.serving.desk import Desk, Job
 
@@ -134,6 +134,12 @@ class Worker:
             self._kept_by = KeepTexts(0)
             self._desk.engine = yield from load(request.id, pair, self._cancellation, keeps_texts=True)
             self._is_new = True
+            return
+        if isinstance(request, Unload):
+            del engine
+            self._unload()
+            self._is_new = False
+            yield Finished(request.id, "unloaded")
             return
         engine = self._desk.engine_for(job.made_for)
         self._is_new = False

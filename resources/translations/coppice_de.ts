@@ -6813,8 +6813,18 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
         </message>
         <message>
             <location filename="../../app/shell/program.py" />
+            <source>Load again</source>
+            <translation>Wieder laden</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/program.py" />
             <source>Models…</source>
             <translation>Modelle…</translation>
+        </message>
+        <message>
+            <location filename="../../app/shell/program.py" />
+            <source>{model} was unloaded, and its memory is free. No model is loaded.</source>
+            <translation>{model} wurde entladen, der Speicher ist frei. Es ist kein Modell geladen.</translation>
         </message>
         <message>
             <location filename="../../app/shell/tools.py" />
@@ -9003,6 +9013,11 @@ Das geschieht dem Baum der Vermutungen in jeder Runde.&lt;/p&gt;
             <location filename="../../app/ui/actions.py" />
             <source>Tint by pro&amp;bability</source>
             <translation>Nach &amp;Wahrscheinlichkeit tönen</translation>
+        </message>
+        <message>
+            <location filename="../../app/ui/actions.py" />
+            <source>Unload model from memor&amp;y</source>
+            <translation>Modell aus dem S&amp;peicher nehmen</translation>
         </message>
         <message>
             <location filename="../../app/ui/file_dialogs.py" />

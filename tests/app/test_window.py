@@ -14,7 +14,7 @@ from app.settings.store import SettingsFile
 from app.shell.program import LOAD_NOTICE
 from app.shell.window import ENGINE_NOTICE, MainWindow
 from engine.protocol.keeping import ForgetTexts
-from engine.protocol.messages import Cancel, Failed, Generate, Round
+from engine.protocol.messages import Cancel, Failed, Finished, Generate, Load, Round, Unload
 from engine.protocol.options import LoadOptions
 from tests.app.conftest import OpenWindow
 from tests.app.fake_link import FakeLink
@@ -347,3 +347,22 @@ def test_an_answer_scrolls_under_the_reader_s_hand_only(window: MainWindow, link
     link.finish()
     bar = window.chat_panel.view.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+
+
+def test_a_model_is_unloaded_from_the_menu_and_loaded_again_from_the_notice(window: MainWindow, link: FakeLink) -> None:
+    unload = window.actions_.unload
+    assert unload.isEnabled()
+    unload.trigger()
+    command = link.sent[-1]
+    assert isinstance(command, Unload)
+    link.answer(Finished(command.id, "unloaded"))
+    assert not unload.isEnabled()
+    assert window.status_area.words.text() == "No model loaded"
+    (notice,) = window.notices.notices
+    assert "No model is loaded" in notice.message
+    loads = len([each for each in link.sent if isinstance(each, Load)])
+    notice_button(window, "Load again").click()
+    assert len([each for each in link.sent if isinstance(each, Load)]) == loads + 1
+    assert not window.notices.notices
+    link.load_what_was_asked()
+    assert unload.isEnabled()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.protocol.messages import Cancel, Failed, Finished, Generate, Loaded, Round
+from engine.protocol.messages import Cancel, Failed, Finished, Generate, Loaded, Round, Unload
 from engine.protocol.options import GenerateOptions
 from tests.engine.child import ENDLESS, PATIENCE_SECONDS, STORY, Child, is_running
 
@@ -33,6 +33,7 @@ def test_a_conversation_in_which_failures_are_events(lasting: Child) -> None:
     assert isinstance(events[-2], Loaded)
     assert events[-1] == Finished(2, "loaded")
     assert [type(event) for event in lasting.load(6)] == [Loaded, Finished], "what is loaded is not loaded again"
+    assert_what_is_unloaded_can_be_loaded_again(lasting)
     failure = lasting.load(3, target="/no/such/folder")[-1]
     assert isinstance(failure, Failed)
     assert "/no/such/folder" in failure.message
@@ -46,6 +47,15 @@ def test_a_conversation_in_which_failures_are_events(lasting: Child) -> None:
     assert "".join(event.text for event in events if isinstance(event, Round | Finished))
     assert_passes_stand_back(lasting)
     assert_cancel_ends_the_running_answer_and_those_waiting(lasting)
+
+
+def assert_what_is_unloaded_can_be_loaded_again(child: Child) -> None:
+    for request in (20, 21):
+        child.connection.send(Unload(request))
+        assert child.until_the_end(request) == [Finished(request, "unloaded")], "also where nothing is loaded"
+    child.connection.send(Generate(22, STORY, GenerateOptions()))
+    assert child.until_the_end(22)[-1].message == "No model is loaded."
+    assert child.load(23)[-1] == Finished(23, "loaded")
 
 
 def assert_torch_is_read_while_nobody_has_asked_for_anything(child: Child) -> None:

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.engine.state import EngineState, Phase
 from app.library.controller import LibraryController
-from engine.protocol.messages import PROTOCOL, Cancel, Failed, Finished, Load, Loading, Ready
+from engine.protocol.messages import PROTOCOL, Cancel, Failed, Finished, Load, Loading, Ready, Unload
 from engine.protocol.options import LoadOptions
 from tests.app.fake_link import FakeLink
 
@@ -168,3 +168,32 @@ def test_a_choice_while_the_engine_starts_is_loaded_when_it_is_up(room: Room) ->
     assert room.loads == [LAST]
     room.link.become_ready()
     assert room.loads == [LAST, OTHER]
+
+
+def test_what_is_unloaded_stays_unloaded_until_it_is_asked_for(room: Room) -> None:
+    unloaded: list[str] = []
+    room.controller.pair_unloaded.connect(unloaded.append)
+    room.controller.unload()
+    assert room.phase is Phase.READY, "until the answer under way has its end"
+    command = room.link.sent[-1]
+    assert isinstance(command, Unload)
+    loads = len(room.loads)
+    room.link.answer(Finished(command.id, "unloaded"))
+    assert room.controller.state == EngineState(Phase.EMPTY)
+    assert len(unloaded) == 1
+    assert len(room.loads) == loads
+    room.controller.unload()
+    assert room.link.sent[-1] is command, "there is nothing to unload"
+    room.controller.load_again()
+    assert room.loads[loads:] == [LAST]
+    room.link.load_what_was_asked()
+    assert room.controller.state.ready
+
+
+def test_a_load_that_follows_an_unloading_is_not_ended_by_it(room: Room) -> None:
+    room.controller.unload()
+    command = room.link.sent[-1]
+    assert isinstance(command, Unload)
+    room.controller.load(OTHER)
+    room.link.answer(Finished(command.id, "unloaded"))
+    assert room.phase is Phase.LOADING
