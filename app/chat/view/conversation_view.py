@@ -374,6 +374,7 @@ class ConversationView(QScrollArea):
         field = view.editor.geometry().translated(view.pos())
         for height in (field.bottom(), field.top()):  # of one that is too high, the beginning
             self.ensureVisible(0, height, 0, _EDITOR_MARGIN)
+        self._on_scrolled()  # it may be the end that is seen
 
     def _give_up(self) -> None:
         """A person scrolls: the mark is not sought any more."""
@@ -399,7 +400,8 @@ class ConversationView(QScrollArea):
         self._building.start()
 
     def _show_button(self) -> None:
-        self._to_bottom.setVisible(not self._follows)
+        bar = self.verticalScrollBar()
+        self._to_bottom.setVisible(not self._follows and bar.value() < bar.maximum() - _AT_BOTTOM)
 
 
 def _mark_place(view: MessageView) -> QRect | None:

@@ -108,3 +108,15 @@ def test_buttons_stay_where_they_are_when_there_is_another_version(view: Convers
     settle()
     assert view.answers[0].versions.isVisible()
     assert places() == before
+
+
+def test_no_way_to_the_end_is_shown_where_all_is_in_sight(view: ConversationView) -> None:
+    add_turn(view, "one", "eins")
+    view.edit_last_question()
+    settle()
+    assert not view._to_bottom.isVisible()
+    editor = view.questions[0].editor
+    assert editor is not None
+    editor.cancel.click()
+    settle()
+    assert not view._to_bottom.isVisible()
