@@ -170,13 +170,13 @@ class Conversations(QObject):
 
     def export(self, conversation: int) -> None:
         """Ask for a file, and write the path that was last shown into it."""
-        from app.chat.archive.formats import FORMATS, export_filters  # noqa: PLC0415
+        from app.chat.archive.formats import FORMATS, export_filters, file_name  # noqa: PLC0415
 
         record = self.autosave.record(conversation)
         if record is None:
             return
-        start = "".join(each if each.isalnum() or each in " -_" else "_" for each in record.shown_title).strip()
-        path = ask_where(self._window, tr("Export conversation"), f"{start}{FORMATS[0].suffixes[0]}", export_filters())
+        start = f"{file_name(record.shown_title)}{FORMATS[0].suffixes[0]}"
+        path = ask_where(self._window, tr("Export conversation"), start, export_filters())
         if path:
             self.chats.flush_wanted.emit(conversation)
             self._exports.append(path)

@@ -19,6 +19,7 @@ from app.library.remote.engines import EngineChoice
 from app.server.feature import ServerFeature
 from app.settings.store import SettingsFile
 from app.shell.preferences import PreferencesFeature
+from app.shell.unsaved import UnsavedChats
 from app.shell.window import MainWindow
 from app.shell.window_wiring import WindowWiring
 from app.system.paths import Folders
@@ -37,11 +38,12 @@ class Program(QObject):
     """One engine, one link, one archive, one settings file; and windows, each with a conversation.
 
     `front` is the window that was last worked in: what concerns the program is said there, and its dialogs are opened
-    over it. `closing` comes as the last window closes.
+    over it. `closing` comes as the last window closes, `held` where that waits for a person's answer.
     """
 
     closing = Signal()
     closed = Signal()  # a window, while others stay open
+    held = Signal()
 
     def __init__(
         self, link: EngineLink, settings: SettingsFile, folders: Folders, theme: Theme, wanted: LoadOptions
@@ -60,6 +62,9 @@ class Program(QObject):
         self.engines = EngineChoice(self.switch, self.library, settings, link.ids)
         self.unheard_stop = UnheardStop(link, self)
         self.chats = ChatList(Archive(folders.chats_file, self), self)
+        self.unsaved = UnsavedChats(self.chats.archive, self._window_in_front, self)
+        self.unsaved.retried.connect(self.quit)
+        self.unsaved.given_up.connect(self.close_all)
         self.models = ModelsFeature(
             link, settings, folders, theme.colors, self._window_in_front, self.engines, parent=self
         )
@@ -171,6 +176,23 @@ class Program(QObject):
             window.destroyed.connect(self.deleteLater)
 
     def quit(self) -> None:
+        """Close all windows, unless chats could not be saved: then a person is asked first."""
+        if self._may_end():
+            self.close_all()
+
+    def may_close(self, window: MainWindow) -> bool:
+        """Whether a window may close; what could not be saved would go with the last one, so a person is asked."""
+        return self._is_quitting or self.windows != [window] or self._may_end()
+
+    def _may_end(self) -> bool:
+        for window in self.windows:
+            window.conversations.autosave.save()
+        if not self.unsaved.asks():
+            return True
+        self.held.emit()
+        return False
+
+    def close_all(self) -> None:
         """Close all windows, the one in front last: its place is where the next start opens."""
         self._is_quitting = True
         for window in sorted(self.windows, key=lambda each: each is self._front):

@@ -247,6 +247,9 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Remember the layout and where files were chosen, and leave the program."""
+        if not self.program.may_close(self):
+            event.ignore()
+            return
         layout, docks = _pack(self.saveGeometry()), _pack(self.saveState(_LAYOUT_VERSION))
         self.settings.change(geometry=layout, docks=docks, files_folder=last_folder())
         self.program.on_closed(self)

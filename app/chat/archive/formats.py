@@ -6,7 +6,7 @@ Another format is an entry of `FORMATS`, with a function that writes it and one 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast, get_args
 
@@ -34,6 +34,7 @@ _MOST_UNUSABLE = 1000  # of one file, before the rest of it is left
 _ROLES = {name: role for role, name in SPEAKERS.items()}
 _NOTHING = "(nothing)"
 _LONGEST_NAME = 400  # of who answered
+_LONGEST_TITLE = 60  # in the name of a file
 # A line of a text that looks like the heading of a turn gets a backslash, which Markdown does not show.
 _TURN = re.compile(rf"^\\*## (?:{'|'.join(_ROLES)})$", re.MULTILINE)
 
@@ -265,6 +266,26 @@ def write_conversation(path: Path, record: ConversationRecord, conversation: Con
     prompt = conversation.settings.system_prompt if conversation.settings else ""
     text = _format_of(path, FORMATS[0]).write(record.shown_title, conversation.messages, prompt)
     write_chosen(path, text.encode("utf-8", "replace"))
+
+
+def file_name(title: str) -> str:
+    """A title as the name of a file, without a suffix."""
+    name = "".join(each if each.isalnum() or each in " -_" else "_" for each in title[:_LONGEST_TITLE])
+    return name.strip() or "chat"
+
+
+def write_copies(folder: Path, chats: Sequence[tuple[ConversationRecord, Conversation]]) -> tuple[int, str]:
+    """Write each of these into a new file of a folder that can be imported; returns how many, and why not all."""
+    written = 0
+    for record, conversation in chats:
+        names = chain([""], (f" {number}" for number in count(2)))
+        places = (folder / f"{file_name(record.shown_title)}{each}{JSON.suffixes[0]}" for each in names)
+        try:
+            write_conversation(next(each for each in places if not each.exists()), record, conversation)
+        except OSError as error:
+            return written, error.strerror or str(error)
+        written += 1
+    return written, ""
 
 
 def read_conversations(path: Path) -> Iterator[ReadChat]:
