@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QWidget
 from app.chat.archive.autosave import Autosave
 from app.chat.archive.chat_list import ChatList
 from app.chat.archive.round_autosave import RoundAutosave
+from app.chat.archive.unsent_texts import UnsentAutosave
+from app.chat.composer.composer import Composer
 from app.chat.generation.controller import ChatController
 from app.chat.history.conversation import Removal
 from app.chat.history.records import ConversationRecord, SearchHit
@@ -59,6 +61,7 @@ class Conversations(QObject):
         self.chats, self.archive = chats, chats.archive
         self.autosave = Autosave(chat, chats, self)
         self.rounds = RoundAutosave(chat, self.archive, self.autosave, self)
+        self.unsent: UnsentAutosave | None = None
         self.panel = ConversationsPanel(colors, parent)
         self._connect()
 
@@ -121,8 +124,20 @@ class Conversations(QObject):
         """The conversation that actions are for."""
         return self.panel.chosen or self.autosave.current
 
+    def keep_unsent(self, composer: Composer) -> None:
+        """Have what is written there and not sent belong to its conversation."""
+        self.unsent = UnsentAutosave(self._chat, self.chats.unsent_texts, composer, self)
+
+    def save(self) -> None:
+        """Write what is new, now."""
+        self.autosave.save()
+        if self.unsent is not None:
+            self.unsent.save()
+
     def leave(self) -> None:
         """The window goes: write what is new."""
+        if self.unsent is not None:
+            self.unsent.leave()
         self.autosave.leave()
 
     def delete(self, conversation: int) -> None:

@@ -186,7 +186,7 @@ class Program(QObject):
 
     def _may_end(self) -> bool:
         for window in self.windows:
-            window.conversations.autosave.save()
+            window.conversations.save()
         if not self.unsaved.asks():
             return True
         self.held.emit()

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.archive.unsent_texts import UnsentTexts
 from app.chat.archive.worker import Archive
 from app.chat.history.records import ConversationRecord
 
@@ -35,6 +36,7 @@ class ChatList(QObject):
     def __init__(self, archive: Archive, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.archive = archive
+        self.unsent_texts = UnsentTexts(archive, self)
         self._records: dict[int, ConversationRecord] = {}
         self._holders: list[Holder] = []
         archive.listed.connect(self._on_listed)

@@ -15,6 +15,7 @@ from app.chat.archive.round_times import times_of
 from app.chat.archive.store import Store, parents_first
 from app.chat.archive.text_index import ERRORS
 from app.chat.history.records import ConversationRecord, MessageRecord, RoundKey, RoundPlace
+from app.chat.history.unsent import Unsent
 from app.engine.round_packing import pack
 from app.i18n.translation import tr
 from app.settings.generation import GenerationSettings
@@ -52,7 +53,7 @@ class _Order(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """That a conversation, or messages of it, were deleted or restored."""
+    """That a conversation, or messages of it, were deleted or restored, or what is written for it and not sent."""
 
     conversation: int
     write: Callable[[Store], None]
@@ -67,6 +68,7 @@ class Archive(QThread):
     """
 
     listed = Signal(list)  # of ConversationRecord
+    unsent_listed = Signal(object, list)  # dict: id of a conversation -> Unsent; ids of those that were never begun
     found = Signal(int, list)  # number of the search, list of SearchHit
     opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
     open_failed = Signal(int)  # number of the order to open
@@ -89,7 +91,7 @@ class Archive(QThread):
         self._orders: SimpleQueue[_Order | None] = SimpleQueue()  # None: the end
         self._store: Store | None = None
         # What could not be written yet, by conversation: its messages, that it was deleted or restored, its rounds. Of
-        # messages that were deleted or restored it is by their removal.
+        # messages that were deleted or restored it is by their removal, of an unsent text by minus the conversation.
         self._kept_back: dict[int, tuple[ConversationRecord, dict[int, MessageRecord]]] = {}
         self._marks_back: dict[int, _Mark] = {}
         self._rounds_back: dict[int, list[tuple[RoundPlace, Round]]] = {}
@@ -104,7 +106,7 @@ class Archive(QThread):
     # ---- for the window's thread ------------------------------------------------------------------------------------
 
     def list_all(self) -> None:
-        """Ask for `listed`."""
+        """Ask for `listed` and `unsent_listed`."""
         self._orders.put(_Order("list", self._want_list))
 
     def search(self, words: str, searcher: int = 0) -> int:
@@ -151,6 +153,11 @@ class Archive(QThread):
     def save(self, conversation: ConversationRecord, messages: Sequence[MessageRecord] = ()) -> None:
         """Write a conversation, and these of its messages."""
         self._put_write("save", conversation.id, partial(self._keep_messages, conversation, tuple(messages)))
+
+    def save_unsent(self, conversation: int, unsent: Unsent) -> None:
+        """Keep what is written for a conversation; an empty one is forgotten."""
+        mark = _Mark(conversation, lambda store: store.save_unsent(conversation, unsent))
+        self._put_mark("save an unsent text", -conversation, mark)
 
     def delete(self, conversation: ConversationRecord) -> None:
         """Take a conversation out of the list."""
@@ -325,6 +332,7 @@ class Archive(QThread):
             order.work(store)
             if self._is_list_wanted:  # asked for now, or earlier in vain
                 self.listed.emit(store.conversations())
+                self.unsent_listed.emit(*store.unsent_texts())
                 self._is_list_wanted = False
         except (*ERRORS, OSError) as error:
             _log.exception("the order to %s could not be carried out", order.name)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QPainter, QPaintEvent, QTextCursor
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFrame,
@@ -23,6 +23,7 @@ from app.chat.composer.attachment_tray import AttachmentTray
 from app.chat.composer.fields import BeginningRow, QuestionField
 from app.chat.generation.context_use import ContextUse, Level
 from app.chat.generation.speculation_state import SpeculationState
+from app.chat.history.unsent import Unsent
 from app.i18n.translation import tr
 from app.system.plain_text import tip
 from app.ui.file_dialogs import ask_for_files
@@ -200,6 +201,21 @@ class Composer(QFrame):
         self.beginning.set_theme(colors)
         self._color_tools()
         self._show_button()
+
+    # ---- what is written --------------------------------------------------------------------------------------------
+
+    @property
+    def unsent(self) -> Unsent:
+        """All that is written and not sent."""
+        return Unsent(self.field.toPlainText(), self.tray.attachments, self.beginning.words, self.tray.unread)
+
+    def show_unsent(self, unsent: Unsent) -> None:
+        """Go on writing this, and nothing that was written before."""
+        self.field.setPlainText(unsent.text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+        self.tray.show_attachments(unsent.attachments)
+        self.beginning.show_words(unsent.beginning)
+        self.attach([Path(each) for each in unsent.unread])
 
     # ---- what a person does -----------------------------------------------------------------------------------------
 
