@@ -65,6 +65,13 @@ class MessageEditor(QWidget):
         self.field.moveCursor(QTextCursor.MoveOperation.End)
         self.setFocusProxy(self.field)
 
+    def replace_text(self, text: str) -> None:
+        """Go on with these words; undoing brings back those of before."""
+        cursor = self.field.textCursor()
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.insertText(text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+
     def set_answering(self, answering: bool) -> None:
         """While an answer is under way, what is written here stays, and waits."""
         self._is_answering = answering
