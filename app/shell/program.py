@@ -30,6 +30,7 @@ from engine.protocol.messages import Failed
 from engine.protocol.options import LoadOptions
 
 LOAD_NOTICE = "load-failed"
+SETTINGS_NOTICE, SETTINGS_RESET_NOTICE = "settings-not-saved", "settings-reset"
 
 _PAUSE_MS = 8  # between the steps in which a window is opened, or they would be one turn of the event loop
 
@@ -139,8 +140,13 @@ class Program(QObject):
     def begin(self) -> None:
         """Let the settings take effect, and take up the engine of last time; for when the first window is made."""
         remember_folder(self.settings.current.files_folder)
+        self.settings.follow_writing(self._on_settings_written)
         self.preferences.begin()
         self.engines.begin()
+        if (place := self.settings.set_aside) is not None:
+            words = tr("Your settings could not be read, and begin anew: {reason}.").format(reason=self.settings.reason)
+            hint = tr("The old file is kept as {place}.").format(place=place)
+            self.tell(Notice(SETTINGS_RESET_NOTICE, words, hint))
 
     def start(self) -> None:
         """The first window is on its way to the screen: the engine starts, and what is on disk is read."""
@@ -264,6 +270,15 @@ class Program(QObject):
             teller.notice_raised.connect(self.tell)
         for teller in withdrawing:
             teller.notice_withdrawn.connect(self.withdraw)
+
+    def _on_settings_written(self, reason: str) -> None:
+        if not reason:
+            self.withdraw(SETTINGS_NOTICE)
+            return
+        words = tr("The settings cannot be saved in {file}: {reason}.")
+        hint = tr("It is tried again with the next change.")
+        file = self.settings.path.name
+        self.tell(Notice(SETTINGS_NOTICE, words.format(file=file, reason=reason), hint))
 
     # ---- slots ------------------------------------------------------------------------------------------------------
 
