@@ -5,14 +5,22 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 
+from app.chat.generation.context_fit import SUMMARY_NOTICE
+from app.chat.generation.controller import COUNT_NOTICE, FAILED_NOTICE
+from app.chat.panel import ATTACHMENT_NOTICE
+from app.comparison.feature import COMPARISON_NOTICE
 from app.engine.state import EngineState
 from app.i18n.translation import tr
-from app.shell.window import ENGINE_NOTICE, MainWindow
+from app.shell.window import EMPTY_NOTICE, ENGINE_NOTICE, MainWindow
 from app.ui.motion import may_move
 
 if TYPE_CHECKING:
     from app.tree.exports.exports import Exports
     from app.tree.panel import TreePanel
+
+
+OF_ONE_CHAT = (FAILED_NOTICE, COUNT_NOTICE, SUMMARY_NOTICE, ATTACHMENT_NOTICE, COMPARISON_NOTICE)
+"""Notices that say something of the conversation that is shown: over another one they would be wrong."""
 
 
 class WindowWiring(QObject):
@@ -45,6 +53,9 @@ class WindowWiring(QObject):
         for shown in (window.chat_panel, window.status_area):
             program.engines.state_changed.connect(shown.show_engine_state)
         window.status_area.cancel_requested.connect(program.library.cancel)
+        for missed in (window.status_area.pressed, window.chat_panel.composer.engine_missed):
+            missed.connect(window.tell_of_missing_engine)
+        program.engines.state_changed.connect(self._on_engine_state)
 
     def _catch_up(self) -> None:
         """A window that is opened later has not heard what the others have."""
@@ -132,6 +143,8 @@ class WindowWiring(QObject):
             teller.notice_raised.connect(notices.add)
         for teller in withdrawing:
             teller.notice_withdrawn.connect(notices.dismiss)
+        for key in OF_ONE_CHAT:
+            window.chat.conversation_replaced.connect(lambda _, key=key: notices.dismiss(key))
         notices.diagnostics_requested.connect(window.actions_.copy_diagnostics.trigger)
 
     def _connect_commands(self) -> None:
@@ -168,6 +181,10 @@ class WindowWiring(QObject):
 
     def _on_engine_starting(self) -> None:
         self._window.notices.dismiss(ENGINE_NOTICE)
+
+    def _on_engine_state(self, state: EngineState) -> None:
+        if state.ready or state.busy:
+            self._window.notices.dismiss(EMPTY_NOTICE)
 
     def _on_answering_changed(self, answering: bool) -> None:
         window = self._window

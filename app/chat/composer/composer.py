@@ -98,6 +98,7 @@ class Composer(QFrame):
     """Emits `sent` with the question, its attachments and the answer's beginning, and clears all three."""
 
     sent = Signal(str, tuple, str)
+    engine_missed = Signal()  # a question was to be sent, and there is no engine or no model
     stop_requested = Signal()
     continue_requested = Signal()
     speculation_chosen = Signal(bool)
@@ -235,6 +236,8 @@ class Composer(QFrame):
             self._send()
 
     def _send(self) -> None:
+        if not self._can_ask and self._has_words:
+            self.engine_missed.emit()
         if not self._can_send:
             return
         text, attachments, beginning = self.field.toPlainText().strip(), self.tray.attachments, self.beginning.text
@@ -249,9 +252,12 @@ class Composer(QFrame):
         self.draft_changed.emit(self.field.toPlainText(), self.tray.attachments, self.beginning.text)
 
     @property
+    def _has_words(self) -> bool:
+        return bool(self.field.toPlainText().strip() or self.tray.attachments)
+
+    @property
     def _can_send(self) -> bool:
-        has_words = bool(self.field.toPlainText().strip() or self.tray.attachments)
-        return has_words and self._can_ask and not self._answering and not self.tray.is_reading
+        return self._has_words and self._can_ask and not self._answering and not self.tray.is_reading
 
     def _words_tool(self, act: Callable[[], None]) -> QToolButton:
         tool = QToolButton(self)
