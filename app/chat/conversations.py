@@ -19,8 +19,9 @@ from app.chat.history.records import ConversationRecord, SearchHit
 from app.chat.sidebar.panel import ConversationsPanel
 from app.i18n.number_text import Number, share_text
 from app.i18n.translation import tr
+from app.system.paths import is_folder
 from app.ui.actions import Actions
-from app.ui.file_dialogs import ask_for_files, ask_where
+from app.ui.file_dialogs import ask_for_files, ask_for_folder, ask_where
 from app.ui.notices import Notice, Tone
 from app.ui.theme import Colors
 
@@ -97,6 +98,7 @@ class Conversations(QObject):
         """Have the window's actions do what they say, with what is chosen in the list or else with what is shown."""
         autosave, panel = self.autosave, self.panel
         actions.import_chats.triggered.connect(self.import_files)
+        actions.import_folder.triggered.connect(self.import_folder)
         with_one: dict[QAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
             actions.duplicate_chat: autosave.duplicate,
@@ -205,6 +207,14 @@ class Conversations(QObject):
         if paths := ask_for_files(self._window, tr("Import conversations"), kinds):
             self._imports.append(self.archive.import_files(paths, self._chat.beginning))
 
+    def import_folder(self) -> None:
+        """The same for everything in a folder; the one of LM Studio is offered, where that is used."""
+        from app.chat.archive.lm_studio import place  # noqa: PLC0415
+
+        start = str(place()) if is_folder(place()) else ""
+        if folder := ask_for_folder(self._window, tr("Import a folder of conversations"), start):
+            self._imports.append(self.archive.import_files([Path(folder)], self._chat.beginning))
+
     def stop_import(self) -> None:
         """Import no more; what was imported so far stays."""
         if self._imports:
@@ -252,7 +262,7 @@ class Conversations(QObject):
         self._imports.remove(number)
         self.notice_withdrawn.emit(IMPORT_NOTICE)
         self.autosave.show_last(records)
-        if result.is_stopped or result.problems or len(records) > 1:
+        if result.is_stopped or result.problems or result.empty or len(records) != 1:
             self.notice_raised.emit(_import_notice(result))
 
     def _on_found(self, number: int, hits: list[SearchHit]) -> None:
@@ -292,9 +302,11 @@ def _import_notice(result: "Imported") -> Notice:
         return Notice(EXCHANGE_NOTICE, tr("{name} could not be imported.").format(name=name), reason)
     words = tr("The import was stopped.") + " " if result.is_stopped else ""
     words += tr("Conversations imported: {count}.").format(count=count)
+    left_out = tr("%n empty chats were left out.", n=result.empty) if result.empty else ""
     if not result.problems:
-        return Notice(EXCHANGE_NOTICE, words, tone=Tone.HINT)
-    hints = [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
+        return Notice(EXCHANGE_NOTICE, words, left_out, tone=Tone.HINT)
+    hints = [left_out] if left_out else []
+    hints += [f"{name}: {reason}" for name, reason in result.problems[:_MOST_NAMED]]
     if result.unusable:
         hints.append(tr("Entries that are no conversations: {count}.").format(count=f"{Number(result.unusable):,}"))
     return Notice(EXCHANGE_NOTICE, words, " ".join(hints))

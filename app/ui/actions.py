@@ -41,6 +41,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("delete_chat", mark("&Delete chat"), "Ctrl+Shift+Backspace"),
         None,
         Command("import_chats", mark("&Import chats…"), "Ctrl+O"),
+        Command("import_folder", mark("Import folder of c&hats…"), "Ctrl+Alt+O"),
         Command("export_chat", mark("&Export chat…"), "Ctrl+S"),
         Command("export_picture", mark("Export picture of the &tree…"), "Ctrl+Alt+G"),
         Command("export_animation", mark("Exp&ort animation of the answer…"), "Ctrl+Alt+M"),

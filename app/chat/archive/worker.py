@@ -237,9 +237,10 @@ class Archive(QThread):
         self._orders.put(_Order("read times", work, lambda _: answer(), failure=_Failure.SILENT))
 
     def import_files(self, paths: Sequence[Path], beginning: GenerationSettings) -> int:
-        """Bring in the conversations of files; ask for `import_progressed` and `imported`, which carry the number.
+        """Bring in the conversations of files and folders; ask for `import_progressed` and `imported`.
 
-        `beginning`: the settings of a new conversation. Other orders are carried out in between.
+        Both carry the number that is returned. `beginning`: the settings of a new conversation. Other orders come in
+        between.
         """
         from app.chat.archive.importing import Importing  # noqa: PLC0415
 

@@ -300,6 +300,34 @@ def test_what_is_no_conversation_is_left_out_and_counted(
         assert words in told.hint
 
 
+@pytest.mark.parametrize("has_lm_studio", [True, False])
+def test_a_folder_is_imported_and_empty_chats_are_told(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_lm_studio: bool
+) -> None:
+    home = tmp_path / "home"
+    folder = home / ".lmstudio" / "conversations"
+    (folder if has_lm_studio else tmp_path / "elsewhere").mkdir(parents=True)
+    monkeypatch.setattr(Path, "home", lambda: home)
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_text('{"name": "New", "createdAt": 5, "messages": []}')
+    (tmp_path / "chats.json").write_text(chats(1))
+    offered: list[str] = []
+
+    def choose_folder(_parent: QWidget, _title: str, start: str) -> str:
+        offered.append(start)
+        return str(tmp_path)
+
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", choose_folder)
+    with qtbot.waitSignal(desk.conversations.archive.imported):
+        desk.conversations.import_folder()
+    assert (offered[0] == str(folder)) == has_lm_studio
+    assert len(desk.conversations.autosave.records) == 1
+    (told,) = desk.told(EXCHANGE_NOTICE)
+    assert told.message == "Conversations imported: 1."
+    assert told.hint.startswith("3 empty chats")
+    assert told.tone is Tone.HINT
+
+
 def test_what_was_imported_is_in_the_list_of_windows_that_stay(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "chats.json"
     path.write_text(chats(3), encoding="utf-8")
