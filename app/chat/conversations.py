@@ -1,6 +1,7 @@
 """Connects the list of conversations, their database, export and import, and the notices about them."""
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from app.ui.theme import Colors
 
 if TYPE_CHECKING:
     from app.chat.archive.importing import Imported
+    from app.chat.sidebar.deleted_dialog import DeletedDialog
 
 DELETED_NOTICE = "conversation-deleted"
 REMOVED_NOTICE = "message-deleted"
@@ -69,6 +71,10 @@ class Conversations(QObject):
     def _connect(self) -> None:
         autosave, archive, panel = self.autosave, self.archive, self.panel
         autosave.conversations_changed.connect(panel.show_conversations)
+        autosave.conversations_changed.connect(self._on_conversations_changed)
+        archive.deleted_listed.connect(panel.offer_deleted)
+        archive.list_deleted()
+        panel.deleted_wanted.connect(self.show_deleted)
         autosave.current_changed.connect(panel.show_current)
         panel.show_conversations(self.chats.records)
         panel.show_current(autosave.current)
@@ -99,6 +105,7 @@ class Conversations(QObject):
         autosave, panel = self.autosave, self.panel
         actions.import_chats.triggered.connect(self.import_files)
         actions.import_folder.triggered.connect(self.import_folder)
+        actions.deleted_chats.triggered.connect(self.show_deleted)
         with_one: dict[QAction, Callable[[int], None]] = {
             actions.export_chat: self.export,
             actions.duplicate_chat: autosave.duplicate,
@@ -146,8 +153,8 @@ class Conversations(QObject):
         """Take a conversation out of the list, with a way back."""
         record = self.autosave.record(conversation)
         if record is not None:
-            self._deleted.append(record)
             self.autosave.delete(conversation)
+            self._deleted.append(record)
             self.deleted.emit(conversation)
             self._offer_undo()
 
@@ -156,6 +163,27 @@ class Conversations(QObject):
         if self._deleted:
             self.autosave.restore(self._deleted.pop())
             self._offer_undo()
+
+    def show_deleted(self) -> None:
+        """Show what was deleted in the last days, to bring it back."""
+        self.deleted_dialog.open()
+        self.archive.list_deleted()
+
+    @cached_property
+    def deleted_dialog(self) -> "DeletedDialog":
+        """Made when it is first asked for."""
+        from app.chat.sidebar.deleted_dialog import DeletedDialog  # noqa: PLC0415
+
+        made = DeletedDialog(self._window)
+        self.archive.deleted_listed.connect(made.show_deleted)
+        made.restored.connect(lambda records: self.autosave.restore(*records))
+        return made
+
+    def _on_conversations_changed(self, *_: object) -> None:
+        """What was brought back in another way needs no offer any more."""
+        if any(self.autosave.record(each.id) for each in self._deleted):
+            self._deleted = [each for each in self._deleted if self.autosave.record(each.id) is None]
+            self.notice_withdrawn.emit(DELETED_NOTICE)
 
     def _offer_undo(self) -> None:
         if self._deleted:

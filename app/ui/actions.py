@@ -39,6 +39,7 @@ MENUS: Mapping[str, tuple[Command | None, ...]] = {
         Command("pin_chat", mark("&Pin or unpin chat"), "Ctrl+Shift+I"),
         Command("move_chat", mark("Move chat to &folder…"), "Ctrl+Alt+F"),
         Command("delete_chat", mark("&Delete chat"), "Ctrl+Shift+Backspace"),
+        Command("deleted_chats", mark("Recentl&y deleted chats…"), "Ctrl+Alt+Z"),
         None,
         Command("import_chats", mark("&Import chats…"), "Ctrl+O"),
         Command("import_folder", mark("Import folder of c&hats…"), "Ctrl+Alt+O"),

@@ -77,8 +77,18 @@ class ChatList(QObject):
         record = self._records.pop(conversation, None)
         if record is not None:
             self.archive.delete(record)
+            self.archive.list_deleted()
             self.removed.emit(conversation)
             self.changed.emit(self.records)
+
+    def restore(self, *records: ConversationRecord) -> None:
+        """Bring back what was deleted; what is in the list stays as it is."""
+        for each in records:
+            if each.id not in self._records:
+                self.archive.restore(each)
+                self._records[each.id] = each
+        self.archive.list_deleted()
+        self.changed.emit(self.records)
 
     def _on_listed(self, records: list[ConversationRecord]) -> None:
         """What was written meanwhile is newer than the list that was read."""

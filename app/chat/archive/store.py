@@ -42,6 +42,8 @@ _log = logging.getLogger("coppice.archive")
 
 _FIELDS = "SELECT id, title, auto_title, folder, is_pinned, leaf, settings, created, updated FROM conversations"
 _LIST = _FIELDS + " WHERE deleted IS NULL ORDER BY is_pinned DESC, updated DESC, id"
+# What was deleted of a conversation waits in one without a leaf: that is no chat.
+_DELETED = _FIELDS.replace(" FROM", ", deleted FROM") + " WHERE deleted IS NOT NULL AND leaf ORDER BY deleted DESC, id"
 _SOME = _FIELDS + " WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608  # all of it is ours
 _TITLES = """
     SELECT id, title, auto_title FROM conversations
@@ -178,6 +180,11 @@ class Store:
     def conversations(self) -> list[ConversationRecord]:
         """All that are not deleted: pinned ones first, then the newest."""
         return self._noting(lambda: [conversation_in(row) for row in self._connection.execute(_LIST)])
+
+    def deleted(self) -> list[tuple[ConversationRecord, float]]:
+        """What was deleted and can be restored, and when, in seconds since 1970; the last first."""
+        rows = self._noting(lambda: self._connection.execute(_DELETED).fetchall())
+        return [(conversation_in(row[:-1]), row[-1]) for row in rows]
 
     def search(self, words: str, limit: int = 200) -> list[SearchHit]:
         """Conversations with all these words in their title, then those with a message that has words beginning so.

@@ -69,6 +69,7 @@ class Archive(QThread):
 
     listed = Signal(list)  # of ConversationRecord
     unsent_listed = Signal(object, list)  # dict: id of a conversation -> Unsent; ids of those that were never begun
+    deleted_listed = Signal(list)  # of (ConversationRecord, when it was deleted)
     found = Signal(int, list)  # number of the search, list of SearchHit
     opened = Signal(int, object, list)  # number of the order to open, ConversationRecord, list of MessageRecord
     open_failed = Signal(int)  # number of the order to open
@@ -108,6 +109,12 @@ class Archive(QThread):
     def list_all(self) -> None:
         """Ask for `listed` and `unsent_listed`."""
         self._orders.put(_Order("list", self._want_list))
+
+    def list_deleted(self) -> None:
+        """Ask for `deleted_listed`."""
+        self._orders.put(
+            _Order("list deleted", lambda store: self.deleted_listed.emit(store.deleted()), failure=_Failure.SILENT)
+        )
 
     def search(self, words: str, searcher: int = 0) -> int:
         """Ask for `found`; returns the number it will carry.
